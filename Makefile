@@ -145,7 +145,7 @@ bench-serving: setup
 
 bench-code: setup
 	@$(BIN)/python -m benchmarks.code_memory
-	@$(BIN)/python -m benchmarks.told_to_searchable
+	@$(BIN)/python -m benchmarks.reported_to_searchable
 	@$(BIN)/python -m benchmarks.code_scale
 	@$(BIN)/python -m docs.tools.pages
 

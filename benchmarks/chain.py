@@ -1,13 +1,13 @@
-"""What a sync costs in every situation, beside bare Elasticsearch writing the same entries.
+"""Measure syncs in every situation, and bare Elasticsearch writing the same entries.
 
     python -m benchmarks.chain                        2,000 files, three rounds
     python -m benchmarks.chain --files 20000 --rounds 1 --name chain-20000
     python -m benchmarks.chain --rounds 1 --only edit --ways user --name trial    while optimising
 
-Each round takes every phase twice, in installations of its own on the same servers: as a user
-would after `rag-assets up` (`rag-assets sync` in a fork, wall time and all), and in a process of
-its own with all modules imported beforehand (`inside`).
-A further installation is killed half-way through its first sync and finishes with the next.
+Each round runs every phase twice, in separate installations on the same servers: `user` runs
+`rag-assets sync` in a fork, as after `rag-assets up`, and measures its whole wall time; `inside`
+runs in its own process, with all modules imported beforehand.
+A further installation is killed half-way through its first sync; the next sync finishes it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import corpus
-from benchmarks.measure import PROJECT, WORK, Cost, Meter, load, machine, save
+from benchmarks.measure import PROJECT, WORK, Cost, Meter, describe_machine, read_load, save_result
 from benchmarks.servers import (
     Servers,
     benchmark_servers,
@@ -53,11 +53,10 @@ tenants:
 
 
 @dataclass(frozen=True, slots=True)
-class Installation:
-    """A home folder, a database and an index prefix; one file was synced in it before.
+class BenchmarkInstallation:
+    """A home folder, a database and an index prefix, in which one file was synced.
 
-    What a first sync of all does once for ever, such as making Dagster's tables, is therefore no
-    part of any number.
+    That sync does the one-time work, such as creating Dagster's tables, so no figure contains it.
     """
 
     name: str
@@ -69,15 +68,14 @@ class Installation:
     @classmethod
     def new(
         cls, name: str, servers: Servers, work: Path, folder: Path, *, forks: bool
-    ) -> Installation:
-        """Make one for a tenant whose documents are in the folder.
+    ) -> BenchmarkInstallation:
+        """Create an installation with a tenant whose documents are in the folder.
 
         Args:
-            name: of its home, database and indexes.
-            servers: to run on.
-            work: a folder for all that is made.
-            folder: of the documents.
-            forks: whether its commands are forks of its fork server, as after `rag-assets up`.
+            name: names the home, the database and the indexes.
+            work: folder for everything that the benchmark makes.
+            folder: contains the documents.
+            forks: whether commands are forks of the fork server, as after `rag-assets up`.
         """
         home, warm_up = work / "homes" / name, work / "warm-up"
         home.mkdir(parents=True)
@@ -94,17 +92,17 @@ class Installation:
         environment = {
             "RAG_ASSETS_HOME": str(home),
             "RAG_ASSETS_INDEX_PREFIX": name,
-            "RAG_ASSETS_DATABASE_URL": servers.database(name),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database(name),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
             **({} if forks else {DISABLED: "0"}),
         }
         meter = Meter(servers.pids, environment, work / "commands.log")
-        made = cls(name, servers, meter, environment, work / "modules.txt")
-        made.plain("up", "--no-dagster")
+        installation = cls(name, servers, meter, environment, work / "modules.txt")
+        installation.run_unmeasured("up", "--no-dagster")
         if forks:
             meter.helpers.append(start_fork_server(meter.environment))
-        made.sync(inside=not forks, tenant=_WARM_UP)
-        return made
+        installation.sync(inside=not forks, tenant=_WARM_UP)
+        return installation
 
     def sync(self, *options: str, inside: bool = False, **named: Any) -> Cost:
         """Sync the tenant as a user would, or with all modules imported beforehand."""
@@ -113,7 +111,7 @@ class Installation:
         command = [sys.executable, "-m", *way, "sync", tenant, *options, "--json"]
         return self.meter.run(command, **named)
 
-    def plain(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+    def run_unmeasured(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command without measuring it."""
         return subprocess.run(
             [sys.executable, "-m", "rag_assets.cli", *arguments],
@@ -124,24 +122,23 @@ class Installation:
             check=False,
         )
 
-    def entries(self) -> int:
-        """How many entries its indexes hold, the one-file tenant's included."""
-        return self.servers.entries(f"{self.name}-index-*")
+    def count_entries(self) -> int:
+        """Return the number of entries in its indexes, including the warm-up tenant's."""
+        return self.servers.count_entries(f"{self.name}-index-*")
 
     def remove(self) -> None:
-        """Give the indexes' space and memory back, and stop the fork server."""
+        """Delete the indexes, and stop the fork server."""
         self.servers.drop_indexes(f"{self.name}-*")
         stop_fork_server(self.meter.environment)
 
 
 class Benchmark:
-    """One run of the benchmark; costs by phase, and by how they were taken.
+    """One run of the benchmark, with costs by phase and way.
 
     Args:
-        servers: to run on.
-        work: a folder for everything that is made.
-        files: how many documents.
-        only: the phases that are wanted; a first sync always comes first.
+        work: folder for everything that the benchmark makes.
+        files: number of documents.
+        only: the phases to run; a first sync always comes first.
         ways: "user", "inside" or both.
     """
 
@@ -153,26 +150,28 @@ class Benchmark:
         self._entries = work / "entries.jsonl"
         self._paths = corpus.write_corpus(self._folder, files)
         self.costs: dict[str, list[dict[str, Any]]] = defaultdict(list)
-        self.entries = 0
+        self.entry_count = 0
         self._first_sync = 0.0
-        self.loss_noticed: bool | None = None
+        self.is_loss_noticed: bool | None = None
 
-    def round(self, number: int) -> None:
-        """Every phase, both ways."""
+    def run_round(self, number: int) -> None:
+        """Run every phase in each way."""
         for way in self._ways:
-            self._pass(f"{way}{number}", number, inside=way == "inside")
+            self._run_phases(f"{way}{number}", number, inside=way == "inside")
         if "bare" in self._only:
-            self._bare(number)
+            self._run_bare(number)
         if "kill" in self._only:
-            self._kill(f"kill{number}")
+            self._run_kill(f"kill{number}")
 
-    def _pass(self, name: str, number: int, *, inside: bool) -> None:
-        corpus.restore(self._folder, self._paths)
-        install = Installation.new(name, self._servers, self._work, self._folder, forks=not inside)
-        take = _Taker(self.costs, install, inside=inside)
-        cold = take("cold", {"raw_documents.added": len(self._paths)})
+    def _run_phases(self, name: str, number: int, *, inside: bool) -> None:
+        corpus.restore_files(self._folder, self._paths)
+        install = BenchmarkInstallation.new(
+            name, self._servers, self._work, self._folder, forks=not inside
+        )
+        run_phase = _PhaseRunner(self.costs, install, inside=inside)
+        cold = run_phase("cold", {"raw_documents.added": len(self._paths)})
         self._first_sync = cold.inside or cold.wall
-        self.entries = cold.answer["stages"]["search_index"]["upserted"]
+        self.entry_count = cold.answer["stages"]["search_index"]["upserted"]
         if "bare" in self._only and not self._entries.exists():
             subprocess.run(
                 [sys.executable, "-m", "benchmarks.bare", "dump", str(self._entries), TENANT],
@@ -180,69 +179,79 @@ class Benchmark:
                 cwd=PROJECT,
                 check=True,
             )
-        for phase, change, expected in self._changes(number):
+        for phase, change, expected in self._list_changes(number):
             if phase in self._only:
                 expected_count = len(change())
-                take(phase, dict.fromkeys(expected, expected_count))
+                run_phase(phase, dict.fromkeys(expected, expected_count))
         if "loss" in self._only:
-            self._lose(install, take)
+            self._run_loss(install, run_phase)
         install.remove()
 
-    def _changes(
+    def _list_changes(
         self, number: int
     ) -> list[tuple[str, Callable[[], Sequence[Path]], tuple[str, ...]]]:
         return [
             ("noop", list, ("raw_documents.added", "search_index.upserted")),
-            ("edit", lambda: corpus.edit(self._paths, number), ("raw_documents.changed",)),
+            ("edit", lambda: corpus.edit_files(self._paths, number), ("raw_documents.changed",)),
             (
                 "rename",
-                lambda: corpus.rename(self._paths),
+                lambda: corpus.rename_files(self._paths),
                 ("raw_documents.added", "raw_documents.removed"),
             ),
-            ("delete", lambda: corpus.delete(self._paths), ("raw_documents.removed",)),
+            ("delete", lambda: corpus.delete_files(self._paths), ("raw_documents.removed",)),
         ]
 
-    def _lose(self, install: Installation, take: _Taker) -> None:
-        """Delete the index from outside: see whether a sync notices, and repair it."""
-        before = install.entries()
+    def _run_loss(self, install: BenchmarkInstallation, run_phase: _PhaseRunner) -> None:
+        """Delete the index behind the project's back, check that a sync notices, and repair it."""
+        before = install.count_entries()
         self._servers.drop_indexes(f"{install.name}-index-*")
-        self.loss_noticed = install.plain("sync", TENANT).returncode != 0
-        take("loss", {"embeddings.embedded": 0}, "--repair")
+        self.is_loss_noticed = install.run_unmeasured("sync", TENANT).returncode != 0
+        run_phase("loss", {"embeddings.embedded": 0}, "--repair")
         install.sync("--repair", tenant=_WARM_UP)
-        _require_equal("entries after a repair", install.entries(), before)
+        _require_equal("entries after a repair", install.count_entries(), before)
 
-    def _kill(self, name: str) -> None:
-        """Kill -9 half-way through the first sync; the next one finishes."""
-        corpus.restore(self._folder, self._paths)
-        install = Installation.new(name, self._servers, self._work, self._folder, forks=True)
-        ones = install.entries()
+    def _run_kill(self, name: str) -> None:
+        """Kill the first sync half-way with SIGKILL; the next sync finishes the work."""
+        corpus.restore_files(self._folder, self._paths)
+        install = BenchmarkInstallation.new(
+            name, self._servers, self._work, self._folder, forks=True
+        )
+        warm_up_entries = install.count_entries()
         for phase, kill_after in (("killed", self._first_sync / 2), ("kill", None)):
             cost = install.sync(kill_after=kill_after)
             self.costs[phase].append(cost.as_json())
-            report(phase, cost)
-        _require_equal("entries after a kill", install.entries() - ones, self.entries)
+            print_cost(phase, cost)
+        _require_equal(
+            "entries after a kill", install.count_entries() - warm_up_entries, self.entry_count
+        )
         install.remove()
 
-    def _bare(self, number: int) -> None:
-        for phase, what in (("bare", "load"), ("bare.graphs", "graphs")):
-            self._load(phase, what, f"bare-{what}-{number}")
+    def _run_bare(self, number: int) -> None:
+        for phase, command in (("bare", "load"), ("bare.graphs", "graphs")):
+            self._run_bare_load(phase, command, f"bare-{command}-{number}")
 
-    def _load(self, phase: str, what: str, index_name: str) -> None:
+    def _run_bare_load(self, phase: str, command_name: str, index_name: str) -> None:
         environment = {"RAG_ASSETS_ELASTICSEARCH_URL": self._servers.elasticsearch_url}
         meter = Meter(self._servers.pids, environment, self._work / "commands.log")
-        command = ["-m", "benchmarks.bare", what, str(self._entries), index_name]
+        command = ["-m", "benchmarks.bare", command_name, str(self._entries), index_name]
         cost = meter.run([sys.executable, *command])
         self.costs[phase].append(cost.as_json())
-        _require_equal("entries written bare", self._servers.entries(index_name), self.entries)
+        _require_equal(
+            "entries written bare", self._servers.count_entries(index_name), self.entry_count
+        )
         self._servers.drop_indexes(index_name)
-        report(phase, cost)
+        print_cost(phase, cost)
 
 
-class _Taker:
-    """Takes a phase's cost, after making sure that it did what the phase is about."""
+class _PhaseRunner:
+    """Runs a phase, verifies that it did the expected work, and records its cost."""
 
     def __init__(
-        self, costs: Mapping[str, list[dict[str, Any]]], install: Installation, *, inside: bool
+        self,
+        costs: Mapping[str, list[dict[str, Any]]],
+        install: BenchmarkInstallation,
+        *,
+        inside: bool,
     ) -> None:
         self._costs, self._install, self._inside = costs, install, inside
 
@@ -252,17 +261,17 @@ class _Taker:
             stage, _, name = path.partition(".")
             _require_equal(f"{phase}: {path}", cost.answer["stages"][stage][name], count)
         self._costs[f"{phase}.inside" if self._inside else phase].append(cost.as_json())
-        report(f"{phase}{' inside' if self._inside else ''}", cost)
+        print_cost(f"{phase}{' inside' if self._inside else ''}", cost)
         return cost
 
 
-def _require_equal(what: str, found: int, expected: int) -> None:
-    if found != expected:
-        sys.exit(f"{what}: {found} instead of {expected}, so the numbers would mean nothing")
+def _require_equal(label: str, actual: int, expected: int) -> None:
+    if actual != expected:
+        sys.exit(f"{label}: {actual} instead of {expected}: the figures would be invalid")
 
 
-def report(phase: str, cost: Cost) -> None:
-    """Print a line about what a phase cost."""
+def print_cost(phase: str, cost: Cost) -> None:
+    """Print one line with the cost of a phase."""
     inside = f" (inside {cost.inside:.2f} s)" if cost.inside is not None else ""
     servers = ", ".join(f"{name} {cpu:.1f} s" for name, cpu in cost.servers_cpu.items())
     print(
@@ -273,7 +282,7 @@ def report(phase: str, cost: Cost) -> None:
 
 
 def clear(work: Path) -> None:
-    """Remove what the last benchmark left, except what costs a download."""
+    """Remove the files of the last run, but keep downloads."""
     for folder in ("homes", "corpus", "warm-up"):
         shutil.rmtree(work / folder, ignore_errors=True)
     for file in ("entries.jsonl", "modules.txt", "commands.log"):
@@ -281,34 +290,34 @@ def clear(work: Path) -> None:
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=corpus.FILES)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=PHASES, default=PHASES)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    parser.add_argument("--name", default="chain", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="chain", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     clear(arguments.work)
-    before = machine()
+    before = describe_machine()
     with benchmark_servers(arguments.work) as servers:
         only, ways = arguments.only, arguments.ways
         benchmark = Benchmark(servers, arguments.work, arguments.files, only, ways)
         for number in range(1, arguments.rounds + 1):
-            benchmark.round(number)
+            benchmark.run_round(number)
     result = {
         "benchmark": "chain",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "files": arguments.files,
-        "entries": benchmark.entries,
+        "entries": benchmark.entry_count,
         "rounds": arguments.rounds,
         "machine": before,
-        "load_average_after": load(),
-        "loss_noticed": benchmark.loss_noticed,
+        "load_average_after": read_load(),
+        "loss_noticed": benchmark.is_loss_noticed,
         "costs": benchmark.costs,
     }
-    print(save(arguments.name, json.loads(json.dumps(result))))
+    print(save_result(arguments.name, json.loads(json.dumps(result))))
 
 
 if __name__ == "__main__":

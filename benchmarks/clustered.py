@@ -1,4 +1,4 @@
-"""Vectors that lie as those of texts do: passages about documents, documents about topics."""
+"""Synthetic vectors with the geometry of text embeddings: passages, in documents, in topics."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PASSAGES = 8
 _TOPICS = 1_000
 _BATCH = 4_000
 _DECAY = 0.35
-"""How fast the spectrum falls: 384 numbers vary in about a hundred directions."""
+"""Decay of the spectrum: 384 dimensions vary in about a hundred directions."""
 _MEAN, _TOPIC, _DOCUMENT, _PASSAGE, _QUESTION = 0.5, 0.8, 0.6, 0.7, 0.9
 """Cosines of about 0.15 between any two, 0.5 within a topic, 0.7 within a document."""
 _VECTORS, _QUESTIONS = 1, 2
@@ -23,11 +23,11 @@ _VECTORS, _QUESTIONS = 1, 2
 
 @dataclass(frozen=True)
 class Clusters:
-    """Unit vectors by number, the same for the same seed.
+    """Unit vectors by number, reproducible from a seed.
 
     Attributes:
-        dimensions: numbers of each vector.
-        seed: another one gives other vectors.
+        dimensions: length of each vector.
+        seed: another seed gives other vectors.
     """
 
     dimensions: int = 384
@@ -41,43 +41,43 @@ class Clusters:
         square = rng.standard_normal((self.dimensions, self.dimensions))
         scale = np.arange(1, self.dimensions + 1) ** -_DECAY
         scale /= np.sqrt((scale**2).sum())
-        # Turned, so that no coordinate means more than another, as in a model's output.
+        # Rotated, so that all coordinates matter alike, as in a model's output.
         rotation = (np.linalg.qr(square)[0] * scale[:, None]).astype(np.float32)
         object.__setattr__(self, "_rotation", rotation)
-        object.__setattr__(self, "_topics", self._normal(rng, _TOPICS))
-        object.__setattr__(self, "_mean", self._normal(rng, 1))
+        object.__setattr__(self, "_topics", self._draw_normal(rng, _TOPICS))
+        object.__setattr__(self, "_mean", self._draw_normal(rng, 1))
 
-    def batches(self, count: int) -> list[range]:
-        """The numbers of so many vectors, in the parts that `vectors` makes."""
+    def split_batches(self, count: int) -> list[range]:
+        """Split the numbers of `count` vectors into the batches that `vectors` accepts."""
         return [range(n, min(n + _BATCH, count)) for n in range(0, count, _BATCH)]
 
     def vectors(self, numbers: range) -> Vectors:
-        """The vectors of one of the batches; eight in a row belong to one document."""
+        """Return the vectors of one batch; each run of eight belongs to one document."""
         rng = np.random.default_rng((self.seed, _VECTORS, numbers.start))
-        documents = self._documents(rng, -(-len(numbers) // PASSAGES))
-        around = np.repeat(documents, PASSAGES, axis=0)[: len(numbers)]
-        return _units(around + _PASSAGE * self._normal(rng, len(numbers)))
+        documents = self._draw_documents(rng, -(-len(numbers) // PASSAGES))
+        centers = np.repeat(documents, PASSAGES, axis=0)[: len(numbers)]
+        return _normalize(centers + _PASSAGE * self._draw_normal(rng, len(numbers)))
 
-    def questions(self, count: int, entries: int) -> Vectors:
-        """Vectors near documents among the first entries, but equal to no passage."""
+    def draw_questions(self, count: int, entries: int) -> Vectors:
+        """Return vectors near documents of the first `entries` vectors; none equals a passage."""
         rng = np.random.default_rng((self.seed, _QUESTIONS))
-        batches = self.batches(entries)
-        asked = []
+        batches = self.split_batches(entries)
+        near_documents = []
         for number in rng.integers(len(batches), size=count):
             numbers = batches[number]
-            of_batch = np.random.default_rng((self.seed, _VECTORS, numbers.start))
-            documents = self._documents(of_batch, -(-len(numbers) // PASSAGES))
-            asked.append(documents[rng.integers(len(documents))])
-        return _units(np.array(asked) + _QUESTION * self._normal(rng, count))
+            batch_rng = np.random.default_rng((self.seed, _VECTORS, numbers.start))
+            documents = self._draw_documents(batch_rng, -(-len(numbers) // PASSAGES))
+            near_documents.append(documents[rng.integers(len(documents))])
+        return _normalize(np.array(near_documents) + _QUESTION * self._draw_normal(rng, count))
 
-    def _documents(self, rng: np.random.Generator, count: int) -> Vectors:
+    def _draw_documents(self, rng: np.random.Generator, count: int) -> Vectors:
         topics = self._topics[rng.integers(_TOPICS, size=count)]
-        return _MEAN * self._mean + _TOPIC * topics + _DOCUMENT * self._normal(rng, count)
+        return _MEAN * self._mean + _TOPIC * topics + _DOCUMENT * self._draw_normal(rng, count)
 
-    def _normal(self, rng: np.random.Generator, count: int) -> Vectors:
-        drawn = rng.standard_normal((count, self.dimensions), dtype=np.float32)
-        return drawn @ self._rotation
+    def _draw_normal(self, rng: np.random.Generator, count: int) -> Vectors:
+        samples = rng.standard_normal((count, self.dimensions), dtype=np.float32)
+        return samples @ self._rotation
 
 
-def _units(vectors: Vectors) -> Vectors:
+def _normalize(vectors: Vectors) -> Vectors:
     return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -2,9 +2,9 @@
 
     python -m benchmarks.code_commits REPOSITORY --file PATH [--rounds N] [--name NAME]
 
-REPOSITORY is a clone; it is cloned again, so it stays as it is. The embedder is `deterministic`,
+REPOSITORY is a clone; it is cloned again, so it stays unchanged. The embedder is `deterministic`,
 which takes almost no time. Each commit appends a comment to PATH. CPU seconds are comparable even
-if other programs keep the machine busy; the load beside them tells whether seconds are.
+if other programs keep the machine busy; the recorded load shows whether wall times are.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import Any
 
 import pygit2
 
-from benchmarks.code_memory import TENANT, committed
-from benchmarks.measure import PROJECT, Cost, Meter, load, machine, save
+from benchmarks.code_memory import TENANT, commit_all
+from benchmarks.measure import PROJECT, Cost, Meter, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-code-commits"
@@ -31,19 +31,19 @@ _SYNC = (sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json")
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("repository", type=Path)
-    parser.add_argument("--file", required=True, help="path of the file that commits change")
+    parser.add_argument("--file", required=True, help="path of the file to change in commits")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--name", default="trial-code-commits")
     options = parser.parse_args()
-    before, home = machine(), WORK / "home"
-    root = prepare(home, options.repository.resolve())
+    before, home = describe_machine(), WORK / "home"
+    root = make_installation(home, options.repository.resolve())
     with benchmark_servers(WORK) as servers:
         environment = {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("code_commits"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("code_commits"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         meter = Meter(servers.pids, environment, WORK / "log")
@@ -59,13 +59,13 @@ def main() -> None:
         "documents": phases["first"][0].answer["stages"]["raw_documents"]["documents"],
         "phases": {name: summarize(costs) for name, costs in phases.items()},
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
-def prepare(home: Path, repository: Path) -> Path:
+def make_installation(home: Path, repository: Path) -> Path:
     """Clone a repository into a new installation with one tenant; return the clone."""
     shutil.rmtree(home, ignore_errors=True)
     root = home / "repository"
@@ -85,29 +85,29 @@ def prepare(home: Path, repository: Path) -> Path:
 
 
 def summarize(costs: Sequence[Cost]) -> dict[str, Any]:
-    """Return the medians of what the syncs of a phase cost."""
+    """Return the medians of the costs of a phase's syncs."""
     return {
         "rounds": len(costs),
-        "wall": _median([cost.wall for cost in costs]),
-        "sync": _median([float(cost.answer["seconds"]) for cost in costs]),
-        "cpu": _median([cost.cpu for cost in costs]),
-        "servers_cpu": _median([sum(cost.servers_cpu.values()) for cost in costs]),
-        "peak_mb": _median([cost.peak_mb for cost in costs]),
-        "load_average": load(),
+        "wall": _compute_median([cost.wall for cost in costs]),
+        "sync": _compute_median([float(cost.answer["seconds"]) for cost in costs]),
+        "cpu": _compute_median([cost.cpu for cost in costs]),
+        "servers_cpu": _compute_median([sum(cost.servers_cpu.values()) for cost in costs]),
+        "peak_mb": _compute_median([cost.peak_mb for cost in costs]),
+        "load_average": read_load(),
     }
 
 
 def _commit_and_sync(meter: Meter, root: Path, file: Path) -> Cost:
     with file.open("a") as opened:
         opened.write("\n// edited\n")
-    committed(root)
+    commit_all(root)
     cost = meter.run(_SYNC)
     if cost.answer["stages"]["raw_documents"]["changed"] != 1:
         sys.exit(f"a commit of {file} did not change one document")
     return cost
 
 
-def _median(values: Sequence[float]) -> float:
+def _compute_median(values: Sequence[float]) -> float:
     return round(statistics.median(values), 2)
 
 

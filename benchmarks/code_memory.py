@@ -1,10 +1,10 @@
-"""What code memory costs: a first sync, a sync of nothing, a commit, walks and questions.
+"""Measure code memory: a first sync, an unchanged sync, a commit, walks and questions.
 
     python -m benchmarks.code_memory [--repository PATH] [--copies N]
 
-By default the example application, with the shipped model. Each question is asked with the steps of
-code memory and with those of every other profile, by turns first: their ratio is what the walk
-costs. Then all are asked again, their vectors known.
+The default repository is the example application, embedded by the shipped model. Each question is
+asked with the steps of code memory and with those of every other profile, in alternating order:
+the ratio is the cost of the walk. All questions are then asked again, with cached vectors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 import pygit2
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search import AsyncRetriever
@@ -38,7 +38,7 @@ WORK = PROJECT / ".local" / "benchmark-code-memory"
 TENANT = "code"
 ROUNDS = 40
 WARM = 12
-"""Questions by which connections are made, and what stays in memory is read."""
+"""Questions asked first, to open connections and fill caches."""
 EDITED = 10
 NAMED = (
     "What controller serves route invoices.store and which model and table does it touch?",
@@ -90,41 +90,43 @@ PLAIN = (
 
 
 def main() -> None:
-    """Measure, and write the result."""
-    options = _options()
-    before = machine()
+    """Measure and save the result."""
+    options = _parse_options()
+    before = describe_machine()
     with benchmark_servers(WORK) as servers:
-        root = prepare(servers, WORK / "home", options.repository, options.copies)
-        runs = {"cold": synced(), "noop": synced()}
-        commit(root)
-        runs["commit of 10 files"] = synced()
+        root = make_installation(servers, WORK / "home", options.repository, options.copies)
+        runs = {"cold": run_sync(), "noop": run_sync()}
+        commit_edits(root)
+        runs["commit of 10 files"] = run_sync()
         with Session() as session:
-            counts = counted(session)
-            walks = timed(lambda name: walked(session, name), ["invoices.store", "table:invoices"])
-            asked = asyncio.run(questions(session))
+            counts = count_rows(session)
+            walks = time_calls(
+                lambda name: run_walk(session, name), ["invoices.store", "table:invoices"]
+            )
+            question_times = asyncio.run(time_questions(session))
     result = {
         "benchmark": "code-memory",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         **counts,
         "seconds": runs,
         "walk of depth 5 in ms": walks,
-        "questions": asked,
+        "questions": question_times,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
-    print(save("code-memory", result))
+    print(save_result("code-memory", result))
 
 
-def prepare(servers: Servers, home: Path, repository: Path, copies: int) -> Path:
-    """Make an installation with one tenant, whose repository holds so many copies of a folder."""
+def make_installation(servers: Servers, home: Path, repository: Path, copies: int) -> Path:
+    """Make an installation with one tenant, whose repository holds `copies` copies of a folder."""
     shutil.rmtree(home, ignore_errors=True)
     root = home / "repository"
     for number in range(copies):
-        # Only the first has names of its own; the others are texts that were met before.
+        # Only the first copy has new names and texts.
         shutil.copytree(repository, root / (f"copy{number}" if number else "."), dirs_exist_ok=True)
     pygit2.init_repository(str(root), initial_head="main")
-    committed(root)
+    commit_all(root)
     tenant = {
         "id": TENANT,
         "profile": "code-memory",
@@ -136,40 +138,40 @@ def prepare(servers: Servers, home: Path, repository: Path, copies: int) -> Path
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("code_memory"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("code_memory"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     return root
 
 
-def synced() -> float:
-    """Seconds that a sync takes, without the start of its interpreter."""
+def run_sync() -> float:
+    """Sync, and return the seconds without interpreter startup."""
     command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    return float(json.loads(done.stdout)["seconds"])
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    return float(json.loads(process.stdout)["seconds"])
 
 
-def commit(root: Path) -> None:
-    """Change some files by a comment each, and commit them."""
+def commit_edits(root: Path) -> None:
+    """Append a comment to each of some files, and commit them."""
     edited = sorted(root.glob("app/**/*.php"))[:EDITED] or sorted(root.rglob("*.*"))[:EDITED]
     for path in edited:
         path.write_text(path.read_text() + "\n// edited\n")
-    committed(root)
+    commit_all(root)
 
 
-def committed(root: Path) -> None:
-    """Commit everything."""
+def commit_all(root: Path) -> None:
+    """Commit all files of the worktree."""
     repository = pygit2.Repository(str(root))
-    who = pygit2.Signature("Ada", "ada@example.org", 1_700_000_000, 0)
+    author = pygit2.Signature("Ada", "ada@example.org", 1_700_000_000, 0)
     repository.index.add_all()
     repository.index.write()
     parents = [] if repository.head_is_unborn else [repository.head.target]
     tree = repository.index.write_tree()
-    repository.create_commit("HEAD", who, who, "benchmark", tree, parents)
+    repository.create_commit("HEAD", author, author, "benchmark", tree, parents)
 
 
-def counted(session: Session) -> dict[str, int]:
-    """How much there is."""
+def count_rows(session: Session) -> dict[str, int]:
+    """Count documents, symbols and edges."""
     serving = session.catalog.generations.serving(TENANT)
     number = serving.number if serving is not None else 0
     relations = code_catalog(session.catalog).relation_counts.count_relations(TENANT, number)
@@ -180,67 +182,73 @@ def counted(session: Session) -> dict[str, int]:
     }
 
 
-def walked(session: Session, name: str) -> None:
+def run_walk(session: Session, name: str) -> None:
     """Walk from a name, as deep as a question does."""
     walker = Walker(session.catalog)
     walker.walk_from_name(TENANT, Caller(), name, direction="out", depth=USUAL_STEPS)
 
 
-def timed(work: Callable[[str], None], names: Sequence[str]) -> dict[str, float]:
-    """Milliseconds of work on names, in turns."""
+def time_calls(work: Callable[[str], None], names: Sequence[str]) -> dict[str, float]:
+    """Call `work` with the names in rotation; return percentiles in milliseconds."""
     spent = []
     for turn in range(ROUNDS):
         started = time.perf_counter()
         work(names[turn % len(names)])
         spent.append(1_000 * (time.perf_counter() - started))
-    return percentiles(spent[3:])  # The first ones have relations read into memory.
+    return compute_percentiles(spent[3:])  # the first ones load relations into memory
 
 
-async def questions(session: Session) -> dict[str, Any]:
-    """Questions with and without the walk, in turns."""
-    given = (session.catalog, session.store, session.embedders)
-    walking = AsyncRetriever(*given, journaled=False)
-    plain = AsyncRetriever(*given, steps=StepLists(), journaled=False)
+async def time_questions(session: Session) -> dict[str, Any]:
+    """Time questions with and without the walk, in turns."""
+    stores = (session.catalog, session.store, session.embedders)
+    walking = AsyncRetriever(*stores, journaled=False)
+    plain = AsyncRetriever(*stores, steps=StepLists(), journaled=False)
     try:
         names = [NAMED[turn % len(NAMED)] for turn in range(WARM + ROUNDS)]
-        named = [await seconds_of(walking, name) for name in names]
-        await compared(walking, plain, PLAIN[:WARM])
+        named = [await time_question(walking, name) for name in names]
+        await compare_searches(walking, plain, PLAIN[:WARM])
         return {
-            "named": percentiles(named[WARM:]),
-            "asked": await compared(walking, plain, PLAIN[WARM:]),
-            "asked again": await compared(walking, plain, PLAIN[WARM:]),
+            "named": compute_percentiles(named[WARM:]),
+            "asked": await compare_searches(walking, plain, PLAIN[WARM:]),
+            "asked again": await compare_searches(walking, plain, PLAIN[WARM:]),
         }
     finally:
         await walking.close()
         await plain.close()
 
 
-async def compared(
-    walking: AsyncRetriever, plain: AsyncRetriever, asked: Sequence[str]
+async def compare_searches(
+    walking: AsyncRetriever, plain: AsyncRetriever, questions: Sequence[str]
 ) -> dict[str, Any]:
-    """Questions that name nothing, with and without the walk."""
+    """Time questions that contain no symbol name, with and without the walk."""
     spent: dict[str, list[float]] = {"walk and search": [], "search alone": []}
     walks: list[float] = []
-    for turn, about in enumerate(asked):
+    for turn, question in enumerate(questions):
 
-        async def walked_search(about: str = about) -> None:
-            spent["walk and search"].append(await seconds_of(walking, about, walks))
+        async def walked_search(question: str = question) -> None:
+            spent["walk and search"].append(await time_question(walking, question, walks))
 
-        async def search(about: str = about) -> None:
-            spent["search alone"].append(await seconds_of(plain, about))
+        async def search(question: str = question) -> None:
+            spent["search alone"].append(await time_question(plain, question))
 
-        # The first of both has the index read what the other one finds in memory.
+        # The first search reads index pages that the second finds in memory.
         for ask in (walked_search, search) if turn % 2 else (search, walked_search):
             await ask()
-    found: dict[str, Any] = {name: percentiles(values) for name, values in spent.items()}
-    ratio = found["walk and search"]["p50"] / found["search alone"]["p50"]
-    return {**found, "walk within a search": percentiles(walks), "ratio": round(ratio, 2)}
+    percentiles: dict[str, Any] = {
+        name: compute_percentiles(values) for name, values in spent.items()
+    }
+    ratio = percentiles["walk and search"]["p50"] / percentiles["search alone"]["p50"]
+    return {
+        **percentiles,
+        "walk within a search": compute_percentiles(walks),
+        "ratio": round(ratio, 2),
+    }
 
 
-async def seconds_of(
+async def time_question(
     retriever: AsyncRetriever, query: str, walks: list[float] | None = None
 ) -> float:
-    """Milliseconds of a question."""
+    """Ask a question; return its milliseconds, and append those of the walk to `walks`."""
     started = time.perf_counter()
     answer = await retriever.search(TENANT, SearchRequest(query=query))
     if walks is not None and answer.debug is not None:
@@ -248,14 +256,14 @@ async def seconds_of(
     return 1_000 * (time.perf_counter() - started)
 
 
-def percentiles(spent: Sequence[float]) -> dict[str, float]:
-    """The median, and what 95 % stay below."""
+def compute_percentiles(spent: Sequence[float]) -> dict[str, float]:
+    """Return the median and the 95th percentile."""
     ordered = sorted(spent)
     last = ordered[min(len(ordered) - 1, round(0.95 * len(ordered)))]
     return {"p50": round(statistics.median(ordered), 1), "p95": round(last, 1)}
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repository", type=Path, default=PROJECT / "examples" / "laravel")
     parser.add_argument("--copies", type=int, default=1)

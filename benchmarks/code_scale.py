@@ -1,10 +1,10 @@
-"""Walks over a million relations of one tenant: by statements, and in memory.
+"""Measure walks over a million relations of one tenant: by SQL statements, and in memory.
 
     python -m benchmarks.code_scale [--edges N]
 
-The example application is indexed, and its rows are copied with the names of as many modules of
-one application, until there are so many edges. Middleware, packages and what the framework defines
-keep their names: they are what much is related to. Each walk begins at another name.
+The example application is indexed, and its rows are copied under new names, each copy as another
+module of the application, until there are N edges. Middleware, packages and framework names are
+shared by all copies, as hubs of the graph. Each walk begins at another name.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any
 import psutil
 from sqlalchemy import text
 
-from benchmarks.code_memory import TENANT, percentiles, prepare, synced
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.code_memory import TENANT, compute_percentiles, make_installation, run_sync
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.model import Caller
@@ -108,42 +108,42 @@ _COPIES = (
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--edges", type=int, default=1_000_000)
-    wanted = parser.parse_args().edges
-    before = machine()
+    edges = parser.parse_args().edges
+    before = describe_machine()
     with benchmark_servers(WORK) as servers:
-        prepare(servers, WORK / "home", PROJECT / "examples" / "laravel", 1)
-        synced()
+        make_installation(servers, WORK / "home", PROJECT / "examples" / "laravel", 1)
+        run_sync()
         with Session() as session:
-            result = measured(session, wanted)
+            result = measure_walks(session, edges)
     result = {
         "benchmark": "code-scale",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         **result,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
-    print(save("code-scale", result))
+    print(save_result("code-scale", result))
 
 
-def measured(session: Session, wanted: int) -> dict[str, Any]:
-    """Copies, and what walks over them take."""
-    copies = copied(session, wanted)
+def measure_walks(session: Session, edges: int) -> dict[str, Any]:
+    """Copy the rows, and measure walks, memory and loading."""
+    copies = copy_rows(session, edges)
     names = [number % copies + 1 for number in range(WALKS)]
     graphs = code_catalog(session.catalog).relations.graphs
     graphs.most_bytes = 0
-    walks = {"by statements": find_related_nodes(session, names)}
+    walks = {"by statements": time_walks(session, names)}
     process = psutil.Process()
-    held = process.memory_info().rss
+    memory_before = process.memory_info().rss
     graphs.most_bytes = 4 << 30
     started = time.perf_counter()
-    graph = loaded(graphs, session)
+    graph = wait_for_graph(graphs, session)
     seconds = time.perf_counter() - started
-    memory = process.memory_info().rss - held
-    walks["in memory"] = find_related_nodes(session, names)
+    memory = process.memory_info().rss - memory_before
+    walks["in memory"] = time_walks(session, names)
     return {
         "documents": len(graph.by_id),
         "edges": sum(len(segment.edges.text) for segment in graph.segments),
@@ -151,20 +151,20 @@ def measured(session: Session, wanted: int) -> dict[str, Any]:
         "memory of the graph in MB": round(graph.bytes / 1e6, 1),
         "memory of the process for it in MB": round(memory / 1e6, 1),
         "seconds to load it": round(seconds, 2),
-        "seconds to follow an edit": refreshed(session, graphs),
-        "ms of its state": timed(
+        "seconds to follow an edit": time_refresh(session, graphs),
+        "ms of its state": time_calls(
             lambda: code_catalog(session.catalog).relations.read_moment(TENANT, ())
         ),
     }
 
 
-def copied(session: Session, wanted: int) -> int:
-    """Copy rows until there are so many edges; returns how often."""
+def copy_rows(session: Session, edges: int) -> int:
+    """Copy rows until there are that many edges; return the number of copies."""
     database = session.catalog.database
     counting = text("SELECT count(*) FROM rag_catalog.edges WHERE tenant = :tenant")
     with database.begin() as connection:
         own = connection.scalar(counting, {"tenant": TENANT}) or 1
-    copies = max(1, round(wanted / own) - 1)
+    copies = max(1, round(edges / own) - 1)
     for number in range(1, copies + 1):
         with database.begin() as connection:
             for statement in _COPIES:
@@ -176,8 +176,8 @@ def copied(session: Session, wanted: int) -> int:
     return copies
 
 
-def loaded(graphs: RelationGraphs, session: Session) -> Graph:
-    """The graph of the present state, once it is in memory."""
+def wait_for_graph(graphs: RelationGraphs, session: Session) -> Graph:
+    """Wait until the graph of the current state is in memory, and return it."""
     until = time.monotonic() + _LOAD_SECONDS
     while time.monotonic() < until:
         serving = session.catalog.generations.serving(TENANT)
@@ -188,35 +188,37 @@ def loaded(graphs: RelationGraphs, session: Session) -> Graph:
             if graph is not None:
                 return graph
         time.sleep(0.01)
-    sys.exit("the graph was not loaded")
+    sys.exit(f"the graph was not loaded within {_LOAD_SECONDS} seconds")
 
 
-def find_related_nodes(session: Session, copies: Sequence[int]) -> dict[str, Any]:
-    """Walks of questions and of `code relations`, each from another module's names."""
+def time_walks(session: Session, copies: Sequence[int]) -> dict[str, Any]:
+    """Time walks of questions and of `code relations`, each from another module's names."""
     walker = Walker(session.catalog)
     tenant = Tenant.from_config(session.catalog.tenants.get(TENANT).config)
     spent: dict[str, list[float]] = {"question": [], "relations, 5 steps": []}
-    reached, kept = [], Neighbourhoods()
+    reached, neighbourhoods = [], Neighbourhoods()
     for turn, number in enumerate(copies):
-        asked = find_question_names(_QUESTIONS[turn % len(_QUESTIONS)].format(number))
+        names = find_question_names(_QUESTIONS[turn % len(_QUESTIONS)].format(number))
         started = time.perf_counter()
         view = walker.get_serving_view(TENANT, Caller())
         if view is None:
-            sys.exit("nothing answers")
-        known = kept if isinstance(view.relations, GraphRelations) else Neighbourhoods()
-        found, _ = walk_of(view, known, tenant, asked)
-        reached.append(len(found.nodes))
+            sys.exit("no build is serving")
+        view_neighbourhoods = (
+            neighbourhoods if isinstance(view.relations, GraphRelations) else Neighbourhoods()
+        )
+        walk, _ = walk_of(view, view_neighbourhoods, tenant, names)
+        reached.append(len(walk.nodes))
         between = time.perf_counter()
         name = f"App{number}\\Http\\Controllers\\InvoiceController::store"
         walker.walk_from_name(TENANT, Caller(), name, direction="out", depth=USUAL_STEPS)
         spent["question"].append(1_000 * (between - started))
         spent["relations, 5 steps"].append(1_000 * (time.perf_counter() - between))
-    told = {name: percentiles(values) for name, values in spent.items()}
-    return {**told, "reached": round(statistics.median(reached))}
+    times = {name: compute_percentiles(values) for name, values in spent.items()}
+    return {**times, "reached": round(statistics.median(reached))}
 
 
-def refreshed(session: Session, graphs: RelationGraphs) -> float:
-    """Seconds until a graph follows a change of one document."""
+def time_refresh(session: Session, graphs: RelationGraphs) -> float:
+    """Return the seconds until a graph follows a change of one document."""
     change = """
         UPDATE rag_catalog.documents SET access_scope = 'closed'
         WHERE tenant = :tenant AND uri LIKE '%/module1/app/Models/Invoice.php'
@@ -225,18 +227,18 @@ def refreshed(session: Session, graphs: RelationGraphs) -> float:
         connection.execute(text(change), {"tenant": TENANT})
     time.sleep(1)
     started = time.perf_counter()
-    loaded(graphs, session)
+    wait_for_graph(graphs, session)
     return round(time.perf_counter() - started, 2)
 
 
-def timed(work: Callable[[], object], rounds: int = 50) -> dict[str, float]:
-    """Milliseconds of work."""
+def time_calls(work: Callable[[], object], rounds: int = 50) -> dict[str, float]:
+    """Call `work` repeatedly; return percentiles in milliseconds."""
     spent = []
     for _ in range(rounds):
         started = time.perf_counter()
         work()
         spent.append(1_000 * (time.perf_counter() - started))
-    return percentiles(spent)
+    return compute_percentiles(spent)
 
 
 if __name__ == "__main__":

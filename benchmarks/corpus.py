@@ -1,12 +1,12 @@
-"""The benchmark's corpus: Markdown files made from a seed, and the edits of its phases.
+"""Generate the benchmark's corpus, Markdown files made from a seed, and the edits of its phases.
 
     python -m benchmarks.corpus FOLDER --files 2000             writes it, about 8 chunks a file
     python -m benchmarks.corpus FOLDER --change edit --round 1  edits, renames or deletes 1 %
 
 Every file is made from the seed and its own number, so 20,000 files begin with the same 2,000,
-and the work grows in proportion. Changes take files in places spread evenly, and no two kinds of
-change take the same file; a further round takes the same files again, with other words. Only the
-standard library is used: any environment can run this.
+and the work grows in proportion. Changes take evenly spread files, and no two kinds of change take
+the same file; a further round takes the same files again, with other words. Only the standard
+library is used, so the module runs in any environment.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from benchmarks import prose
 
 FILES = 2_000
 MAX_TOKENS = 256
-"""The limit of a chunk, in cl100k_base tokens, for every chunker that is compared."""
+"""Maximum size of a chunk, in cl100k_base tokens, for every compared chunker."""
 OVERLAP = 32
 
 _SEED = 4
@@ -31,15 +31,15 @@ _MOVED = "moved-"
 
 
 def write_corpus(folder: Path, files: int = FILES) -> list[Path]:
-    """Write the corpus into a folder that is new or empty; returns the paths in order."""
+    """Write the corpus into a folder that is new or empty; return the paths in order."""
     return [_write_file(folder, number) for number in range(files)]
 
 
-def edit(paths: Sequence[Path], round_number: int = 1) -> list[Path]:
-    """Put another paragraph in place of one in the middle of 1 % of the files.
+def edit_files(paths: Sequence[Path], round_number: int = 1) -> list[Path]:
+    """Replace a paragraph in the middle of 1 % of the files.
 
     Args:
-        paths: of all files, as write_corpus returned them.
+        paths: all files, as write_corpus returned them.
         round_number: another number gives other words.
 
     Returns:
@@ -50,31 +50,31 @@ def edit(paths: Sequence[Path], round_number: int = 1) -> list[Path]:
         rng = random.Random(f"{_SEED}/edit/{round_number}/{path.name}")
         parts = path.read_text().split("\n\n")
         plain = [n for n, part in enumerate(parts) if part[0].isalpha()]
-        parts[plain[len(plain) // 2]] = prose.paragraph(rng)
+        parts[plain[len(plain) // 2]] = prose.draw_paragraph(rng)
         path.write_text("\n\n".join(parts))
     return edited
 
 
-def rename(paths: Sequence[Path]) -> list[Path]:
-    """Give 1 % of the files another name, or their first one back; returns the new paths."""
+def rename_files(paths: Sequence[Path]) -> list[Path]:
+    """Rename 1 % of the files, or restore their first names; return the new paths."""
     renamed = []
     for path in paths[_RENAMED::_STEP]:
         moved = path.with_name(_MOVED + path.name)
-        here, there = (path, moved) if path.exists() else (moved, path)
-        renamed.append(here.rename(there))
+        source, target = (path, moved) if path.exists() else (moved, path)
+        renamed.append(source.rename(target))
     return renamed
 
 
-def delete(paths: Sequence[Path]) -> list[Path]:
-    """Delete 1 % of the files; returns what their paths were."""
+def delete_files(paths: Sequence[Path]) -> list[Path]:
+    """Delete 1 % of the files; return their paths."""
     deleted = list(paths[_DELETED::_STEP])
     for path in deleted:
         path.unlink()
     return deleted
 
 
-def restore(folder: Path, paths: Sequence[Path]) -> None:
-    """Write every file again as it was, and take away what a rename left."""
+def restore_files(folder: Path, paths: Sequence[Path]) -> None:
+    """Write every file again in its first version, and remove renamed files."""
     for path in folder.rglob(f"{_MOVED}*.md"):
         path.unlink()
     write_corpus(folder, len(paths))
@@ -82,22 +82,22 @@ def restore(folder: Path, paths: Sequence[Path]) -> None:
 
 def _write_file(folder: Path, number: int) -> Path:
     rng = random.Random(f"{_SEED}/{number}")
-    name = f"{prose.slug(rng)}-{number:05d}.md"
+    name = f"{prose.draw_slug(rng)}-{number:05d}.md"
     path = folder / f"part-{number // _FOLDER_FILES:03d}" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     # Most documents are short, a few are long.
     sections = min(30, 1 + int(rng.expovariate(1 / 4.3)))
-    path.write_text(prose.document(rng, sections))
+    path.write_text(prose.draw_document(rng, sections))
     return path
 
 
 def main() -> None:
-    """Write the corpus, or change the one that is there."""
+    """Write the corpus, or change an existing one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--change", choices=("edit", "rename", "delete"))
-    parser.add_argument("--round", type=int, default=1, help="other words for an edit")
+    parser.add_argument("--round", type=int, default=1, help="another round edits with other words")
     arguments = parser.parse_args()
     if arguments.change is None:
         paths = write_corpus(arguments.folder, arguments.files)
@@ -106,9 +106,9 @@ def main() -> None:
         return
     paths = sorted(arguments.folder.rglob("*.md"), key=lambda path: path.stem[-5:])
     changes = {
-        "edit": lambda: edit(paths, arguments.round),
-        "rename": lambda: rename(paths),
-        "delete": lambda: delete(paths),
+        "edit": lambda: edit_files(paths, arguments.round),
+        "rename": lambda: rename_files(paths),
+        "delete": lambda: delete_files(paths),
     }
     print(f"{arguments.change}: {len(changes[arguments.change]())} files")
 

@@ -1,9 +1,9 @@
-"""Chunks a second of the local model through embed_all, against onnxruntime called directly.
+"""Compare the local model through embed_all with onnxruntime called directly, in chunks per second.
 
     python benchmarks/embedding.py --texts 200 --rounds 5
 
 Both sides use the same number of threads and take turns, so that a busy machine slows both; the
-medians are compared. The difference is all that tokenizing, batching, checking and keeping cost.
+medians are compared. The difference is the cost of tokenizing, batching, checking and storing.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SENTENCE = "the river ran past an old mill while engineers measured voltage and 
 
 
 def make_texts(count: int, words: int) -> list[str]:
-    """Texts of half to the full number of words, so that lengths differ as chunks' do."""
+    """Return texts of half to the full number of words, with lengths that vary as chunks' do."""
     chance = random.Random(count)
     vocabulary = SENTENCE.split(" ")
     return [
@@ -40,8 +40,8 @@ def make_texts(count: int, words: int) -> list[str]:
     ]
 
 
-class Direct:
-    """What one would write with nothing else in mind: token ids in, arrays out."""
+class DirectRunner:
+    """Calls onnxruntime directly: token ids in, arrays out."""
 
     def __init__(self, texts: Sequence[str], threads: int) -> None:
         model = describe_folder()
@@ -51,11 +51,11 @@ class Direct:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         self._session = onnxruntime.InferenceSession(model.weights, options)
-        self._feeds = [self._feed(tokenizer.encode(text).ids) for text in texts]
+        self._feeds = [self._build_feed(tokenizer.encode(text).ids) for text in texts]
         self._pool = ThreadPoolExecutor(threads)
 
     @staticmethod
-    def _feed(ids: list[int]) -> dict[str, np.ndarray]:
+    def _build_feed(ids: list[int]) -> dict[str, np.ndarray]:
         row = np.array([ids])
         return {
             "input_ids": row,
@@ -64,40 +64,40 @@ class Direct:
         }
 
     def run(self) -> float:
-        """Seconds for all texts, tokenized beforehand."""
+        """Embed all texts, which are already tokenized; return the seconds."""
         started = time.perf_counter()
-        for _ in self._pool.map(self._one, self._feeds):
+        for _ in self._pool.map(self._embed, self._feeds):
             pass
         return time.perf_counter() - started
 
-    def _one(self, feed: dict[str, np.ndarray]) -> None:
+    def _embed(self, feed: dict[str, np.ndarray]) -> None:
         self._session.run(None, feed)
 
 
-class Driven:
-    """The chain's way, vectors dropped as soon as they would be kept."""
+class EmbedAllRunner:
+    """Calls embed_all as the pipeline does, and drops the vectors."""
 
     def __init__(self, texts: Sequence[str], threads: int) -> None:
         self._embedder = OnnxEmbedder(threads=threads)
         self._items = [EmbedItem(str(number), text) for number, text in enumerate(texts)]
 
     def run(self) -> float:
-        """Seconds for all texts."""
+        """Embed all texts; return the seconds."""
         started = time.perf_counter()
         asyncio.run(embed_all(self._embedder, self._items, keep=lambda keys, vectors: None))
         return time.perf_counter() - started
 
 
-def compare(texts: Sequence[str], threads: int, rounds: int) -> dict[str, float]:
-    """Medians of both sides, in texts a second, and their ratio."""
-    direct, driven = Direct(texts, threads), Driven(texts, threads)
-    direct.run(), driven.run()  # loads the model, fills the allocator
+def compare_speeds(texts: Sequence[str], threads: int, rounds: int) -> dict[str, float]:
+    """Return the medians of both sides, in texts per second, and their ratio."""
+    direct, driven = DirectRunner(texts, threads), EmbedAllRunner(texts, threads)
+    direct.run(), driven.run()  # load the model and fill the allocator
     pairs = [(direct.run(), driven.run()) for _ in range(rounds)]
-    bare, ours = (statistics.median(side) for side in zip(*pairs, strict=True))
+    direct_seconds, project_seconds = (statistics.median(side) for side in zip(*pairs, strict=True))
     return {
-        "direct_per_second": round(len(texts) / bare, 1),
-        "embed_all_per_second": round(len(texts) / ours, 1),
-        "ratio": round(bare / ours, 3),
+        "direct_per_second": round(len(texts) / direct_seconds, 1),
+        "embed_all_per_second": round(len(texts) / project_seconds, 1),
+        "ratio": round(direct_seconds / project_seconds, 3),
     }
 
 
@@ -111,7 +111,7 @@ def main() -> None:
     arguments = parser.parse_args()
     for words in arguments.words:
         texts = make_texts(arguments.texts, words)
-        result = compare(texts, arguments.threads, arguments.rounds)
+        result = compare_speeds(texts, arguments.threads, arguments.rounds)
         print(json.dumps({"words": words, "threads": arguments.threads, **result}))
 
 

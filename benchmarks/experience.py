@@ -1,10 +1,10 @@
-"""How well the experience of past projects answers, with the shipped model.
+"""Measure recall of the experience of past projects, with the shipped model.
 
     python -m benchmarks.experience
 
-The entries of examples/experience are captured, embedded at a checkpoint and asked as a service
-does it, without a threshold. Each threshold is chosen on one half of the questions and reported on
-the other: the highest that loses no answer.
+The entries of examples/experience are captured, embedded at a checkpoint and searched as the
+service searches them, without a threshold. Each threshold is chosen on one half of the questions
+and reported on the other: the highest that loses no answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.session import Session
@@ -48,12 +48,12 @@ THRESHOLDS = [round(0.20 + 0.02 * step, 2) for step in range(20)]
 
 
 @dataclass(frozen=True)
-class Found:
-    """What a question was answered with.
+class AnsweredQuestion:
+    """The answer to one question.
 
     Attributes:
-        relevant: external ids of entries that answer, by how well.
-        scores: cosine of each answered pattern, by the external id of its entry, best first.
+        relevant: grades of the entries that answer it, by external id.
+        scores: cosine of each returned pattern, by external id of its entry, best first.
     """
 
     kind: str
@@ -62,44 +62,46 @@ class Found:
 
     @property
     def recall(self) -> float:
-        """Share of the relevant entries among the first ones."""
+        """Return the share of the relevant entries among the first ones."""
         first = set(list(self.scores)[:SHOWN])
         return len(first & set(self.relevant)) / min(SHOWN, len(self.relevant))
 
     @property
     def reciprocal_rank(self) -> float:
-        """Of the first relevant entry."""
+        """Return the reciprocal rank of the first relevant entry."""
         ranks = (at for at, name in enumerate(self.scores, 1) if name in self.relevant)
         return 1 / next(ranks, float("inf"))
 
     @property
     def best(self) -> float:
-        """The highest cosine of what answers; of anything, where nothing does."""
-        wanted = self.relevant or self.scores
-        return max((score for name, score in self.scores.items() if name in wanted), default=-1.0)
+        """Return the highest cosine of a relevant entry, or of any entry if none is relevant."""
+        names = self.relevant or self.scores
+        return max((score for name, score in self.scores.items() if name in names), default=-1.0)
 
 
 def main() -> None:
-    """Measure, and write the result."""
-    before = machine()
+    """Measure and save the result."""
+    before = describe_machine()
     with benchmark_servers(WORK) as servers:
-        prepare(servers, WORK / "home")
+        make_installation(servers, WORK / "home")
         with Session() as session:
-            names = capture(session)
+            names = capture_entries(session)
             subprocess.run([sys.executable, "-m", "rag_assets.cli", "sync", TENANT], check=True)
-            found = asyncio.run(asked(session, names))
+            answers = asyncio.run(ask_questions(session, names))
     result = {
         "benchmark": "experience",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "entries": len(names),
-        "kinds": {kind: quality([one for one in found if one.kind == kind]) for kind in KINDS},
+        "kinds": {
+            kind: compute_quality([one for one in answers if one.kind == kind]) for kind in KINDS
+        },
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
-    print(save("experience", result))
+    print(save_result("experience", result))
 
 
-def prepare(servers: Servers, home: Path) -> None:
+def make_installation(servers: Servers, home: Path) -> None:
     """Make an installation with one tenant, which has no threshold."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -112,83 +114,85 @@ def prepare(servers: Servers, home: Path) -> None:
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("experience"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("experience"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
 
 
-def capture(session: Session) -> dict[UUID, str]:
-    """Capture all entries, and request a checkpoint; returns their external ids."""
+def capture_entries(session: Session) -> dict[UUID, str]:
+    """Capture all entries and request a checkpoint; return external ids by entry id."""
     experience = Experience(session.catalog, get_masker(session.settings.local))
-    for project in rows("projects"):
+    for project in read_rows("projects"):
         draft = ProjectDraft(name=project["name"], state=project["state"])
         experience.put_project(TENANT, UUID(project["id"]), draft)
     names = {}
-    for entry in rows("entries"):
-        made = experience.capture(TENANT, EntryDraft(**entry), by=None)
-        names[made.entry.id] = entry["external_id"]
+    for entry in read_rows("entries"):
+        captured = experience.capture(TENANT, EntryDraft(**entry), by=None)
+        names[captured.entry.id] = entry["external_id"]
     experience.request_checkpoint(TENANT, CheckpointDraft(checkpoint_type="manual"), by=None)
     return names
 
 
-async def asked(session: Session, names: dict[UUID, str]) -> list[Found]:
-    """Every question with what it was answered with."""
+async def ask_questions(session: Session, names: dict[UUID, str]) -> list[AnsweredQuestion]:
+    """Ask every question."""
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     record = session.catalog.tenants.get(TENANT)
     questions = Questions(session.catalog, retriever)
-    found = []
+    answers = []
     try:
-        for row in rows("questions"):
-            given = {name: row[name] for name in row if name not in ("id", "kind", "relevant")}
+        for row in read_rows("questions"):
+            fields = {name: row[name] for name in row if name not in ("id", "kind", "relevant")}
             answer: Answer
             if row["kind"] == "failure":
-                question = FailureQuestion(**given)
+                question = FailureQuestion(**fields)
                 answer = await questions.answer_failure(record, question, Caller())
             else:
-                answer = await questions.answer_task(record, TaskQuestion(**given), Caller())
+                answer = await questions.answer_task(record, TaskQuestion(**fields), Caller())
             scores = {names[pattern.id]: pattern.score or 0.0 for pattern in answer.patterns}
-            found.append(Found(row["kind"], row["relevant"], scores))
+            answers.append(AnsweredQuestion(row["kind"], row["relevant"], scores))
     finally:
         await retriever.close()
-    return found
+    return answers
 
 
-def quality(found: Sequence[Found]) -> dict[str, Any]:
-    """How well questions of one kind are answered, and what a threshold would do."""
-    answered = [one for one in found if one.relevant]
-    chosen = threshold(found[0::2])
+def compute_quality(answers: Sequence[AnsweredQuestion]) -> dict[str, Any]:
+    """Return recall for the questions of one kind, and the effect of a threshold."""
+    answered = [one for one in answers if one.relevant]
+    chosen = choose_threshold(answers[0::2])
     return {
         "questions": len(answered),
-        "unanswerable": len(found) - len(answered),
-        "recall": mean([one.recall for one in answered]),
-        "mrr": mean([one.reciprocal_rank for one in answered]),
+        "unanswerable": len(answers) - len(answered),
+        "recall": compute_mean([one.recall for one in answered]),
+        "mrr": compute_mean([one.reciprocal_rank for one in answered]),
         "threshold": chosen,
-        "held_out": rates(found[1::2], chosen),
+        "held_out": compute_rates(answers[1::2], chosen),
     }
 
 
-def threshold(found: Sequence[Found]) -> float:
-    """The highest that loses no answer."""
-    return max(t for t in THRESHOLDS if rates(found, t)["kept"] == 1.0 or t == THRESHOLDS[0])
+def choose_threshold(answers: Sequence[AnsweredQuestion]) -> float:
+    """Return the highest threshold that loses no answer."""
+    return max(
+        t for t in THRESHOLDS if compute_rates(answers, t)["kept"] == 1.0 or t == THRESHOLDS[0]
+    )
 
 
-def rates(found: Sequence[Found], least: float) -> dict[str, float]:
-    """The share of answers that a threshold keeps, and of the rest that it rejects."""
-    reached = [one for one in found if one.relevant and one.best >= 0]
-    rest = [one for one in found if not one.relevant]
+def compute_rates(answers: Sequence[AnsweredQuestion], min_score: float) -> dict[str, float]:
+    """Return the share of answers that a threshold keeps, and of non-answers that it rejects."""
+    reached = [one for one in answers if one.relevant and one.best >= 0]
+    rest = [one for one in answers if not one.relevant]
     return {
-        "kept": mean([float(one.best >= least) for one in reached]),
-        "rejected": mean([float(one.best < least) for one in rest]),
+        "kept": compute_mean([float(one.best >= min_score) for one in reached]),
+        "rejected": compute_mean([float(one.best < min_score) for one in rest]),
     }
 
 
-def mean(values: Sequence[float]) -> float:
-    """The mean; 0 of nothing."""
+def compute_mean(values: Sequence[float]) -> float:
+    """Return the mean; 0 for no values."""
     return round(sum(values) / len(values), 4) if values else 0.0
 
 
-def rows(name: str) -> list[dict[str, Any]]:
-    """The rows of one of the example's files."""
+def read_rows(name: str) -> list[dict[str, Any]]:
+    """Return the rows of one of the example's files."""
     return [json.loads(line) for line in (DATA / f"{name}.jsonl").read_text().splitlines()]
 
 

@@ -1,10 +1,10 @@
-"""What 100,000 entries of experience cost: captures, checkpoints, ticks, questions, memory.
+"""Measure 100,000 entries of experience: captures, checkpoints, ticks, questions, memory.
 
     python -m benchmarks.experience_scale [--entries N] [--kept] [--name trial]
 
-Entries are combinations of the problems and solutions of examples/experience, numbered so that all
-differ; the embedder is the deterministic one, so that only the project's own work counts. --kept
-measures ticks and questions anew, over what the last run has left.
+Entries combine the problems and solutions of examples/experience, numbered so that all differ. The
+embedder is the deterministic one, so that only the project's own work counts. --kept measures
+ticks and questions again, on the data of the last run.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from benchmarks.experience import rows
-from benchmarks.measure import PROJECT, RESULTS, Meter, load, machine, save
+from benchmarks.experience import read_rows
+from benchmarks.measure import PROJECT, RESULTS, Meter, describe_machine, read_load, save_result
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.session import Session
@@ -50,51 +50,55 @@ CAPTURING_THREADS = 4
 TICKS = 50
 QUESTIONS = 300
 LATER = 100
-"""Entries of a checkpoint once all others are found."""
+"""Number of entries captured after the first sync."""
 _SYNC = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
 
 
 def main() -> None:
-    """Measure, and write the result."""
-    arguments = _arguments()
-    before = machine()
+    """Measure and save the result."""
+    arguments = _parse_arguments()
+    before = describe_machine()
     with benchmark_servers(WORK, fresh=not arguments.kept) as servers:
         if arguments.kept:
             result = json.loads((RESULTS / f"{arguments.name}.json").read_text())
-            set_environment(servers.get_url(DATABASE), servers)
+            set_environment(servers.get_database_url(DATABASE), servers)
         else:
-            result = filled(servers, arguments.entries)
+            result = capture_and_index(servers, arguments.entries)
         with Session() as session:
-            found = Experience(session.catalog, get_masker(session.settings.local))
-            waiting = [1_000 * timed(lambda: look(found)) for _ in range(TICKS)]
-            ticks = [1_000 * timed(lambda: tick(session)) for _ in range(TICKS)]
-            asked = asyncio.run(questions(session))
-            patterns = found.administration.build_report(found.get_record(TENANT)).patterns
+            experience = Experience(session.catalog, get_masker(session.settings.local))
+            checkpoint_ticks = [
+                1_000 * time_call(lambda: check_checkpoints(experience)) for _ in range(TICKS)
+            ]
+            ticks = [1_000 * time_call(lambda: check_sources(session)) for _ in range(TICKS)]
+            question_times = asyncio.run(time_questions(session))
+            patterns = experience.administration.build_report(
+                experience.get_record(TENANT)
+            ).patterns
     result |= {
         "benchmark": "experience-scale",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "patterns": patterns,
-        "checkpoints_tick_ms": spread(waiting),
-        "tick_ms": spread(ticks),
-        "question_ms": spread(asked),
+        "checkpoints_tick_ms": compute_percentiles(checkpoint_ticks),
+        "tick_ms": compute_percentiles(ticks),
+        "question_ms": compute_percentiles(question_times),
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
-def filled(servers: Servers, entries: int) -> dict[str, Any]:
-    """Capture entries and have them found; returns what that cost."""
-    meter = Meter(servers.pids, prepare(servers), WORK / "log")
+def capture_and_index(servers: Servers, entries: int) -> dict[str, Any]:
+    """Capture and index the entries; return the costs."""
+    meter = Meter(servers.pids, make_installation(servers), WORK / "log")
     with Session() as session:
         experience = Experience(session.catalog, get_masker(session.settings.local))
         for number, project in enumerate(PROJECTS):
             experience.put_project(TENANT, project, ProjectDraft(name=f"Project {number}"))
-        capture_seconds = timed(lambda: capture(experience, range(entries)))
-        checkpoint_seconds = timed(lambda: checkpoint(experience))
+        capture_seconds = time_call(lambda: capture_entries(experience, range(entries)))
+        checkpoint_seconds = time_call(lambda: request_checkpoint(experience))
         first = meter.run(_SYNC)
-        capture(experience, range(entries, entries + LATER))
-        checkpoint(experience)
+        capture_entries(experience, range(entries, entries + LATER))
+        request_checkpoint(experience)
         later = meter.run(_SYNC)
     return {
         "entries": entries,
@@ -107,19 +111,19 @@ def filled(servers: Servers, entries: int) -> dict[str, Any]:
     }
 
 
-def prepare(servers: Servers) -> dict[str, str]:
-    """Make an installation with one tenant; returns its environment."""
+def make_installation(servers: Servers) -> dict[str, str]:
+    """Make an installation with one tenant; return its environment."""
     home = WORK / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     embedder = {"provider": "deterministic", "dimensions": DIMENSIONS}
     tenant = {"id": TENANT, "profile": "experience", "embedder": embedder}
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
-    return set_environment(servers.database(DATABASE), servers)
+    return set_environment(servers.create_database(DATABASE), servers)
 
 
 def set_environment(database: str, servers: Servers) -> dict[str, str]:
-    """Name the installation in the environment, which is returned."""
+    """Set and return the environment variables of the installation."""
     environment = {
         "RAG_ASSETS_HOME": str(WORK / "home"),
         "RAG_ASSETS_DATABASE_URL": database,
@@ -129,12 +133,12 @@ def set_environment(database: str, servers: Servers) -> dict[str, str]:
     return environment
 
 
-def capture(experience: Experience, numbers: range) -> None:
-    """Capture one entry for each number, as several callers do at once."""
-    known = [row for row in rows("entries") if row["entry_type"] == "failure_solution"]
+def capture_entries(experience: Experience, numbers: range) -> None:
+    """Capture one entry for each number, from several threads."""
+    examples = [row for row in read_rows("entries") if row["entry_type"] == "failure_solution"]
 
-    def one(number: int) -> None:
-        problem, solution = known[number % len(known)], known[number // 7 % len(known)]
+    def capture_one(number: int) -> None:
+        problem, solution = examples[number % len(examples)], examples[number // 7 % len(examples)]
         draft = EntryDraft(
             entry_type="failure_solution",
             project_id=PROJECTS[number % len(PROJECTS)],
@@ -147,37 +151,39 @@ def capture(experience: Experience, numbers: range) -> None:
         experience.capture(TENANT, draft, by="benchmark")
 
     with ThreadPoolExecutor(CAPTURING_THREADS) as threads:
-        for _ in threads.map(one, numbers):
+        for _ in threads.map(capture_one, numbers):
             pass
 
 
-def checkpoint(experience: Experience) -> None:
+def request_checkpoint(experience: Experience) -> None:
     """Request a checkpoint of all projects."""
     draft = CheckpointDraft(checkpoint_type="manual")
     experience.request_checkpoint(TENANT, draft, by="benchmark")
 
 
-def look(experience: Experience) -> None:
-    """What the sensor of checkpoints does for all tenants, when nothing waits."""
+def check_checkpoints(experience: Experience) -> None:
+    """Do the work of a tick of the checkpoint sensor for all tenants, when no checkpoint waits."""
     if experience.checkpoints.find_waiting(datetime.now(UTC)):
-        sys.exit("a checkpoint still waits")
+        sys.exit("a checkpoint is still waiting")
 
 
-def tick(session: Session) -> None:
-    """What the sensor of sources does for the tenant, when nothing is due."""
+def check_sources(session: Session) -> None:
+    """Do the work of a tick of the source sensor for the tenant, when nothing is due."""
     records = [session.catalog.tenants.get(TENANT)]
     [(_, state)] = tenant_states(session.catalog, records, ParsedTenants(), session.settings)
     if isinstance(state, Exception):
         raise state
 
 
-async def questions(session: Session) -> list[float]:
-    """Milliseconds of each of many questions, one after the other."""
+async def time_questions(session: Session) -> list[float]:
+    """Ask questions one after another; return the milliseconds of each."""
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     record = session.catalog.tenants.get(TENANT)
     asking = Questions(session.catalog, retriever)
-    texts = [row["failure_description"] for row in rows("questions") if row["kind"] == "failure"]
-    found = []
+    texts = [
+        row["failure_description"] for row in read_rows("questions") if row["kind"] == "failure"
+    ]
+    times = []
     try:
         for number in range(QUESTIONS):
             question = FailureQuestion(
@@ -185,31 +191,31 @@ async def questions(session: Session) -> list[float]:
                 agent_type="backend-developer",
             )
             started = time.perf_counter()
-            answer: Answer = await asking.for_failure(record, question, Caller())
-            found.append(1_000 * (time.perf_counter() - started))
+            answer: Answer = await asking.answer_failure(record, question, Caller())
+            times.append(1_000 * (time.perf_counter() - started))
             if not answer.patterns:
                 sys.exit("a question was not answered")
     finally:
         await retriever.close()
-    return found
+    return times
 
 
-def timed(work: Callable[[], object]) -> float:
-    """The seconds that something takes."""
+def time_call(work: Callable[[], object]) -> float:
+    """Return the seconds that a call takes."""
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
 
 
-def spread(values: list[float]) -> dict[str, float]:
-    """Median and 95th percentile."""
+def compute_percentiles(values: list[float]) -> dict[str, float]:
+    """Return the median and the 95th percentile."""
     return {
         "p50": round(statistics.median(values), 1),
         "p95": round(statistics.quantiles(values, n=20)[-1], 1),
     }
 
 
-def _arguments() -> Any:
+def _parse_arguments() -> Any:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--entries", type=int, default=100_000)
     parser.add_argument("--kept", action="store_true")

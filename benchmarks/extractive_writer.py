@@ -1,10 +1,10 @@
-"""A chat model that writes nothing of its own: it answers with one sentence of the passages.
+"""A chat model that answers with one sentence of its passages, and writes nothing of its own.
 
     with extractive_writer(OnnxEmbedder()) as writer:
-        writer.url                                  what a tenant gives as its base_url
-        writer.told["Who approves it?"] = "duty"    takes the sentence with these words
+        writer.url                                            a tenant's base_url
+        writer.required_words["Who approves it?"] = "duty"    takes the sentence with these words
 
-It stands behind OpenAI's API, so that answers go the whole way: prompt, claims, citations.
+It is served behind OpenAI's API, so that answers pass every stage: prompt, claims, citations.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _PASSAGE = re.compile(r"^--- Passage \[(\d+)\] \S+ \(source: .*\) ---$", re.MULT
 _QUESTION = "\n\nQuestion: "
 _END = "\n[END CONTEXT "
 _LEAST = 12
-"""Characters of a sentence that may be an answer: shorter ones are headings and numbers."""
+"""Least length of an answer, in characters: shorter sentences are headings and numbers."""
 
 _Vectors = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a passage, with the number that the passage is cited by."""
+    """A sentence of a passage, with the passage's citation number."""
 
     number: int
     text: str
@@ -45,43 +45,45 @@ class Sentence:
 
 @dataclass
 class Writer:
-    """See the module.
+    """Chooses the sentence that answers a prompt.
 
     Attributes:
-        told: words of the answer, by question; such a question is answered by the first sentence
-            that holds them, or not at all. Others are answered by the nearest sentence.
+        required_words: words of the answer, by question; such a question is answered with the
+            first sentence that contains them, or not at all. Others get the nearest sentence.
     """
 
     embedder: OnnxEmbedder
-    told: dict[str, str] = field(default_factory=dict)
+    required_words: dict[str, str] = field(default_factory=dict)
     url: str = ""
     _vectors: dict[str, _Vectors] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, prompt: str) -> str:
-        """What is written for a prompt of the project."""
+        """Return the answer to a prompt of the project."""
         context, _, question = prompt.rpartition(_QUESTION)
-        sentences = [*_sentences(context.partition(_END)[0])]
+        sentences = [*_split_sentences(context.partition(_END)[0])]
         with self._lock:
-            words = self.told.get(question)
+            words = self.required_words.get(question)
             chosen = (
-                self._nearest(question, sentences) if words is None else _with(words, sentences)
+                self._find_nearest(question, sentences)
+                if words is None
+                else _find_sentence_with(words, sentences)
             )
         return NOT_ANSWERED if chosen is None else f"{chosen.text} [{chosen.number}]"
 
-    def _nearest(self, question: str, sentences: Sequence[Sentence]) -> Sentence | None:
+    def _find_nearest(self, question: str, sentences: Sequence[Sentence]) -> Sentence | None:
         if not sentences:
             return None
         texts = [question, *(sentence.text for sentence in sentences)]
         new = [text for text in dict.fromkeys(texts) if text not in self._vectors]
         if new:
-            made = asyncio.run(self.embedder.embed(new)).vectors
-            self._vectors |= {t: np.asarray(v) for t, v in zip(new, made, strict=True)}
-        about = self._vectors[question]
-        return max(sentences, key=lambda one: float(self._vectors[one.text] @ about))
+            new_vectors = asyncio.run(self.embedder.embed(new)).vectors
+            self._vectors |= {t: np.asarray(v) for t, v in zip(new, new_vectors, strict=True)}
+        question_vector = self._vectors[question]
+        return max(sentences, key=lambda one: float(self._vectors[one.text] @ question_vector))
 
 
-def _sentences(context: str) -> Iterator[Sentence]:
+def _split_sentences(context: str) -> Iterator[Sentence]:
     parts = _PASSAGE.split(context)[1:]
     for number, passage in zip(parts[::2], parts[1::2], strict=True):
         for piece in split_answer(passage):
@@ -90,13 +92,13 @@ def _sentences(context: str) -> Iterator[Sentence]:
                 yield Sentence(int(number), text)
 
 
-def _with(words: str, sentences: Sequence[Sentence]) -> Sentence | None:
+def _find_sentence_with(words: str, sentences: Sequence[Sentence]) -> Sentence | None:
     return next((sentence for sentence in sentences if words in sentence.text), None)
 
 
 @contextmanager
 def extractive_writer(embedder: OnnxEmbedder) -> Iterator[Writer]:
-    """Serve it on this machine, for the time of the block."""
+    """Serve the model on this machine until the block ends."""
     writer = Writer(embedder)
     handler = type("Handler", (_Handler,), {"writer": writer})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -116,8 +118,8 @@ class _Handler(BaseHTTPRequestHandler):
     writer: Writer
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        text = self.writer.answer(asked["messages"][-1]["content"])
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        text = self.writer.answer(request["messages"][-1]["content"])
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": "stop"}
         usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
@@ -127,7 +129,7 @@ class _Handler(BaseHTTPRequestHandler):
                 "object": "chat.completion",
                 "created": 0,
                 "choices": [choice],
-                "model": asked["model"],
+                "model": request["model"],
                 "usage": usage,
             }
         )
@@ -141,4 +143,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
     def log_message(self, *arguments: object) -> None:
-        """Say nothing."""
+        """Log nothing."""

@@ -1,13 +1,13 @@
-"""What an index of vectors costs to build and to search: by kind, by size, by merging.
+"""Measure building and searching vector indexes: by index type, by size, and with merging.
 
     python -m benchmarks.graphs                                  every case, 20,000 and 160,000
     python -m benchmarks.graphs --sizes 1000000 --cases int8_hnsw bbq_hnsw --keep
     python -m benchmarks.graphs --sizes 20000 --cases bbq_hnsw --name trial
 
-Entries have few words, so that vectors are what costs. They are written and searched as the
+Entries have few words, so that vectors dominate the cost. They are written and searched as the
 project does: batches of 4,000 with a refresh after each, bulk requests of 500, the filters,
-candidates and options of its searches. Another tenant with 2,000 entries shares the
-index. Exact neighbours are computed from all vectors by numpy.
+candidates and options of its searches. Another tenant with 2,000 entries shares the index. Numpy
+computes exact neighbours from all vectors.
 """
 
 from __future__ import annotations
@@ -31,14 +31,23 @@ from elasticsearch import ApiError, Elasticsearch
 from elasticsearch.helpers import pack_dense_vector
 
 from benchmarks.clustered import PASSAGES, Clusters, Vectors
-from benchmarks.measure import PROJECT, RESULTS, Meter, load, machine, memory_of, save, tree_cpu
+from benchmarks.measure import (
+    PROJECT,
+    RESULTS,
+    Meter,
+    describe_machine,
+    read_load,
+    read_memory,
+    read_tree_cpu,
+    save_result,
+)
 from rag_assets.common.errors import IndexInconsistent
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from rag_assets.search.recall import compute_candidate_count
 from rag_assets.storage.index.elasticsearch.entries import bulk
-from rag_assets.storage.index.elasticsearch.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import alias_for_writes, index_body
 from rag_assets.storage.index.elasticsearch.queries import upsert_action
 from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
 from rag_assets.storage.index.model import (
@@ -58,22 +67,22 @@ QUESTIONS = 300
 TOP = 10
 
 _INDEX = "graphs"
-_NEIGHBOURS = 2_000
+_SMALL_ENTRIES = 2_000
 _TIMEOUT = 600
-_OWNER = Owner("large", 1, 1, b"k" * 32)
-_OTHER = Owner("small", 1, 1, b"k" * 32)
+_LARGE_OWNER = Owner("large", 1, 1, b"k" * 32)
+_SMALL_OWNER = Owner("small", 1, 1, b"k" * 32)
 _MADE = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A way to have an index.
+class IndexCase:
+    """A configuration of the index.
 
     Attributes:
-        kind: of the vectors' index.
-        flat_to: vectors of a segment up to which it has no graph; None as the project sets it.
-        options: of the vectors' index, over the project's.
-        importing: settings that hold while entries are written only.
+        kind: type of the vector index.
+        flat_to: largest segment, in vectors, without a graph; None for the project's setting.
+        options: index options that override the project's.
+        importing: settings that apply only while entries are written.
         merged: whether all segments are merged into one at the end.
     """
 
@@ -83,9 +92,9 @@ class Case:
     importing: Mapping[str, Any] = field(default_factory=dict)
     merged: bool = False
 
-    def body(self) -> dict[str, Any]:
-        """Settings and mapping of the index."""
-        # A kind that the project does not know has the options of the one that it is like.
+    def build_body(self) -> dict[str, Any]:
+        """Return the settings and mapping of the index."""
+        # A type that the project does not use gets the options of a similar type.
         alike = next((kind for kind in get_args(VectorIndex) if kind == self.kind), "bbq_hnsw")
         body = index_body(IndexSpec(DIMENSIONS, alike))
         options = body["mappings"]["properties"]["vector"]["index_options"]
@@ -97,26 +106,26 @@ class Case:
 
 
 CASES = {
-    "int8_hnsw": Case("int8_hnsw"),
-    "int8_hnsw, flat to 80,000": Case("int8_hnsw", flat_to=80_000),
-    "int8_hnsw, merged at the end": Case(
+    "int8_hnsw": IndexCase("int8_hnsw"),
+    "int8_hnsw, flat to 80,000": IndexCase("int8_hnsw", flat_to=80_000),
+    "int8_hnsw, merged at the end": IndexCase(
         "int8_hnsw", importing={"index.merge.policy.max_merged_segment": "25mb"}, merged=True
     ),
-    "hnsw": Case("hnsw"),
-    "bbq_hnsw": Case("bbq_hnsw"),
-    "bbq_hnsw, graphs above 20,000, oversampled twice": Case(
+    "hnsw": IndexCase("hnsw"),
+    "bbq_hnsw": IndexCase("bbq_hnsw"),
+    "bbq_hnsw, graphs above 20,000, oversampled twice": IndexCase(
         "bbq_hnsw", flat_to=20_833, options={"rescore_vector": {"oversample": 2}}
     ),
-    "bbq_disk": Case("bbq_disk"),
+    "bbq_disk": IndexCase("bbq_disk"),
 }
-"""The ways that are compared, by name."""
+"""The compared configurations, by name."""
 
 
-class Corpus:
+class GraphCorpus:
     """Entries by number, and the exact neighbours of questions.
 
     Args:
-        count: how many entries the large tenant has.
+        count: number of entries of the large tenant.
     """
 
     def __init__(self, count: int) -> None:
@@ -124,52 +133,54 @@ class Corpus:
         self._clusters = Clusters(DIMENSIONS)
         self._others = Clusters(DIMENSIONS, seed=5)
 
-    def batches(self) -> Iterator[list[dict[str, Any]]]:
-        """Actions that write the large tenant's entries, in the batches of a sync."""
-        for numbers in self._clusters.batches(self.count):
-            yield _actions(_OWNER, numbers, self._clusters.vectors(numbers))
+    def build_batches(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield the actions that write the large tenant's entries, in the batches of a sync."""
+        for numbers in self._clusters.split_batches(self.count):
+            yield _build_actions(_LARGE_OWNER, numbers, self._clusters.vectors(numbers))
 
-    def neighbours(self) -> list[dict[str, Any]]:
-        """Actions that write those of the tenant beside it."""
-        numbers = range(_NEIGHBOURS)
-        return _actions(_OTHER, numbers, self._others.vectors(numbers))
+    def build_small_actions(self) -> list[dict[str, Any]]:
+        """Return the actions that write the small tenant's entries."""
+        numbers = range(_SMALL_ENTRIES)
+        return _build_actions(_SMALL_OWNER, numbers, self._others.vectors(numbers))
 
     @cached_property
     def questions(self) -> Vectors:
-        """Put to the large tenant."""
-        return self._clusters.questions(QUESTIONS, self.count)
+        """Return the question vectors for the large tenant."""
+        return self._clusters.draw_questions(QUESTIONS, self.count)
 
     @cached_property
-    def neighbours_questions(self) -> Vectors:
-        """Put to the tenant beside it."""
-        return self._others.questions(QUESTIONS, _NEIGHBOURS)
+    def small_questions(self) -> Vectors:
+        """Return the question vectors for the small tenant."""
+        return self._others.draw_questions(QUESTIONS, _SMALL_ENTRIES)
 
     @cached_property
-    def nearest(self) -> list[set[str]]:
-        """The entries nearest to each question, by comparing with all."""
+    def nearest_ids(self) -> list[set[str]]:
+        """Return the ids of the entries nearest to each question, by exhaustive comparison."""
         best = np.full((QUESTIONS, TOP), -1.0, dtype=np.float32)
         numbers_of_best = np.zeros((QUESTIONS, TOP), dtype=np.int64)
-        for numbers in self._clusters.batches(self.count):
+        for numbers in self._clusters.split_batches(self.count):
             cosines = self.questions @ self._clusters.vectors(numbers).T
-            seen = np.hstack([best, cosines])
-            places = np.argpartition(-seen, TOP, axis=1)[:, :TOP]
-            known = np.broadcast_to(np.asarray(numbers), cosines.shape)
+            all_cosines = np.hstack([best, cosines])
+            positions = np.argpartition(-all_cosines, TOP, axis=1)[:, :TOP]
+            batch_numbers = np.broadcast_to(np.asarray(numbers), cosines.shape)
             numbers_of_best = np.take_along_axis(
-                np.hstack([numbers_of_best, known]), places, axis=1
+                np.hstack([numbers_of_best, batch_numbers]), positions, axis=1
             )
-            best = np.take_along_axis(seen, places, axis=1)
-        return [{entry_id(_OWNER, *_place(int(n))) for n in row} for row in numbers_of_best]
+            best = np.take_along_axis(all_cosines, positions, axis=1)
+        return [
+            {entry_id(_LARGE_OWNER, *_split_number(int(n))) for n in row} for row in numbers_of_best
+        ]
 
     @cached_property
-    def neighbours_nearest(self) -> list[set[str]]:
-        """The same for the tenant beside it."""
-        vectors = self._others.vectors(range(_NEIGHBOURS))
-        order = np.argsort(-(self.neighbours_questions @ vectors.T), axis=1)[:, :TOP]
-        return [{entry_id(_OTHER, *_place(int(n))) for n in row} for row in order]
+    def small_nearest_ids(self) -> list[set[str]]:
+        """Return the ids of the small tenant's entries nearest to each of its questions."""
+        vectors = self._others.vectors(range(_SMALL_ENTRIES))
+        order = np.argsort(-(self.small_questions @ vectors.T), axis=1)[:, :TOP]
+        return [{entry_id(_SMALL_OWNER, *_split_number(int(n))) for n in row} for row in order]
 
 
-def _actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, Any]]:
-    """Bulk actions as the project makes them, but for the digests, which are all the same."""
+def _build_actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, Any]]:
+    """Build bulk actions as the project does, except that all digests are the same."""
     document = EntryDocument(
         document_id="",
         indexed_key="",
@@ -187,7 +198,7 @@ def _actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, A
     alike = upsert_action(_INDEX, Entry(owner, document, chunk, vectors[0]))
     actions = []
     for number, vector in zip(numbers, vectors, strict=True):
-        document_id, index_key, ordinal = _place(number)
+        document_id, index_key, ordinal = _split_number(number)
         changed = {
             "document_id": document_id,
             "index_key": index_key,
@@ -199,19 +210,19 @@ def _actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[str, A
     return actions
 
 
-def _place(number: int) -> tuple[str, str, int]:
-    """The document, its version and the ordinal of an entry."""
+def _split_number(number: int) -> tuple[str, str, int]:
+    """Return the document, its version and the ordinal of an entry."""
     document_id = f"{number // PASSAGES:032x}"
     return document_id, sha256_hex(document_id), number % PASSAGES
 
 
-class Bench:
+class CaseRunner:
     """Measures cases on a server.
 
     Args:
-        url: of the server.
-        pid: of its process.
-        log: takes what commands print.
+        url: address of the server.
+        pid: process id of the server.
+        log: file for the output of commands.
     """
 
     def __init__(self, url: str, pid: int, log: Path) -> None:
@@ -221,41 +232,42 @@ class Bench:
 
     def close(self) -> None:
         """Remove the index, and close the connection."""
-        self._drop()
+        self._drop_index()
         self._client.close()
 
-    def row(self, name: str, case: Case, corpus: Corpus) -> dict[str, Any]:
-        """Measure a case; a kind that the server refuses has its reason only."""
-        self._drop()
-        found: dict[str, Any] = {"case": name, "entries": corpus.count, "load": load()[0]}
+    def measure_case(self, name: str, case: IndexCase, corpus: GraphCorpus) -> dict[str, Any]:
+        """Measure a case; if the server refuses its index type, return the reason instead."""
+        self._drop_index()
+        row: dict[str, Any] = {"case": name, "entries": corpus.count, "load": read_load()[0]}
         try:
-            self._client.indices.create(index=_INDEX, **case.body())
-            return found | self._built(case, corpus) | self._state() | self._searched(corpus)
+            aliases = {alias_for_writes(_INDEX): {}}
+            self._client.indices.create(index=_INDEX, aliases=aliases, **case.build_body())
+            return row | self._build(case, corpus) | self._read_state() | self._search(corpus)
         except (ApiError, IndexInconsistent) as error:
-            return found | {"refused": self._reason() or str(error)}
+            return row | {"refused": self._read_refusal() or str(error)}
 
-    def _built(self, case: Case, corpus: Corpus) -> dict[str, float]:
-        self._set(case.importing)
-        self._write(corpus.neighbours())
-        self._quiet()
-        writing, before = 0.0, tree_cpu(self._pid)
-        for batch in corpus.batches():
+    def _build(self, case: IndexCase, corpus: GraphCorpus) -> dict[str, float]:
+        self._apply_settings(case.importing)
+        self._write(corpus.build_small_actions())
+        self._wait_until_merged()
+        writing, before = 0.0, read_tree_cpu(self._pid)
+        for batch in corpus.build_batches():
             started = time.perf_counter()
             self._write(batch)
             writing += time.perf_counter() - started
-        written, ended = tree_cpu(self._pid) - before, time.perf_counter()
-        self._set(dict.fromkeys(case.importing))
+        written, ended = read_tree_cpu(self._pid) - before, time.perf_counter()
+        self._apply_settings(dict.fromkeys(case.importing))
         if case.merged:
             self._client.indices.forcemerge(index=_INDEX, max_num_segments=1)
-        self._quiet()
+        self._wait_until_merged()
         return {
             "writing": writing,
             "settling": time.perf_counter() - ended,
             "cpu_writing": written,
-            "cpu": tree_cpu(self._pid) - before,
+            "cpu": read_tree_cpu(self._pid) - before,
         }
 
-    def _state(self) -> dict[str, Any]:
+    def _read_state(self) -> dict[str, Any]:
         self._client.indices.flush(index=_INDEX)
         stats = self._client.indices.stats(index=_INDEX)["indices"][_INDEX]["primaries"]
         shards = self._client.indices.segments(index=_INDEX)["indices"][_INDEX]["shards"]
@@ -271,22 +283,26 @@ class Bench:
             "merges": stats["merges"]["total"],
             "merged_documents": stats["merges"]["total_docs"],
             "heap_mb": node["jvm"]["mem"]["heap_used_in_bytes"] / 1e6,
-            "process_mb": memory_of(self._pid) / 1e6,
+            "process_mb": read_memory(self._pid) / 1e6,
             "segments": len(sizes),
             "largest_segment": max(sizes),
         }
 
-    def _searched(self, corpus: Corpus) -> dict[str, Any]:
-        large = self._asked(_OWNER, corpus.questions, corpus.nearest)
-        other = self._asked(_OTHER, corpus.neighbours_questions, corpus.neighbours_nearest)
+    def _search(self, corpus: GraphCorpus) -> dict[str, Any]:
+        large = self._measure_search(_LARGE_OWNER, corpus.questions, corpus.nearest_ids)
+        other = self._measure_search(_SMALL_OWNER, corpus.small_questions, corpus.small_nearest_ids)
         return large | {f"neighbour_{name}": value for name, value in other.items()}
 
-    def _asked(self, owner: Owner, questions: Vectors, nearest: list[set[str]]) -> dict[str, float]:
-        asyncio.run(self._found(owner, questions[:100]))  # compiles, and fills the page cache
-        before = tree_cpu(self._pid)
-        found, times = asyncio.run(self._found(owner, questions))
-        spent = tree_cpu(self._pid) - before
-        right = sum(len(ids & exact) for ids, exact in zip(found, nearest, strict=True))
+    def _measure_search(
+        self, owner: Owner, questions: Vectors, nearest: list[set[str]]
+    ) -> dict[str, float]:
+        asyncio.run(
+            self._run_searches(owner, questions[:100])
+        )  # compiles, and fills the page cache
+        before = read_tree_cpu(self._pid)
+        answers, times = asyncio.run(self._run_searches(owner, questions))
+        spent = read_tree_cpu(self._pid) - before
+        right = sum(len(ids & exact) for ids, exact in zip(answers, nearest, strict=True))
         percentiles = quantiles(times, n=20)
         return {
             "recall": right / (TOP * len(nearest)),
@@ -295,29 +311,31 @@ class Bench:
             "cpu_search": spent / len(questions),
         }
 
-    async def _found(self, owner: Owner, questions: Vectors) -> tuple[list[set[str]], list[float]]:
-        """The first ids of each answer, and the seconds that it took."""
-        found, times = [], []
+    async def _run_searches(
+        self, owner: Owner, questions: Vectors
+    ) -> tuple[list[set[str]], list[float]]:
+        """Search each question; return the first ids and the seconds of each answer."""
+        answers, times = [], []
         searcher = ElasticsearchSearcher(self._url)
         for question in questions:
             request = RankingRequest(question, compute_candidate_count(5))
             started = time.perf_counter()
             [candidates] = await searcher.rankings(_INDEX, owner, [request])
             times.append(time.perf_counter() - started)
-            found.append({candidate.id for candidate in candidates[:TOP]})
+            answers.append({candidate.id for candidate in candidates[:TOP]})
         await searcher.close()
-        return found, times
+        return answers, times
 
-    def _reason(self) -> str | None:
-        """Why the server refuses a vector, in its own words."""
+    def _read_refusal(self) -> str | None:
+        """Return the server's reason for refusing a vector."""
         try:
             self._client.index(index=_INDEX, routing="large", document={"vector": [1.0] * 384})
         except ApiError as error:
             return str(error.body["error"]["reason"])
         return None
 
-    def _quiet(self) -> None:
-        """Wait until everything that was begun is merged."""
+    def _wait_until_merged(self) -> None:
+        """Wait until no merge is running."""
         while True:
             self._meter.settle()
             stats = self._client.indices.stats(index=_INDEX, metric="merge")
@@ -325,25 +343,25 @@ class Bench:
                 return
 
     def _write(self, actions: list[dict[str, Any]]) -> None:
-        bulk(self._client, actions)
+        bulk(self._client, actions, make_writable=lambda name: False)
         self._client.indices.refresh(index=_INDEX)
 
-    def _set(self, settings: Mapping[str, Any]) -> None:
+    def _apply_settings(self, settings: Mapping[str, Any]) -> None:
         if settings:
             self._client.indices.put_settings(index=_INDEX, settings=dict(settings))
 
-    def _drop(self) -> None:
+    def _drop_index(self) -> None:
         self._client.indices.delete(index=_INDEX, ignore_unavailable=True)
 
 
 def main() -> None:
-    """Measure, and write the result after each case."""
+    """Measure, and save the result after each case."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
-    parser.add_argument("--keep", action="store_true", help="add to the results that are there")
-    parser.add_argument("--name", default="graphs", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--keep", action="store_true", help="add to the existing results")
+    parser.add_argument("--name", default="graphs", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     path = RESULTS / f"{arguments.name}.json"
@@ -354,7 +372,7 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "dimensions": DIMENSIONS,
-        "machine": machine(),
+        "machine": describe_machine(),
     }
     server = EmbeddedElasticsearch(arguments.work)
     try:
@@ -362,22 +380,22 @@ def main() -> None:
         record = server.process.find()
         if record is None:
             sys.exit("Elasticsearch ended")
-        bench = Bench(url, record.pid, arguments.work / "commands.log")
+        runner = CaseRunner(url, record.pid, arguments.work / "commands.log")
         for kind in ("int8_hnsw", "bbq_hnsw"):  # compiles what every case needs
-            bench.row("warm-up", CASES[kind], Corpus(_NEIGHBOURS * 8))
+            runner.measure_case("warm-up", CASES[kind], GraphCorpus(_SMALL_ENTRIES * 8))
         for size in arguments.sizes:
-            corpus = Corpus(size)
+            corpus = GraphCorpus(size)
             for name in arguments.cases:
-                rows[name, size] = bench.row(name, CASES[name], corpus)
+                rows[name, size] = runner.measure_case(name, CASES[name], corpus)
                 print(json.dumps(rows[name, size]), flush=True)
-                ordered = sorted(rows.values(), key=_order)
-                save(arguments.name, json.loads(json.dumps(result | {"rows": ordered})))
-        bench.close()
+                ordered = sorted(rows.values(), key=_get_sort_key)
+                save_result(arguments.name, json.loads(json.dumps(result | {"rows": ordered})))
+        runner.close()
     finally:
         server.stop()
 
 
-def _order(row: Mapping[str, Any]) -> tuple[int, int]:
+def _get_sort_key(row: Mapping[str, Any]) -> tuple[int, int]:
     return row["entries"], list(CASES).index(row["case"])
 
 

@@ -1,12 +1,12 @@
-"""Team guidelines: from an upload to READY by stage, and contexts meanwhile and at rest.
+"""Measure team guidelines: the stages from upload to READY, and contexts meanwhile and at rest.
 
     python -m benchmarks.guidelines                    a PDF of over 500 passages, then ten at once
     python -m benchmarks.guidelines --sections 40 --at-once 3 --contexts 20 --name trial
 
-The PDF is made by reportlab of the prose that other benchmarks use. It is uploaded through the API
-to a service of its own, with the daemon and the watcher running, and embedded by a server that
-takes 200 ms for each request. Then ten PDFs are uploaded at once to the projects of three
-organizations. Contexts are asked for one after the other: each task is new, so each is embedded.
+reportlab makes the PDF from the prose that other benchmarks use. It is uploaded through the API to
+a separate service, with the daemon and the watcher running, and embedded by a server that takes
+200 ms per request. Then ten PDFs are uploaded at once to the projects of three organizations.
+Contexts are requested one after another: each task is new, so each is embedded.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ import jwt
 import numpy as np
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
-from benchmarks.uploads import serving
+from benchmarks.uploads import run_service
 from rag_assets.client import Client
 
 WORK = PROJECT / ".local" / "benchmark-guidelines"
 ORGANIZATIONS = ("first", "second", "third")
 PROJECT_ID = "web"
 LATENCY = 200
-"""Milliseconds of the embedding server."""
+"""Latency of the embedding server, in milliseconds."""
 
 _CLI = (sys.executable, "-m", "rag_assets.cli")
 _SECRET = "an example secret of more than 32 bytes"  # noqa: S105 - of this benchmark alone
@@ -52,52 +52,54 @@ _LOOK_SECONDS = 0.2
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sections", type=int, default=1_100, help="of each PDF")
+    parser.add_argument("--sections", type=int, default=1_100, help="sections per PDF")
     parser.add_argument("--at-once", type=int, default=10)
-    parser.add_argument("--contexts", type=int, default=200, help="asked for at rest")
-    parser.add_argument("--name", default="guidelines", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--contexts", type=int, default=200, help="number of contexts at rest")
+    parser.add_argument("--name", default="guidelines", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     home = arguments.work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     with embedding_server() as url, benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("guidelines"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("guidelines"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
             "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1",
             "RAG_ASSETS_JWT_SECRET": _SECRET,
             "RAG_ASSETS_SERVICE_RATE": "100000/minute",
         }
         make_projects(home, url)
-        with running(), serving(home) as (_, port):
-            results = measured(port, arguments)
+        with run_background(), run_service(home) as (_, port):
+            results = measure(port, arguments)
     result = {
         "benchmark": "team guidelines",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "embedder_ms": LATENCY,
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
-def measured(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
-    """One upload alone, contexts at rest, and several uploads with contexts meanwhile."""
+def measure(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Measure one upload alone, contexts at rest, and several uploads with contexts meanwhile."""
     clients = [
-        Client(f"http://127.0.0.1:{port}", _token(organization), project=PROJECT_ID, timeout=120)
+        Client(
+            f"http://127.0.0.1:{port}", _create_token(organization), project=PROJECT_ID, timeout=120
+        )
         for organization in ORGANIZATIONS
     ]
     first, *_ = clients
-    one = pdf(0, arguments.sections)
-    alone = upload(first, "alone.pdf", one)
-    rest = [_seconds_of_context(first, f"at rest {n}") for n in range(arguments.contexts)]
-    files = [pdf(1 + n, arguments.sections) for n in range(arguments.at_once)]
+    first_pdf = build_pdf(0, arguments.sections)
+    alone = upload_guideline(first, "alone.pdf", first_pdf)
+    rest = [_time_context(first, f"at rest {n}") for n in range(arguments.contexts)]
+    files = [build_pdf(1 + n, arguments.sections) for n in range(arguments.at_once)]
     busy: list[float] = []
     ended = threading.Event()
 
@@ -105,7 +107,7 @@ def measured(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
         number = 0
         while not ended.is_set():
             number += 1
-            busy.append(_seconds_of_context(first, f"meanwhile {number}"))
+            busy.append(_time_context(first, f"meanwhile {number}"))
 
     asker = threading.Thread(target=ask)
     asker.start()
@@ -113,39 +115,41 @@ def measured(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
     with ThreadPoolExecutor(len(files)) as pool:
         at_once = list(
             pool.map(
-                lambda n: upload(clients[n % len(clients)], f"{n}.pdf", files[n], every=1.0),
+                lambda n: upload_guideline(
+                    clients[n % len(clients)], f"{n}.pdf", files[n], poll_seconds=1.0
+                ),
                 range(len(files)),
             )
         )
-    took = time.monotonic() - began
+    at_once_seconds = time.monotonic() - began
     ended.set()
     asker.join()
     for client in clients:
         client.close()
     return {
-        "pdf_mb": round(len(one) / 1e6, 1),
+        "pdf_mb": round(len(first_pdf) / 1e6, 1),
         "alone": alone,
         "at_once": {
             "files": len(files),
             "projects": len(clients),
-            "seconds": round(took, 1),
+            "seconds": round(at_once_seconds, 1),
             "ready_seconds": sorted(each["ready_seconds"] for each in at_once),
             "chunks": sum(each["chunks"] for each in at_once),
         },
-        "contexts_at_rest": _spread(rest),
-        "contexts_meanwhile": _spread(busy),
+        "contexts_at_rest": _compute_percentiles(rest),
+        "contexts_meanwhile": _compute_percentiles(busy),
     }
 
 
-def upload(
-    client: Client, name: str, content: bytes, *, every: float = _LOOK_SECONDS
+def upload_guideline(
+    client: Client, name: str, content: bytes, *, poll_seconds: float = _LOOK_SECONDS
 ) -> dict[str, Any]:
-    """Upload a file and look at it until it is READY; returns seconds, by stage as well.
+    """Upload a file and poll it until it is READY; return the seconds, in total and by stage.
 
     Args:
-        client: of the project.
-        name, content: of the file.
-        every: so many seconds.
+        client: client of the project.
+        name, content: the file.
+        poll_seconds: pause between two polls.
     """
     began = time.monotonic()
     id_ = client.upload_guideline(name, content).document.id
@@ -169,40 +173,42 @@ def upload(
                     **{each: round(seconds, 2) for each, seconds in stages.items()},
                 },
             }
-        time.sleep(every)
+        time.sleep(poll_seconds)
     sys.exit(f"{name}: not READY within {_READY_SECONDS} seconds")
 
 
-def pdf(seed: int, sections: int) -> bytes:
-    """A PDF of that many sections of prose, others for each seed."""
+def build_pdf(seed: int, sections: int) -> bytes:
+    """Return a PDF of that many sections of prose, different for each seed."""
     from reportlab.lib.styles import getSampleStyleSheet
     from reportlab.platypus import Paragraph, SimpleDocTemplate
 
-    rng, styles, made = random.Random(seed), getSampleStyleSheet(), io.BytesIO()
+    rng, styles, buffer = random.Random(seed), getSampleStyleSheet(), io.BytesIO()
     flow: list[Any] = []
     for _ in range(sections):
-        flow.append(Paragraph(prose.title(rng), styles["Heading2"]))
-        flow += [Paragraph(prose.paragraph(rng), styles["BodyText"]) for _ in range(3)]
-    SimpleDocTemplate(made).build(flow)
-    return made.getvalue()
+        flow.append(Paragraph(prose.draw_title(rng), styles["Heading2"]))
+        flow += [Paragraph(prose.draw_paragraph(rng), styles["BodyText"]) for _ in range(3)]
+    SimpleDocTemplate(buffer).build(flow)
+    return buffer.getvalue()
 
 
 def make_projects(home: Path, url: str) -> None:
-    """Three organizations with guidelines switched on, a key, and one project each."""
+    """Create three organizations with guidelines switched on, a key, and one project each."""
     openai = {"provider": "openai", "base_url": url, "price": {"per_million": 0.02}}
-    # Vectors are random: every passage is near enough, so that contexts do all there is to do.
+    # Vectors are random: without a threshold, every context is built completely.
     projects = {"embedder": {"providers": [openai]}, "retrieval": {"min_score": -1.0}}
     document = {"tenants": [], "projects": projects}
     (home / "tenants.yaml").write_text(json.dumps(document))  # JSON is YAML
     for organization in ORGANIZATIONS:
         _run("projects", "put", organization, PROJECT_ID, "--json")
         _run("organizations", "put", organization, "--guidelines", "--json")
-        _run("keys", "set", organization, "openai", "--organization", given="benchmark-key-0001")
+        _run(
+            "keys", "set", organization, "openai", "--organization", stdin_text="benchmark-key-0001"
+        )
 
 
 @contextmanager
-def running() -> Iterator[None]:
-    """Have the daemon and the watcher run meanwhile."""
+def run_background() -> Iterator[None]:
+    """Run the daemon and the watcher until the block ends."""
     _run("up")
     try:
         yield
@@ -212,7 +218,7 @@ def running() -> Iterator[None]:
 
 @contextmanager
 def embedding_server() -> Iterator[str]:
-    """The address of an embedding server, in a process of its own."""
+    """Start an embedding server in a process of its own; yield its address."""
     process = subprocess.Popen(
         [
             *(sys.executable, "-m", "benchmarks.latency_server", "--counting"),
@@ -230,7 +236,7 @@ def embedding_server() -> Iterator[str]:
         process.wait()
 
 
-def _seconds_of_context(client: Client, task: str) -> float:
+def _time_context(client: Client, task: str) -> float:
     began = time.monotonic()
     context = client.guideline_context(task)
     seconds = time.monotonic() - began
@@ -239,22 +245,22 @@ def _seconds_of_context(client: Client, task: str) -> float:
     return seconds
 
 
-def _spread(seconds: Sequence[float]) -> dict[str, Any]:
+def _compute_percentiles(seconds: Sequence[float]) -> dict[str, Any]:
     p50, p95, p99 = (round(1_000 * float(np.percentile(seconds, at))) for at in (50, 95, 99))
     return {"contexts": len(seconds), "p50_ms": p50, "p95_ms": p95, "p99_ms": p99}
 
 
-def _token(organization: str) -> str:
+def _create_token(organization: str) -> str:
     claims = {"sub": "bench", "exp": int(time.time()) + 7_200, "role": "admin"}
     return jwt.encode({**claims, "organization": organization}, _SECRET)
 
 
-def _run(*arguments: str, given: str | None = None) -> None:
+def _run(*arguments: str, stdin_text: str | None = None) -> None:
     subprocess.run(
         [*_CLI, *arguments],
         cwd=PROJECT,
         check=True,
-        input=given,
+        input=stdin_text,
         stdout=subprocess.DEVNULL,
         text=True,
     )

@@ -1,8 +1,8 @@
-"""The cosine below which a passage is no guideline, for the shipped model.
+"""Calibrate the least cosine of a guideline's passages, for the shipped model.
 
     python -m benchmarks.guidelines_threshold
 
-The judged documents are synced as a project's guidelines are, with the shipped model, and asked by
+The judged documents are synced as a project's guidelines, with the shipped model, and searched by
 vectors alone. Each threshold is chosen on one half of the questions and reported on the other.
 """
 
@@ -16,8 +16,8 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.measure import PROJECT, load, machine, save
-from benchmarks.quality import THRESHOLDS, TOP_K, Asked, calibrated
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.quality import THRESHOLDS, TOP_K, ProfileSearcher, calibrate
 from benchmarks.servers import Servers, benchmark_servers
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
@@ -29,31 +29,31 @@ TENANT = "guidelines"
 
 
 def main() -> None:
-    """Measure, and write the result."""
-    before = machine()
+    """Measure and save the result."""
+    before = describe_machine()
     questions = judged_questions()
     with benchmark_servers(WORK) as servers:
-        prepare(servers, WORK / "home")
+        make_installation(servers, WORK / "home")
         with Session() as session:
-            asked = Asked(session)
-            found = {
-                least: asked.answers(TENANT, questions, top_k=TOP_K, min_score=least)
-                for least in THRESHOLDS
+            searcher = ProfileSearcher(session)
+            hits_by_threshold = {
+                min_score: searcher.search_all(TENANT, questions, top_k=TOP_K, min_score=min_score)
+                for min_score in THRESHOLDS
             }
-            asked.close()
+            searcher.close()
             passages = sum(d.chunk_count for d in session.catalog.documents.all(TENANT))
     result = {
         "benchmark": "guidelines-threshold",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "passages": passages,
-        **calibrated(questions, found),
+        **calibrate(questions, hits_by_threshold),
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
-    print(save("guidelines-threshold", result))
+    print(save_result("guidelines-threshold", result))
 
 
-def prepare(servers: Servers, home: Path) -> None:
+def make_installation(servers: Servers, home: Path) -> None:
     """Sync an installation with one project, whose guidelines are switched on."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -72,7 +72,7 @@ def prepare(servers: Servers, home: Path) -> None:
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("guidelines"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("guidelines"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     cli = [sys.executable, "-m", "rag_assets.cli"]

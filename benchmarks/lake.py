@@ -1,10 +1,10 @@
-"""What the lake costs: reading by key, appending, compacting, and the memory it takes.
+"""Measure the lake: reading by key, appending, compacting, and memory.
 
     python -m benchmarks.lake                  300,000 vectors, 6,000 documents, about a minute
     python -m benchmarks.lake --scale 0.1      a tenth of that
 
-Times are medians over fresh keys with the files in the page cache. Memory is how much the peak of
-a process of its own grows by one operation, above what the libraries take.
+Times are medians over fresh keys with the files in the page cache. Memory is the growth of a fresh
+process's peak by one operation, beyond what the libraries take.
 """
 
 from __future__ import annotations
@@ -37,103 +37,110 @@ REPEATS = 9
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class LakeCorpus:
     """The amount of data in the lake, and sample keys."""
 
     vectors: int
     documents: int
 
-    def hash_of(self, number: int) -> str:
-        """The text_sha256 of a vector."""
+    def build_hash(self, number: int) -> str:
+        """Return the text_sha256 of a vector."""
         return sha256_hex(f"text {number}")
 
-    def key_of(self, number: int) -> str:
-        """The key of a document."""
+    def build_key(self, number: int) -> str:
+        """Return the key of a document."""
         return compute_key("document", number)
 
-    def some_hashes(self, seed: int, count: int = SAMPLE) -> list[str]:
-        """Hashes that are there."""
+    def sample_hashes(self, seed: int, count: int = SAMPLE) -> list[str]:
+        """Return a random sample of existing hashes."""
         return [
-            self.hash_of(n)
+            self.build_hash(n)
             for n in random.Random(seed).sample(range(self.vectors), min(count, self.vectors))
         ]
 
-    def some_keys(self, seed: int, count: int = 1) -> list[str]:
-        """Keys that are there."""
+    def sample_keys(self, seed: int, count: int = 1) -> list[str]:
+        """Return a random sample of existing keys."""
         return [
-            self.key_of(n)
+            self.build_key(n)
             for n in random.Random(seed).sample(range(self.documents), min(count, self.documents))
         ]
 
 
-def prose(seed: int, length: int = 800) -> str:
-    """Words that compress about as prose does."""
+def build_prose(seed: int, length: int = 800) -> str:
+    """Return words that compress about as well as prose."""
     rng = random.Random(seed)
     words = [f"{rng.randrange(20_000):x}" for _ in range(length // 5)]
     return " ".join(words)[:length]
 
 
-def _lines(first: int) -> Location:
+def _build_location(first: int) -> Location:
     return Location.from_row({"line_start": first, "line_end": first + 9})
 
 
-def document(corpus: Corpus, number: int) -> tuple[ParsedRow, ChunkSetRow]:
-    """A document of 24 kB and its chunks."""
-    texts = [prose(number * CHUNKS + n) for n in range(CHUNKS)]
-    key = corpus.key_of(number)
+def build_document(corpus: LakeCorpus, number: int) -> tuple[ParsedRow, ChunkSetRow]:
+    """Return a document of 24 kB and its chunks."""
+    texts = [build_prose(number * CHUNKS + n) for n in range(CHUNKS)]
+    key = corpus.build_key(number)
     blocks = tuple(Block("paragraph", n * 800, n * 800 + 799, ("A", "B")) for n in range(CHUNKS))
     chunks = tuple(
-        Chunk(n, text, n, n + 800, n, ("A", "B"), 200, sha256_hex(text), _lines(n))
+        Chunk(n, text, n, n + 800, n, ("A", "B"), 200, sha256_hex(text), _build_location(n))
         for n, text in enumerate(texts)
     )
     parsed = ParsedText("\n".join(texts), blocks)
     return ParsedRow(key, "digest", parsed), ChunkSetRow(key, "digest", chunks)
 
 
-def fill(lake: TenantLake, corpus: Corpus) -> None:
+def fill_lake(lake: TenantLake, corpus: LakeCorpus) -> None:
     """Append everything in many small files."""
     rng = np.random.default_rng(0)
     for part in range(FILES):
         numbers = range(part, corpus.vectors, FILES)
         vectors = rng.standard_normal((len(numbers), DIMENSIONS), dtype=np.float32)
-        lake.append_vectors(EMBEDDER, [corpus.hash_of(n) for n in numbers], vectors)
-        rows = [document(corpus, n) for n in range(part, corpus.documents, FILES)]
+        lake.append_vectors(EMBEDDER, [corpus.build_hash(n) for n in numbers], vectors)
+        rows = [build_document(corpus, n) for n in range(part, corpus.documents, FILES)]
         lake.append_parsed([parsed for parsed, _ in rows])
         lake.append_chunk_sets([chunks for _, chunks in rows])
 
 
-def median_ms(operation: Callable[[int], object]) -> float:
-    """Median milliseconds of the operation, given a fresh seed each time."""
+def compute_median_ms(operation: Callable[[int], object]) -> float:
+    """Return the median milliseconds of an operation, which gets a fresh seed each time."""
     operation(-1)
-    took = []
+    seconds = []
     for seed in range(REPEATS):
         start = time.perf_counter()
         operation(seed)
-        took.append(time.perf_counter() - start)
-    return statistics.median(took) * 1000
+        seconds.append(time.perf_counter() - start)
+    return statistics.median(seconds) * 1000
 
 
-def reads(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int], object]]]:
-    """The keys that an edit reads, and those of a slice."""
+def list_reads(
+    lake: TenantLake, corpus: LakeCorpus
+) -> Iterator[tuple[str, Callable[[int], object]]]:
+    """Yield the reads of an edit and of a slice, by label."""
     slice_of = min(5_000, corpus.vectors // 10)
     yield (
         f"missing_vectors, {SAMPLE}",
-        lambda s: lake.missing_vectors(EMBEDDER, corpus.some_hashes(s)),
+        lambda s: lake.missing_vectors(EMBEDDER, corpus.sample_hashes(s)),
     )
-    yield f"vectors, {SAMPLE}", lambda s: lake.vectors(EMBEDDER, corpus.some_hashes(s))
-    yield f"vectors, {slice_of}", lambda s: lake.vectors(EMBEDDER, corpus.some_hashes(s, slice_of))
-    yield "missing_parsed, 1", lambda s: lake.missing_parsed(corpus.some_keys(s))
-    yield "parsed, 1", lambda s: lake.parsed(corpus.some_keys(s))
-    yield "missing_chunk_sets, 1", lambda s: lake.missing_chunk_sets(corpus.some_keys(s))
-    yield "chunk_sets, 1", lambda s: lake.chunk_sets(corpus.some_keys(s))
-    yield "chunk_sets, 100", lambda s: lake.chunk_sets(corpus.some_keys(s, 100))
-    yield "chunk_hashes, 100", lambda s: lake.chunk_hashes(corpus.some_keys(s, 100))
+    yield f"vectors, {SAMPLE}", lambda s: lake.vectors(EMBEDDER, corpus.sample_hashes(s))
+    yield (
+        f"vectors, {slice_of}",
+        lambda s: lake.vectors(EMBEDDER, corpus.sample_hashes(s, slice_of)),
+    )
+    yield "missing_parsed, 1", lambda s: lake.missing_parsed(corpus.sample_keys(s))
+    yield "parsed, 1", lambda s: lake.parsed(corpus.sample_keys(s))
+    yield "missing_chunk_sets, 1", lambda s: lake.missing_chunk_sets(corpus.sample_keys(s))
+    yield "chunk_sets, 1", lambda s: lake.chunk_sets(corpus.sample_keys(s))
+    yield "chunk_sets, 100", lambda s: lake.chunk_sets(corpus.sample_keys(s, 100))
+    yield "chunk_hashes, 100", lambda s: lake.chunk_hashes(corpus.sample_keys(s, 100))
     yield "due", lambda _: lake.due()
     yield "no keys", lambda _: lake.missing_vectors(EMBEDDER, [])
 
 
-def appends(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[int], object]]]:
-    """What an edit writes."""
+def list_appends(
+    lake: TenantLake, corpus: LakeCorpus
+) -> Iterator[tuple[str, Callable[[int], object]]]:
+    """Yield the writes of an edit, by label."""
     vectors = np.ones((SAMPLE, DIMENSIONS), np.float32)
     yield (
         f"append_vectors, {SAMPLE}",
@@ -141,38 +148,41 @@ def appends(lake: TenantLake, corpus: Corpus) -> Iterator[tuple[str, Callable[[i
             EMBEDDER, [sha256_hex(f"new {s} {n}") for n in range(SAMPLE)], vectors
         ),
     )
-    yield "append_parsed, 1", lambda s: lake.append_parsed([document(corpus, 10**6 + s)[0]])
-    yield "append_chunk_sets, 1", lambda s: lake.append_chunk_sets([document(corpus, 10**6 + s)[1]])
+    yield "append_parsed, 1", lambda s: lake.append_parsed([build_document(corpus, 10**6 + s)[0]])
+    yield (
+        "append_chunk_sets, 1",
+        lambda s: lake.append_chunk_sets([build_document(corpus, 10**6 + s)[1]]),
+    )
 
 
-def table_of(lake: TenantLake, corpus: Corpus) -> dict[str, float]:
-    """Medians of all reads, in milliseconds."""
-    return {name: median_ms(operation) for name, operation in reads(lake, corpus)}
+def measure_reads(lake: TenantLake, corpus: LakeCorpus) -> dict[str, float]:
+    """Return the medians of all reads, in milliseconds."""
+    return {name: compute_median_ms(operation) for name, operation in list_reads(lake, corpus)}
 
 
-def peak_growth(url: str, corpus: Corpus, operation: str) -> int:
-    """Bytes by which one operation raises the peak of a fresh process."""
+def measure_peak_growth(url: str, corpus: LakeCorpus, operation: str) -> int:
+    """Return the bytes by which one operation raises the peak memory of a fresh process."""
     command = [sys.executable, __file__, "--url", url, "--peak", operation]
     sizes = ["--vectors", str(corpus.vectors), "--documents", str(corpus.documents)]
-    done = subprocess.run([*command, *sizes], capture_output=True, text=True, check=True)
-    return int(done.stdout)
+    process = subprocess.run([*command, *sizes], capture_output=True, text=True, check=True)
+    return int(process.stdout)
 
 
-def measure_peak(lake: TenantLake, corpus: Corpus, operation: str) -> int:
-    """In that process: load the libraries on nothing much, then do it once."""
+def measure_own_peak(lake: TenantLake, corpus: LakeCorpus, operation: str) -> int:
+    """Load the libraries, run the operation once, and return the growth of the peak in bytes."""
     lake.missing_vectors(EMBEDDER, ["unknown"])
-    # Not ru_maxrss: that one is inherited from the process which started this one.
+    # Not ru_maxrss, which is inherited from the parent process.
     Path("/proc/self/clear_refs").write_text("5")
-    before = memory("VmRSS")
+    before = read_memory("VmRSS")
     if operation == "compact":
         lake.compact()
     else:
-        dict(reads(lake, corpus))[operation](0)
-    return memory("VmHWM") - before
+        dict(list_reads(lake, corpus))[operation](0)
+    return read_memory("VmHWM") - before
 
 
-def memory(field: str) -> int:
-    """Bytes that Linux reports for this process."""
+def read_memory(field: str) -> int:
+    """Return the bytes that Linux reports for this process."""
     status = Path("/proc/self/status").read_text()
     return int(status.split(f"{field}:")[1].split()[0]) * 1024
 
@@ -186,38 +196,38 @@ def main() -> None:
     parser.add_argument("--vectors", type=int, default=300_000, help=argparse.SUPPRESS)
     parser.add_argument("--documents", type=int, default=6_000, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    corpus = Corpus(int(args.vectors * args.scale), int(args.documents * args.scale))
+    corpus = LakeCorpus(int(args.vectors * args.scale), int(args.documents * args.scale))
     if args.peak:
-        print(measure_peak(Lake(args.url).tenant("bench", 1), corpus, args.peak))
+        print(measure_own_peak(Lake(args.url).tenant("bench", 1), corpus, args.peak))
         return
     with tempfile.TemporaryDirectory() as url:
-        report(url, corpus)
+        print_report(url, corpus)
 
 
-def report(url: str, corpus: Corpus) -> None:
-    """Everything, before and after compaction."""
+def print_report(url: str, corpus: LakeCorpus) -> None:
+    """Print all figures, before and after compaction."""
     lake = Lake(url).tenant("bench", 1)
     start = time.perf_counter()
-    fill(lake, corpus)
+    fill_lake(lake, corpus)
     filled = time.perf_counter() - start
     for name, size in lake.size().items():
         print(f"{name}: {size.rows} rows, {size.files} files, {size.bytes / 1e6:.0f} MB")
     print(f"filled in {filled:.1f} s")
-    small = table_of(lake, corpus)
+    small = measure_reads(lake, corpus)
     bounded = [name for name in small if name.startswith(("vectors", "parsed", "chunk_sets"))]
-    small_peak = {name: peak_growth(url, corpus, name) for name in bounded}
+    small_peak = {name: measure_peak_growth(url, corpus, name) for name in bounded}
     start = time.perf_counter()
-    compact_peak = peak_growth(url, corpus, "compact")
+    compact_peak = measure_peak_growth(url, corpus, "compact")
     print(f"compacted in {time.perf_counter() - start:.1f} s, peak +{compact_peak / 1e6:.0f} MB")
-    compacted = table_of(lake, corpus)
-    compacted_peak = {name: peak_growth(url, corpus, name) for name in bounded}
+    compacted = measure_reads(lake, corpus)
+    compacted_peak = {name: measure_peak_growth(url, corpus, name) for name in bounded}
     print(f"\n| read | {FILES} files | compacted |\n|---|---|---|")
-    for name, took in small.items():
-        print(f"| {name} | {took:.1f} ms | {compacted[name]:.1f} ms |")
+    for name, milliseconds in small.items():
+        print(f"| {name} | {milliseconds:.1f} ms | {compacted[name]:.1f} ms |")
     for name, bytes_ in small_peak.items():
         print(f"| {name}: peak | {bytes_ / 1e6:.0f} MB | {compacted_peak[name] / 1e6:.0f} MB |")
-    for name, operation in appends(lake, corpus):
-        print(f"| {name} | | {median_ms(operation):.1f} ms |")
+    for name, operation in list_appends(lake, corpus):
+        print(f"| {name} | | {compute_median_ms(operation):.1f} ms |")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
-"""Search by words in several languages: XQuAD's questions, to its paragraphs in a real index.
+"""Measure word search in several languages: XQuAD's questions, to its paragraphs in a real index.
 
     python -m benchmarks.languages FOLDER URL LANGUAGE...
 
 FOLDER holds the files `xquad.LANGUAGE.json` (github.com/google-deepmind/xquad, CC BY-SA 4.0), URL
-is that of an Elasticsearch. With `+` between languages (`en+de`), their paragraphs are in one
-tenant. Prints the nDCG@10 of two halves of up to 600 questions of each language.
+is the address of an Elasticsearch. With `+` between languages (`en+de`), their paragraphs are in
+one tenant. Prints the nDCG@10 of two halves of up to 600 questions of each language.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def main(folder: Path, url: str, tenants: Sequence[str]) -> None:
             owner = Owner(tenant.replace("+", "-"), 1, 1, b"k" * 32)
             languages = tenant.split("+")
             for language in languages:
-                store.entries.write(index.name, _entries(folder, owner, language))
+                store.entries.write(index.name, _build_entries(folder, owner, language))
             for language in languages:
                 halves = asyncio.run(_measure(store, index.name, owner, folder, language))
                 print(tenant, language, *(f"{half:.3f}" for half in halves), flush=True)
@@ -49,14 +49,14 @@ def main(folder: Path, url: str, tenants: Sequence[str]) -> None:
         store.close()
 
 
-def _paragraphs(folder: Path, language: str) -> list[dict[str, object]]:
+def _read_paragraphs(folder: Path, language: str) -> list[dict[str, object]]:
     content = json.loads((folder / f"xquad.{language}.json").read_text(encoding="utf-8"))
     return [paragraph for article in content["data"] for paragraph in article["paragraphs"]]
 
 
-def _entries(folder: Path, owner: Owner, language: str) -> list[Entry]:
+def _build_entries(folder: Path, owner: Owner, language: str) -> list[Entry]:
     entries = []
-    for number, paragraph in enumerate(_paragraphs(folder, language)):
+    for number, paragraph in enumerate(_read_paragraphs(folder, language)):
         name, text = f"{language}-{number}", str(paragraph["context"])
         document = EntryDocument(
             document_id=name,
@@ -88,18 +88,18 @@ def _entries(folder: Path, owner: Owner, language: str) -> list[Entry]:
 async def _measure(
     store: VectorStore, index_name: str, owner: Owner, folder: Path, language: str
 ) -> tuple[float, float]:
-    asked = [
+    questions = [
         (str(question["question"]), f"{language}-{number}")
-        for number, paragraph in enumerate(_paragraphs(folder, language))
+        for number, paragraph in enumerate(_read_paragraphs(folder, language))
         for question in paragraph["qas"]  # type: ignore[attr-defined]
     ]
-    asked = asked[:: max(1, len(asked) // _QUESTIONS)][:_QUESTIONS]
+    questions = questions[:: max(1, len(questions) // _QUESTIONS)][:_QUESTIONS]
     searcher = store.searcher()
     gains = []
-    for question, wanted in asked:
-        [found] = await searcher.rankings(index_name, owner, [RankingRequest(question, _HITS)])
-        ids = [candidate.document_id for candidate in found]
-        gains.append(1 / math.log2(ids.index(wanted) + 2) if wanted in ids else 0.0)
+    for question, document_id in questions:
+        [ranking] = await searcher.rankings(index_name, owner, [RankingRequest(question, _HITS)])
+        ids = [candidate.document_id for candidate in ranking]
+        gains.append(1 / math.log2(ids.index(document_id) + 2) if document_id in ids else 0.0)
     await searcher.close()
     return float(np.mean(gains[::2])), float(np.mean(gains[1::2]))
 

@@ -1,17 +1,17 @@
-"""Makes a reranker's folder from the shipped embedding model: a stand-in for a cross-encoder.
+"""Build a reranker from the shipped embedding model: a stand-in for a cross-encoder.
 
     python -m benchmarks.late_interaction FOLDER
 
-The folder is what a tenant's `retrieval.rerank.folder` takes. No cross-encoder is shipped, and none
-is downloaded; this one needs nothing but all-MiniLM-L6-v2, and is no cross-encoder by training. It
-is what ColBERT calls late interaction ("MaxSim": Khattab and Zaharia, 2020): question and passage
-go through the model each for itself, every word piece of the question takes the cosine of the
-nearest one of the passage, and the score is the mean of these, rare word pieces counting for more.
-How rare one is follows from its place in BERT's vocabulary, which is in the order of frequency: by
-Zipf's law the logarithm of its rank. Nothing is learned from any judged question.
+FOLDER can be set as a tenant's `retrieval.rerank.folder`. No cross-encoder is shipped or
+downloaded; this one needs only all-MiniLM-L6-v2, and is not trained as a cross-encoder. It
+implements ColBERT's late interaction ("MaxSim": Khattab and Zaharia, 2020): question and passage
+go through the model separately, every word piece of the question takes the cosine of the nearest
+word piece of the passage, and the score is their mean, weighted by rarity. Rarity is the logarithm
+of a word piece's rank in BERT's vocabulary, which is ordered by frequency (Zipf's law). Nothing is
+learned from any judged question.
 
-The ONNX graph takes a pair as cross-encoders do ([CLS] question [SEP] passage [SEP], split by
-token_type_ids) and cuts it in two by itself. It costs what a cross-encoder of six such layers does.
+The ONNX graph takes a pair as cross-encoders do ([CLS] question [SEP] passage [SEP], separated by
+token_type_ids) and splits it itself. It costs as much as a cross-encoder of six such layers.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
 
 _WINDOW = 512
 _SPECIAL = 104
-"""Where the special word pieces of BERT's vocabulary end, and its places not used."""
+"""Number of special and unused word pieces at the start of BERT's vocabulary."""
 _FIRST_WORD = 1996
-"""The most frequent word, "the"; before it are single characters."""
+"""Position of the most frequent word, "the"; single characters precede it."""
 _LOWEST = -1e4
 
 
-def build(folder: Path) -> None:
-    """Write the folder.
+def build_reranker(folder: Path) -> None:
+    """Write the reranker's files into a folder.
 
     Args:
-        folder: is made if it is not there.
+        folder: is created if it is missing.
     """
     folder.mkdir(parents=True, exist_ok=True)
     shipped = MODELS / DEFAULT_MODEL
     encoder = onnx.load(str(shipped / "model_quantized.onnx"))
     config = json.loads((shipped / "config.json").read_text(encoding="utf-8"))
-    onnx.save(_model(encoder, config["vocab_size"]), str(folder / "model.onnx"))
+    onnx.save(_build_model(encoder, config["vocab_size"]), str(folder / "model.onnx"))
     shutil.copy(shipped / "tokenizer.json", folder / "tokenizer.json")
     window = json.dumps({"max_seq_length": _WINDOW})
     (folder / "sentence_bert_config.json").write_text(window, encoding="utf-8")
 
 
-def rarity(vocabulary: int) -> np.ndarray:
-    """What each word piece counts for; shape (vocabulary,), float32.
+def compute_rarity(vocabulary: int) -> np.ndarray:
+    """Return the weight of each word piece; shape (vocabulary,), float32.
 
     Args:
-        vocabulary: how many word pieces there are.
+        vocabulary: number of word pieces.
     """
     ranks = np.maximum(np.arange(vocabulary) - _FIRST_WORD + 1, 1)
     weights = np.log1p(ranks).astype(np.float32)
@@ -64,7 +64,7 @@ def rarity(vocabulary: int) -> np.ndarray:
     return weights
 
 
-def _model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
+def _build_model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
     constants = {
         "zero": np.array(0, np.int64),
         "one": np.array(1, np.int64),
@@ -73,13 +73,13 @@ def _model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
         "lowest": np.array(_LOWEST, np.float32),
         "tiny": np.array(1e-9, np.float32),
         "first_word_piece": np.array(_SPECIAL, np.int64),
-        "rarity": rarity(vocabulary),
+        "rarity": compute_rarity(vocabulary),
     }
     nodes = [
-        *_cut_in_two(),
-        *_copy(encoder.graph, "question"),
-        *_copy(encoder.graph, "passage"),
-        *_scored(),
+        *_split_pair(),
+        *_copy_nodes(encoder.graph, "question"),
+        *_copy_nodes(encoder.graph, "passage"),
+        *_score(),
     ]
     graph = helper.make_graph(
         nodes,
@@ -100,10 +100,10 @@ def _model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
     return model
 
 
-def _cut_in_two() -> Iterator[onnx.NodeProto]:
-    """[CLS] question [SEP] and [CLS] passage [SEP], each from its first position on."""
+def _split_pair() -> Iterator[onnx.NodeProto]:
+    """Yield nodes that split a pair into [CLS] question [SEP] and [CLS] passage [SEP]."""
     node = helper.make_node
-    # The question: as far as the longest of the batch reaches.
+    # The question, cut to the longest of the batch.
     yield node("Sub", ["one", "token_type_ids"], ["of_question"])
     yield node("Mul", ["attention_mask", "of_question"], ["question.mask_long"])
     yield node("ReduceSum", ["question.mask_long", "axis1"], ["question.length"], keepdims=1)
@@ -113,7 +113,7 @@ def _cut_in_two() -> Iterator[onnx.NodeProto]:
         ends = ["start", "question.end", "axis1"]
         yield node("Slice", [source, *ends], [f"question.{name}"])
     yield node("Mul", ["question.attention_mask", "zero"], ["question.token_type_ids"])
-    # The passage: moved to the left, so that the question's [SEP] is where its [CLS] has to be.
+    # The passage, moved left until the question's [SEP] is in the position of its [CLS].
     yield node("Mul", ["attention_mask", "token_type_ids"], ["passage.mask_there"])
     yield node("Shape", ["input_ids"], ["shape"])
     yield node("Gather", ["shape", "one"], ["width"])
@@ -141,8 +141,8 @@ def _cut_in_two() -> Iterator[onnx.NodeProto]:
     yield node("Mul", ["passage.attention_mask", "zero"], ["passage.token_type_ids"])
 
 
-def _copy(encoder: onnx.GraphProto, prefix: str) -> Iterator[onnx.NodeProto]:
-    """The encoder's nodes once more, on its own weights, from and to names of their own."""
+def _copy_nodes(encoder: onnx.GraphProto, prefix: str) -> Iterator[onnx.NodeProto]:
+    """Yield a copy of the encoder's nodes, with the same weights and prefixed names."""
     weights = {tensor.name for tensor in encoder.initializer}
     for original in encoder.node:
         node = onnx.NodeProto()
@@ -157,14 +157,14 @@ def _rename(names: list[str], prefix: str, weights: set[str]) -> None:
     names[:] = [name if name in weights or not name else f"{prefix}.{name}" for name in names]
 
 
-def _scored() -> Iterator[onnx.NodeProto]:
-    """From the vectors of all word pieces to one score a pair, shape (batch, 1)."""
+def _score() -> Iterator[onnx.NodeProto]:
+    """Yield nodes that reduce all word-piece vectors to a score per pair, shape (batch, 1)."""
     node = helper.make_node
-    yield from _unit("question.last_hidden_state", "question.pieces")
-    yield from _unit("passage.last_hidden_state", "passage.pieces")
+    yield from _normalize("question.last_hidden_state", "question.pieces")
+    yield from _normalize("passage.last_hidden_state", "passage.pieces")
     yield node("Transpose", ["passage.pieces"], ["passage.pieces_across"], perm=[0, 2, 1])
     yield node("MatMul", ["question.pieces", "passage.pieces_across"], ["cosines"])
-    # Special pieces and padding are excluded: they are no token's nearest.
+    # Special pieces and padding cannot be a token's nearest word piece.
     yield node("Less", ["passage.input_ids", "first_word_piece"], ["passage.special"])
     yield node("Equal", ["passage.attention_mask", "zero"], ["passage.padding"])
     yield node("Or", ["passage.special", "passage.padding"], ["passage.left_out"])
@@ -181,11 +181,11 @@ def _scored() -> Iterator[onnx.NodeProto]:
     yield node("Div", ["sum", "weight_safe"], ["logits"])
 
 
-def _unit(source: str, target: str) -> Iterator[onnx.NodeProto]:
+def _normalize(source: str, target: str) -> Iterator[onnx.NodeProto]:
     yield helper.make_node("ReduceL2", [source], [f"{target}.length"], axes=[2], keepdims=1)
     yield helper.make_node("Max", [f"{target}.length", "tiny"], [f"{target}.safe"])
     yield helper.make_node("Div", [source, f"{target}.safe"], [target])
 
 
 if __name__ == "__main__":
-    build(Path(sys.argv[1]))
+    build_reranker(Path(sys.argv[1]))

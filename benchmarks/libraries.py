@@ -1,7 +1,7 @@
-"""Parsing libraries alone: each format read by what reads it with nothing around it.
+"""Parsing libraries alone: each format read by a library without the project around it.
 
 A format's first library is the one that the project's parser is built on, or else the one that most
-people would take; the others are for comparison. A new format is a row of LIBRARIES.
+people would choose; the others are for comparison. To add a format, add a row to LIBRARIES.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from rag_assets.ingest.parsing import media_types
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A library and how it is used.
+    """A library and a function that reads with it.
 
     Attributes:
-        read: reads one document entirely; returns how many pages it has, or 1.
+        read: reads one document entirely; returns its number of pages, or 1.
         below: whether the project's parser is built on it.
     """
 
@@ -30,12 +30,12 @@ class Library:
     below: bool = False
 
 
-def _liteparse(data: bytes) -> int:
-    return len(_lite_parser().parse(data).pages)
+def _read_pdf_with_liteparse(data: bytes) -> int:
+    return len(_get_lite_parser().parse(data).pages)
 
 
 @cache
-def _lite_parser() -> Any:
+def _get_lite_parser() -> Any:
     from liteparse import LiteParse
 
     return LiteParse(
@@ -49,7 +49,7 @@ def _lite_parser() -> Any:
     )
 
 
-def _pdfium(data: bytes) -> int:
+def _read_pdf_with_pdfium(data: bytes) -> int:
     import pypdfium2
 
     document = pypdfium2.PdfDocument(data)
@@ -61,38 +61,38 @@ def _pdfium(data: bytes) -> int:
         document.close()
 
 
-def _markdown_it(data: bytes) -> int:
-    _commonmark().parse(data.decode())
+def _read_markdown(data: bytes) -> int:
+    _get_commonmark().parse(data.decode())
     return 1
 
 
 @cache
-def _commonmark() -> Any:
+def _get_commonmark() -> Any:
     from markdown_it import MarkdownIt
 
     return MarkdownIt("commonmark").enable("table")
 
 
-def _docling(name: str) -> Callable[[bytes], int]:
-    """Docling by itself, which knows the format by a file's name."""
+def _build_docling_reader(name: str) -> Callable[[bytes], int]:
+    """Return a reader that uses Docling, which infers the format from a file name."""
 
     def read(data: bytes) -> int:
         from docling.datamodel.base_models import DocumentStream
 
-        _converter().convert(DocumentStream(name=name, stream=io.BytesIO(data)))
+        _get_converter().convert(DocumentStream(name=name, stream=io.BytesIO(data)))
         return 1
 
     return read
 
 
 @cache
-def _converter() -> Any:
+def _get_converter() -> Any:
     from docling.document_converter import DocumentConverter
 
     return DocumentConverter()
 
 
-def _csv(data: bytes) -> int:
+def _read_csv(data: bytes) -> int:
     import csv
 
     for _ in csv.reader(io.StringIO(data.decode())):
@@ -100,7 +100,7 @@ def _csv(data: bytes) -> int:
     return 1
 
 
-def _email(data: bytes) -> int:
+def _read_email(data: bytes) -> int:
     from email import message_from_bytes, policy
 
     for part in message_from_bytes(data, policy=policy.default).walk():
@@ -109,15 +109,15 @@ def _email(data: bytes) -> int:
     return 1
 
 
-def _lxml_html(data: bytes) -> int:
+def _read_html(data: bytes) -> int:
     from lxml import html
 
     html.document_fromstring(data).text_content()
     return 1
 
 
-def _lxml_parts(beginning: str) -> Callable[[bytes], int]:
-    """The XML parts of an Office file that hold its text, unpacked and parsed."""
+def _build_office_reader(beginning: str) -> Callable[[bytes], int]:
+    """Return a reader that unpacks and parses the XML parts of an Office file with its text."""
 
     def read(data: bytes) -> int:
         from lxml import etree
@@ -131,7 +131,7 @@ def _lxml_parts(beginning: str) -> Callable[[bytes], int]:
     return read
 
 
-def _calamine(data: bytes) -> int:
+def _read_xlsx(data: bytes) -> int:
     from python_calamine import CalamineWorkbook
 
     book = CalamineWorkbook.from_filelike(io.BytesIO(data))
@@ -141,24 +141,27 @@ def _calamine(data: bytes) -> int:
 
 
 LIBRARIES: Mapping[str, tuple[Library, ...]] = {
-    media_types.CSV: (Library("csv", _csv, below=True),),
+    media_types.CSV: (Library("csv", _read_csv, below=True),),
     media_types.DOCX: (
-        Library("lxml", _lxml_parts("word/document"), below=True),
-        Library("docling", _docling("a.docx")),
+        Library("lxml", _build_office_reader("word/document"), below=True),
+        Library("docling", _build_docling_reader("a.docx")),
     ),
-    media_types.EML: (Library("email", _email, below=True),),
+    media_types.EML: (Library("email", _read_email, below=True),),
     media_types.HTML: (
-        Library("lxml", _lxml_html, below=True),
-        Library("docling", _docling("a.html")),
+        Library("lxml", _read_html, below=True),
+        Library("docling", _build_docling_reader("a.html")),
     ),
-    media_types.MARKDOWN: (Library("markdown-it-py", _markdown_it),),
-    media_types.PDF: (Library("liteparse", _liteparse, below=True), Library("pdfium", _pdfium)),
+    media_types.MARKDOWN: (Library("markdown-it-py", _read_markdown),),
+    media_types.PDF: (
+        Library("liteparse", _read_pdf_with_liteparse, below=True),
+        Library("pdfium", _read_pdf_with_pdfium),
+    ),
     media_types.PPTX: (
-        Library("lxml", _lxml_parts("ppt/slides/"), below=True),
-        Library("docling", _docling("a.pptx")),
+        Library("lxml", _build_office_reader("ppt/slides/"), below=True),
+        Library("docling", _build_docling_reader("a.pptx")),
     ),
     media_types.XLSX: (
-        Library("calamine", _calamine, below=True),
-        Library("docling", _docling("a.xlsx")),
+        Library("calamine", _read_xlsx, below=True),
+        Library("docling", _build_docling_reader("a.xlsx")),
     ),
 }

@@ -1,12 +1,12 @@
-"""What many small tenants cost: a sync of all, a tick of the sensor, a night, a change in one.
+"""Measure many small tenants: a sync of all, a sensor tick, the nightly job, a change in one.
 
     python -m benchmarks.many_tenants                    1,000 tenants of 20 files
     python -m benchmarks.many_tenants --tenants 100 --name trial
 
-The cold sync goes through `rag-assets sync --all`, as many tenants at a time as there are cores.
-The tick is the function of the sensor `source_files` itself, in a process of its own, once
-connected; the night is the job `detect_drift`. A change is taken up by the daemon: what is measured
-is the time from writing one file until a search finds its text.
+The cold sync is `rag-assets sync --all`, with as many tenants at a time as there are cores. The
+tick is the function of the sensor `source_files` itself, in a process of its own, once connected;
+the night is the job `detect_drift`. A change is followed by the daemon: its figure is the time from
+writing one file until a search finds its text.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, Meter, load, machine, memory_of, save
+from benchmarks.measure import PROJECT, Meter, describe_machine, read_load, read_memory, save_result
 from benchmarks.servers import Servers, benchmark_servers, start_fork_server
 
 FILES = 20
@@ -38,18 +38,20 @@ _TIMEOUT_SECONDS = 600
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--tenants", type=int, default=1_000)
-    parser.add_argument("--changes", type=int, default=3, help="edits followed with the daemon")
-    parser.add_argument("--name", default="many-tenants", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument(
+        "--changes", type=int, default=3, help="number of edits followed with the daemon"
+    )
+    parser.add_argument("--name", default="many-tenants", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     parser.add_argument("--tick", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.tick:
-        tick()
+        measure_tick()
         return
-    before = machine()
+    before = describe_machine()
     shutil.rmtree(arguments.work / "home", ignore_errors=True)
     with benchmark_servers(arguments.work) as servers:
         results = measure(servers, arguments.work, arguments.tenants, arguments.changes)
@@ -60,19 +62,19 @@ def main() -> None:
         "tenants": arguments.tenants,
         "files": FILES,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[str, Any]:
-    """Every phase, in one installation."""
+    """Run every phase, in one installation."""
     home = work / "home"
     write_tenants(home, tenants)
     environment = {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("tenants"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("tenants"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     meter = Meter(servers.pids, environment, work / "commands.log")
@@ -83,24 +85,25 @@ def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[st
     for phase in ("cold", "noop"):
         cost = meter.run([*cli, "sync", "--all", "--json"])
         results[phase] = {**cost.as_json(), "answer": None}
-        report(phase, results[phase])
+        print_cost(phase, results[phase])
     ticking = [sys.executable, "-m", "benchmarks.many_tenants", "--tick"]
     results["tick"] = meter.run(ticking).as_json()
-    report("tick", results["tick"])
+    print_cost("tick", results["tick"])
     cost = meter.run([sys.executable, "-m", "benchmarks.upkeep", "--night"])
     results["night"] = {**cost.as_json(), "answer": None, "read_mb": cost.answer["read_mb"]}
-    report("night", results["night"])
-    with running(cli, {**os.environ, **environment}):
+    print_cost("night", results["night"])
+    with run_dagster(cli, {**os.environ, **environment}):
         results["change_seconds"] = [
-            change(home, cli, {**os.environ, **environment}, number) for number in range(changes)
+            measure_change(home, cli, {**os.environ, **environment}, number)
+            for number in range(changes)
         ]
-        results["memory_mb"] = memory(home)
+        results["memory_mb"] = read_memory_by_process(home)
     print(results["change_seconds"], results["memory_mb"], flush=True)
     return results
 
 
 def write_tenants(home: Path, tenants: int) -> None:
-    """Folders of small files, and the file that names them."""
+    """Write folders of small files, and the tenants.yaml that names them."""
     home.mkdir(parents=True)
     rng = random.Random(7)
     entries = []
@@ -108,7 +111,7 @@ def write_tenants(home: Path, tenants: int) -> None:
         folder = home / "sources" / f"{number:04}"
         folder.mkdir(parents=True)
         for file in range(FILES):
-            text = prose.document(rng, 2)
+            text = prose.draw_document(rng, 2)
             (folder / f"{file}.md").write_text(text)
         entries.append(
             {
@@ -120,8 +123,8 @@ def write_tenants(home: Path, tenants: int) -> None:
     (home / "tenants.yaml").write_text(json.dumps({"tenants": entries}))  # JSON is YAML
 
 
-def tick() -> None:
-    """Evaluate the sensor twice; the second time, with connections open, is reported."""
+def measure_tick() -> None:
+    """Evaluate the sensor twice; report the second time, with connections open."""
     import dagster as dg
 
     from rag_assets.cli.session import Session
@@ -146,8 +149,8 @@ def tick() -> None:
 
 
 @contextmanager
-def running(cli: list[str], environment: Mapping[str, str]) -> Iterator[None]:
-    """Dagster's UI and daemon."""
+def run_dagster(cli: list[str], environment: Mapping[str, str]) -> Iterator[None]:
+    """Run Dagster's UI and daemon until the block ends."""
     subprocess.run([*cli, "up"], env=environment, check=True, stdout=subprocess.DEVNULL)
     try:
         yield
@@ -155,8 +158,10 @@ def running(cli: list[str], environment: Mapping[str, str]) -> Iterator[None]:
         subprocess.run([*cli, "down"], env=environment, check=True, stdout=subprocess.DEVNULL)
 
 
-def change(home: Path, cli: list[str], environment: Mapping[str, str], number: int) -> float:
-    """Write a file, and wait until a search finds it."""
+def measure_change(
+    home: Path, cli: list[str], environment: Mapping[str, str], number: int
+) -> float:
+    """Write a file, and wait until a search finds it; return the seconds."""
     mark = f"zanzibar{number}"
     (home / "sources" / "0000" / "0.md").write_text(f"# {mark}\n\nThe word is {mark}.\n")
     started = time.monotonic()
@@ -172,20 +177,20 @@ def change(home: Path, cli: list[str], environment: Mapping[str, str], number: i
     sys.exit(f"the change was not searchable after {_TIMEOUT_SECONDS} s")
 
 
-def memory(home: Path) -> dict[str, float]:
-    """Megabytes (PSS) of each of the installation's Dagster processes."""
-    found: dict[str, float] = {}
+def read_memory_by_process(home: Path) -> dict[str, float]:
+    """Return the megabytes (PSS) of each of the installation's Dagster processes."""
+    megabytes: dict[str, float] = {}
     for process in psutil.process_iter(["cmdline", "environ"]):
         if (process.info["environ"] or {}).get("RAG_ASSETS_HOME") != str(home):
             continue
         line = " ".join(process.info["cmdline"] or ())
         name = next((name for name, part in _PROCESSES.items() if part in line), "other")
-        found[name] = round(found.get(name, 0.0) + memory_of(process.pid) / 1e6, 1)
-    return found
+        megabytes[name] = round(megabytes.get(name, 0.0) + read_memory(process.pid) / 1e6, 1)
+    return megabytes
 
 
-def report(phase: str, cost: Mapping[str, Any]) -> None:
-    """Print a line about what a phase cost."""
+def print_cost(phase: str, cost: Mapping[str, Any]) -> None:
+    """Print one line with the cost of a phase."""
     print(f"{phase:6} {cost['wall']:8.2f} s, CPU {cost['cpu']:.1f} s, {cost['inside']}", flush=True)
 
 

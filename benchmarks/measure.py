@@ -1,4 +1,4 @@
-"""What running something costs: time, CPU, memory, and the CPU of the servers behind it."""
+"""Measure commands: time, CPU, memory, and the CPU of the servers behind them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from rag_assets.runtime.elasticsearch_install import ELASTICSEARCH_VERSION
 
 PROJECT = Path(__file__).resolve().parent.parent
 WORK = PROJECT / ".local" / "benchmark"
-"""Where benchmarks make their files, servers and environments, by default."""
+"""Default folder for files, servers and environments of benchmarks."""
 RESULTS = Path(__file__).resolve().parent / "results"
 
 _SAMPLE_SECONDS = 0.25
@@ -35,17 +35,17 @@ _KILLED = -9
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one command cost.
+    """The cost of one command.
 
     Attributes:
         wall: seconds from its start to its end.
-        inside: seconds of the work alone, where the command says so: without the interpreter's
-            start and the imports.
-        cpu: seconds of CPU of its process and all below it.
-        peak_mb: most memory (PSS, MB) that they held together, sampled four times a second.
-        servers_cpu: seconds of CPU by server, until it was quiet again: what it merged and
-            flushed afterwards is part of the price.
-        answer: what the command printed as JSON.
+        inside: seconds of the work alone, without interpreter startup and imports, if the command
+            reports them.
+        cpu: CPU seconds of its process and its descendants.
+        peak_mb: peak memory of these processes together (PSS, MB), sampled four times a second.
+        servers_cpu: CPU seconds by server, until it was idle again: merges and flushes that follow
+            belong to the cost.
+        answer: the command's output, parsed as JSON.
     """
 
     wall: float
@@ -56,7 +56,7 @@ class Cost:
     answer: Mapping[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """For a file of results."""
+        """Return the cost as JSON, rounded, for a result file."""
         rounded = {
             name: round(value, 3) if isinstance(value, float) else value
             for name, value in asdict(self).items()
@@ -66,10 +66,10 @@ class Cost:
 
 
 class CommandFailed(SystemExit):
-    """A command that is measured failed; ends the benchmark unless it is expected.
+    """A measured command failed; ends the benchmark unless it is caught.
 
     Attributes:
-        reason: its last word.
+        reason: its output, or the last line of its log.
     """
 
     def __init__(self, code: int, out: str, log: Path) -> None:
@@ -79,16 +79,16 @@ class CommandFailed(SystemExit):
 
 
 class Meter:
-    """Runs commands and reports what they cost.
+    """Runs commands and returns their costs.
 
     Args:
-        servers: pids by name; the processes below them count as well.
-        environment: of every command, over this process's own.
-        log: takes the commands' standard error.
+        servers: pids by name; their descendants count as well.
+        environment: variables of every command, added to this process's own.
+        log: file for the commands' standard error.
 
     Attributes:
-        helpers: pids of processes that do a command's work in its place: their CPU and memory,
-            and that of all below them, is the command's.
+        helpers: pids of processes that work for the commands: their CPU and memory, including
+            descendants, is added to the command's.
     """
 
     def __init__(
@@ -100,10 +100,10 @@ class Meter:
         self._log = log
 
     def run(self, command: Sequence[str], *, kill_after: float | None = None) -> Cost:
-        """Run a command to its end, or kill it without warning after so many seconds.
+        """Run a command to its end, or kill it with SIGKILL after `kill_after` seconds.
 
-        Its output is taken as JSON, unless it was killed. `inside` and `cpu` in that answer become
-        the cost's.
+        Its output is parsed as JSON, unless it was killed. `inside` and `cpu` in that output
+        replace the measured values.
 
         Raises:
             CommandFailed: it failed.
@@ -125,12 +125,14 @@ class Meter:
             if kill_after is not None:
                 time.sleep(kill_after)
                 process.kill()
-            # wait4 also returns what the process and its children used.
+            # wait4 also returns the resource usage of the process and its children.
             _, status, usage = os.wait4(process.pid, 0)
             wall = time.perf_counter() - started
             process.returncode = os.waitstatus_to_exitcode(status)
             out.seek(0)
-            answer = self._answer(process.returncode, out.read(), killed=kill_after is not None)
+            answer = self._parse_answer(
+                process.returncode, out.read(), killed=kill_after is not None
+            )
         self.settle()
         after = self._servers_cpu()
         cpu = usage.ru_utime + usage.ru_stime + self._helpers_cpu() - helped
@@ -145,39 +147,39 @@ class Meter:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of commands."""
+        """Return the environment of commands."""
         return {**os.environ, "PYTHONPATH": str(PROJECT), **self._environment}
 
     def settle(self) -> None:
-        """Wait until the servers have finished what they do by themselves."""
+        """Wait until the servers have finished their background work."""
         deadline = time.monotonic() + _SETTLING_SECONDS
         before, quiet = self._servers_cpu(), 0
-        # A merge may only begin a moment after what caused it.
+        # A merge may begin a moment after the write that caused it.
         while quiet < _SETTLED_SAMPLES and time.monotonic() < deadline:
             time.sleep(0.5)
             now = self._servers_cpu()
             busy = any(now[name] - before[name] > _SETTLED_CPU_SECONDS for name in now)
             before, quiet = now, 0 if busy else quiet + 1
 
-    def _answer(self, code: int, out: str, *, killed: bool) -> dict[str, Any]:
+    def _parse_answer(self, code: int, out: str, *, killed: bool) -> dict[str, Any]:
         if killed and code == _KILLED:
             return {}
         if killed:
-            sys.exit("it ended before it was to be killed")
+            sys.exit("the command ended before it could be killed")
         if code:
             raise CommandFailed(code, out, self._log)
         answer: dict[str, Any] = json.loads(out)
         return answer
 
     def _helpers_cpu(self) -> float:
-        return sum(map(tree_cpu, self.helpers))
+        return sum(map(read_tree_cpu, self.helpers))
 
     def _servers_cpu(self) -> dict[str, float]:
-        return {name: tree_cpu(pid) for name, pid in self._servers.items()}
+        return {name: read_tree_cpu(pid) for name, pid in self._servers.items()}
 
 
 class _Sampler:
-    """Watches the memory of processes and all below them until the block ends."""
+    """Samples the memory of processes and their descendants until the block ends."""
 
     def __init__(self, pids: Sequence[int]) -> None:
         self._pids = pids
@@ -195,21 +197,21 @@ class _Sampler:
 
     def _watch(self) -> None:
         while not self._ended.wait(_SAMPLE_SECONDS):
-            self.peak = max(self.peak, sum(map(_tree_memory, self._pids)))
+            self.peak = max(self.peak, sum(map(_read_tree_memory, self._pids)))
 
 
-def _tree_memory(pid: int) -> int:
-    """Bytes a process and all below it hold, shared pages counted once."""
+def _read_tree_memory(pid: int) -> int:
+    """Return the bytes of a process and its descendants; shared pages count once."""
     try:
         process = psutil.Process(pid)
         members = [process, *process.children(recursive=True)]
     except psutil.NoSuchProcess:
         return 0
-    return sum(memory_of(member.pid) for member in members)
+    return sum(read_memory(member.pid) for member in members)
 
 
-def memory_of(pid: int) -> int:
-    """Bytes a process holds, its share of shared pages; zero when it is gone."""
+def read_memory(pid: int) -> int:
+    """Return the PSS of a process in bytes; 0 if it has ended."""
     try:
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
     except OSError:
@@ -217,8 +219,8 @@ def memory_of(pid: int) -> int:
     return sum(int(line.split()[1]) * 1024 for line in rollup.splitlines() if line[:4] == "Pss:")
 
 
-def tree_cpu(pid: int) -> float:
-    """CPU seconds of a process, of all below it, and of those that have ended."""
+def read_tree_cpu(pid: int) -> float:
+    """Return the CPU seconds of a process, its descendants, and its ended children."""
     process = psutil.Process(pid)
     total = sum(process.cpu_times()[:4])  # user, system, and both of ended children
     for child in process.children(recursive=True):
@@ -229,10 +231,10 @@ def tree_cpu(pid: int) -> float:
     return total
 
 
-def machine() -> dict[str, Any]:
-    """What a number has to be read with: cores, memory, versions, how busy it is."""
+def describe_machine() -> dict[str, Any]:
+    """Describe the machine: cores, memory, versions and load."""
     return {
-        "processor": _processor(),
+        "processor": _read_processor(),
         "cores": len(os.sched_getaffinity(0)),
         "memory_gb": round(psutil.virtual_memory().total / 1e9, 1),
         "system": f"{platform.system()} {platform.machine()}",
@@ -241,24 +243,24 @@ def machine() -> dict[str, Any]:
             "elasticsearch server": ELASTICSEARCH_VERSION,
             **{name: version(name) for name in _PACKAGES},
         },
-        "load_average": load(),
+        "load_average": read_load(),
     }
 
 
-def load() -> list[float]:
-    """Processes that wanted a core over the last 1, 5 and 15 minutes."""
+def read_load() -> list[float]:
+    """Return the load averages over 1, 5 and 15 minutes."""
     return [round(value, 2) for value in os.getloadavg()]
 
 
-def _processor() -> str:
+def _read_processor() -> str:
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor()
 
 
-def save(name: str, result: Mapping[str, Any], folder: Path = RESULTS) -> Path:
-    """Write a result as JSON; returns where."""
+def save_result(name: str, result: Mapping[str, Any], folder: Path = RESULTS) -> Path:
+    """Write a result as JSON; return its path."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     path.write_text(json.dumps(result, indent=1) + "\n")

@@ -1,10 +1,11 @@
-"""How surely two entries of experience are told to be the same, with the shipped model.
+"""Measure precision and recall of merging entries of experience, with the shipped model.
 
     python -m benchmarks.merging
 
-The pairs of examples/experience, by the cosines of their problems and of their solutions, and by
-the facts that keep solutions apart. Bounds and facts were chosen by pairs.jsonl; what they do to
-pairs-held-out.jsonl, which was written and kept apart, is what is promised. No server is needed.
+Pairs of examples/experience are compared by the cosines of their problems and of their solutions,
+and by facts that keep solutions apart. Bounds and facts were chosen on pairs.jsonl; the promised
+figures are those on pairs-held-out.jsonl, which was written and kept separately. No server is
+needed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_embedder
 from rag_assets.systems.experience.assignment import BOUNDS, Bounds
@@ -36,60 +37,61 @@ _BATCH = 64
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entries, and whether they are the same.
+    """Two entries, and whether they should be merged.
 
     Attributes:
-        differs: in what they differ; None: in nothing that keeps them apart.
+        differs: the fact that keeps them apart; None if there is none.
     """
 
     category: str
-    same: bool
+    is_same: bool
     problem: float
     solution: float
     differs: str | None
 
     def is_near(self, bounds: Bounds) -> bool:
-        """Whether the vectors alone would make them one."""
+        """Return whether the vectors alone would merge them."""
         return self.problem >= bounds.problem and self.solution >= bounds.solution
 
     def is_merged(self, bounds: Bounds) -> bool:
-        """Whether they become one."""
+        """Return whether they are merged."""
         return self.is_near(bounds) and self.differs is None
 
 
 def main() -> None:
-    """Measure, and write the result."""
-    before = machine()
+    """Measure and save the result."""
+    before = describe_machine()
     bounds = BOUNDS[MODEL]
-    chosen_on, held_out = pairs(CHOSEN_ON), pairs(HELD_OUT)
+    chosen_on, held_out = read_pairs(CHOSEN_ON), read_pairs(HELD_OUT)
     result = {
         "benchmark": "merging",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "model": MODEL,
         "bounds": {"problem": bounds.problem, "solution": bounds.solution},
-        "chosen_on": rates(chosen_on, bounds),
-        "held_out": rates(held_out, bounds),
+        "chosen_on": compute_rates(chosen_on, bounds),
+        "held_out": compute_rates(held_out, bounds),
         "by_category": {
             category: {
-                "pairs": len(of_it),
-                "merged": sum(one.is_merged(bounds) for one in of_it),
-                "near": sum(one.is_near(bounds) for one in of_it),
+                "pairs": len(of_category),
+                "merged": sum(pair.is_merged(bounds) for pair in of_category),
+                "near": sum(pair.is_near(bounds) for pair in of_category),
             }
-            for category in sorted({one.category for one in held_out})
-            if (of_it := [one for one in held_out if one.category == category])
+            for category in sorted({pair.category for pair in held_out})
+            if (of_category := [pair for pair in held_out if pair.category == category])
         },
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
-    print(save("merging", result))
+    print(save_result("merging", result))
 
 
-def pairs(path: Path) -> list[Pair]:
-    """The labelled pairs of a file, with their cosines."""
+def read_pairs(path: Path) -> list[Pair]:
+    """Return the labelled pairs of a file, with their cosines."""
     rows = [json.loads(line) for line in path.read_text().splitlines()]
     cosines = {
         part: np.sum(
-            vectors(row["a"][part] for row in rows) * vectors(row["b"][part] for row in rows),
+            embed_texts(row["a"][part] for row in rows)
+            * embed_texts(row["b"][part] for row in rows),
             axis=1,
         )
         for part in ("problem", "solution")
@@ -107,30 +109,30 @@ def pairs(path: Path) -> list[Pair]:
     ]
 
 
-def vectors(texts: Iterable[str]) -> Any:
-    """Unit vectors of shape (texts, dimensions)."""
+def embed_texts(texts: Iterable[str]) -> Any:
+    """Return unit vectors of shape (texts, dimensions)."""
     embedder, todo = build_embedder(EmbedderConfig(provider="local")), list(texts)
 
     async def embed() -> Any:
-        made = [
+        batches = [
             (await embedder.embed(todo[at : at + _BATCH])).vectors
             for at in range(0, len(todo), _BATCH)
         ]
         await embedder.close()
-        return np.concatenate(made)
+        return np.concatenate(batches)
 
     return asyncio.run(embed())
 
 
-def rates(found: Sequence[Pair], bounds: Bounds) -> dict[str, float]:
-    """Precision and recall of merges by these bounds."""
-    merged = [pair for pair in found if pair.is_merged(bounds)]
-    right = sum(one.same for one in merged)
+def compute_rates(pairs: Sequence[Pair], bounds: Bounds) -> dict[str, float]:
+    """Return precision and recall of merges with these bounds."""
+    merged = [pair for pair in pairs if pair.is_merged(bounds)]
+    right = sum(pair.is_same for pair in merged)
     return {
-        "pairs": len(found),
+        "pairs": len(pairs),
         "merged": len(merged),
         "precision": round(right / len(merged), 4) if merged else 1.0,
-        "recall": round(right / sum(pair.same for pair in found), 4),
+        "recall": round(right / sum(pair.is_same for pair in pairs), 4),
     }
 
 

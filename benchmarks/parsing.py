@@ -1,14 +1,13 @@
-"""Pages, or documents, a second and core: each parser against the library alone.
+"""Compare each parser with its library alone, in pages (or documents) per second and core.
 
     python -m benchmarks.parsing                          every format that a parser reads
     python -m benchmarks.parsing --only application/pdf --rounds 5
 
-Three things are timed, in turns, so that a busy machine slows all of them: the library by itself;
-the project's parser in this process; and the pool as a sync uses it, with a worker process in
-which documents are also scanned for credentials, and the result sent back. Rates are for a second
-of CPU, over all processes involved; the pool's also for a second of time. Formats without pages
-count documents. What is parsed comes from benchmarks.documents, libraries from
-benchmarks.libraries.
+Three contestants take turns, so that a busy machine slows all of them: the library by itself; the
+project's parser in this process; and the pool as a sync uses it, with a worker process that also
+scans documents for credentials and sends the result back. Rates are per CPU second, over all
+processes involved; for the pool also per second of wall time. Formats without pages count
+documents. The documents come from benchmarks.documents, the libraries from benchmarks.libraries.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.documents import documents_of
+from benchmarks.documents import load_documents
 from benchmarks.libraries import LIBRARIES
-from benchmarks.measure import WORK, load, machine, save, tree_cpu
+from benchmarks.measure import WORK, describe_machine, read_load, read_tree_cpu, save_result
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.registry import PARSERS, parse, warm_up_parser
@@ -34,8 +33,8 @@ _LEAST_SECONDS = 1.0
 
 
 def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
-    """Medians for one format; None where there is nothing to measure it with."""
-    documents = documents_of(media_type)
+    """Return medians for one format; None if there are no documents to measure it with."""
+    documents = load_documents(media_type)
     if not documents:
         return None
     libraries = LIBRARIES.get(media_type, ())
@@ -44,17 +43,19 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
         library.name: lambda read=library.read: sum(read(data) for data in documents)
         for library in libraries
     }
-    contestants["parser"] = lambda: sum(_parsed(data, media_type) for data in documents)
+    contestants["parser"] = lambda: sum(_parse(data, media_type) for data in documents)
     rates: dict[str, list[float]] = {name: [] for name in [*contestants, "pool", "pool wall"]}
     for library in libraries:
         library.read(documents[0])  # loads what it needs
     units = contestants["parser"]()
     with WorkerPool(1, ParseLimits(), cache) as pool:
-        _through(pool, documents[:1], media_type)  # starts the worker
+        _parse_in_pool(pool, documents[:1], media_type)  # starts the worker
         for _ in range(rounds):
             for name, run in contestants.items():
-                rates[name].append(_rate(run, units)[0])
-            by_cpu, by_time = _rate(lambda: _through(pool, documents, media_type), units)
+                rates[name].append(_measure_rate(run, units)[0])
+            by_cpu, by_time = _measure_rate(
+                lambda: _parse_in_pool(pool, documents, media_type), units
+            )
             rates["pool"].append(by_cpu)
             rates["pool wall"].append(by_time)
     medians = {name: round(statistics.median(values), 1) for name, values in rates.items()}
@@ -73,12 +74,12 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
     }
 
 
-def _parsed(data: bytes, media_type: str) -> int:
+def _parse(data: bytes, media_type: str) -> int:
     return parse(data, media_type).pages or 1
 
 
-def _through(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> int:
-    """Parse documents as a sync does, and make sure that none was refused."""
+def _parse_in_pool(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> int:
+    """Parse documents as a sync does; raise the first refusal."""
     tasks = (
         ParseTask(str(number), f"{number}", media_type, lambda data=data: data)
         for number, data in enumerate(documents)
@@ -90,44 +91,44 @@ def _through(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> i
     return len(results)
 
 
-def _rate(run: Callable[[], int], units: int) -> tuple[float, float]:
-    """Units for a second of CPU and for a second of time, over a second or more."""
-    cpu, started, times = tree_cpu(os.getpid()), time.perf_counter(), 0
+def _measure_rate(run: Callable[[], int], units: int) -> tuple[float, float]:
+    """Return units per CPU second and per second of wall time, measured over at least a second."""
+    cpu, started, times = read_tree_cpu(os.getpid()), time.perf_counter(), 0
     while time.perf_counter() - started < _LEAST_SECONDS:
         run()
         times += 1
     # The kernel counts CPU in hundredths of a second.
-    used = max(tree_cpu(os.getpid()) - cpu, 0.01)
+    used = max(read_tree_cpu(os.getpid()) - cpu, 0.01)
     return times * units / used, times * units / (time.perf_counter() - started)
 
 
 def main() -> None:
-    """Measure, print a line for each format, write the result."""
+    """Measure, print a line for each format, and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=sorted(PARSERS), default=sorted(PARSERS))
-    parser.add_argument("--name", default="parsing", help="of the file of results")
+    parser.add_argument("--name", default="parsing", help="name of the result file")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for a scanner's cache")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
-    facts, formats = machine(), {}
+    facts, formats = describe_machine(), {}
     for media_type in arguments.only:
-        found = measure(media_type, arguments.rounds, arguments.work / "cache")
-        if found is None:
+        figures = measure(media_type, arguments.rounds, arguments.work / "cache")
+        if figures is None:
             print(f"{media_type}: no documents to measure it with")
             continue
-        formats[media_type] = found
-        rates = ", ".join(f"{name} {rate}" for name, rate in found["per_cpu_second"].items())
-        print(f"{media_type}: {found['unit']} a second of CPU: {rates}", flush=True)
+        formats[media_type] = figures
+        rates = ", ".join(f"{name} {rate}" for name, rate in figures["per_cpu_second"].items())
+        print(f"{media_type}: {figures['unit']} a second of CPU: {rates}", flush=True)
     result = {
         "benchmark": "parsing",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": arguments.rounds,
         "machine": facts,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "formats": formats,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""English that means nothing: documents of a made-up company, the same for the same seed.
+"""Meaningless English: documents of a made-up company, reproducible from a seed.
 
-Sentences are patterns filled from word lists, so words repeat as they do in real text, and no
-two documents are alike. Only the standard library is used: any environment can run this.
+Sentences are patterns filled from word lists, so words repeat as they do in real text, and no two
+documents are alike. Only the standard library is used, so the module runs in any environment.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ import random
 from collections.abc import Callable, Iterator
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-_NOUNS = _words(
+_NOUNS = _split(
     """
     account alarm archive battery billing branch bridge budget cable calendar carrier
     catalogue channel checklist circuit client cluster compressor contract conveyor courier
@@ -30,7 +30,7 @@ _NOUNS = _words(
     window workshop zone
     """
 )
-_VERBS = _words(
+_VERBS = _split(
     """
     accepts adjusts approves archives assigns balances blocks cancels checks closes collects
     compares confirms copies counts delays delivers describes discards follows handles holds
@@ -41,7 +41,7 @@ _VERBS = _words(
     verifies writes
     """
 )
-_ADJECTIVES = _words(
+_ADJECTIVES = _split(
     """
     annual automatic available central cold complete critical current daily damaged digital
     early electric empty expected external final first former frequent heavy hourly idle
@@ -52,7 +52,7 @@ _ADJECTIVES = _words(
     third upper urgent usual valid weekly wide
     """
 )
-_PLACES = _words(
+_PLACES = _split(
     """
     Alderbrook Ashford Birchwater Blackrock Bramley Calderhead Dunmore Eastholm Elmfield
     Fairhaven Glenwick Greyport Hartwell Highmoor Kingsferry Lakeside Langdale Marlow
@@ -79,82 +79,83 @@ _LANGUAGES = ("python", "bash", "yaml", "sql")
 _Pattern = Callable[[random.Random], str]
 
 
-def _noun(rng: random.Random) -> str:
+def _draw_noun(rng: random.Random) -> str:
     noun = rng.choice(_NOUNS)
     return f"{rng.choice(_ADJECTIVES)} {noun}" if rng.random() < 0.6 else noun
 
 
 _PATTERNS: tuple[_Pattern, ...] = (
-    lambda r: f"The {_noun(r)} {r.choice(_VERBS)} the {_noun(r)} {r.choice(_TIMES)}.",
+    lambda r: f"The {_draw_noun(r)} {r.choice(_VERBS)} the {_draw_noun(r)} {r.choice(_TIMES)}.",
     lambda r: (
-        f"In {r.choice(_PLACES)} the {_noun(r)} {r.choice(_VERBS)} {r.randint(2, 900)}"
-        f" {_noun(r)}s {r.choice(_TIMES)}."
+        f"In {r.choice(_PLACES)} the {_draw_noun(r)} {r.choice(_VERBS)} {r.randint(2, 900)}"
+        f" {_draw_noun(r)}s {r.choice(_TIMES)}."
     ),
     lambda r: (
-        f"If the {_noun(r)} {r.choice(_VERBS)} no {_noun(r)}, the {_noun(r)} of"
+        f"If the {_draw_noun(r)} {r.choice(_VERBS)} no {_draw_noun(r)}, the {_draw_noun(r)} of"
         f" {r.choice(_PLACES)} {r.choice(_VERBS)} it {r.choice(_TIMES)}."
     ),
     lambda r: (
-        f"Nobody {r.choice(_VERBS)} a {_noun(r)} alone: the {_noun(r)} {r.choice(_VERBS)}"
-        f" its {_noun(r)}, and the {_noun(r)} is noted {r.choice(_TIMES)}."
+        f"Nobody {r.choice(_VERBS)} a {_draw_noun(r)} alone: the {_draw_noun(r)} {r.choice(_VERBS)}"
+        f" its {_draw_noun(r)}, and the {_draw_noun(r)} is noted {r.choice(_TIMES)}."
     ),
     lambda r: (
-        f"Section {r.randint(1, 40)}.{r.randint(1, 20)} of the {_noun(r)} says who"
-        f" {r.choice(_VERBS)} the {_noun(r)} when the {_noun(r)} is down."
+        f"Section {r.randint(1, 40)}.{r.randint(1, 20)} of the {_draw_noun(r)} says who"
+        f" {r.choice(_VERBS)} the {_draw_noun(r)} when the {_draw_noun(r)} is down."
     ),
 )
 
 
-def sentence(rng: random.Random) -> str:
-    """One sentence of about 80 characters."""
+def draw_sentence(rng: random.Random) -> str:
+    """Return one sentence of about 80 characters."""
     return rng.choice(_PATTERNS)(rng)
 
 
-def paragraph(rng: random.Random) -> str:
-    """Two to six sentences on one line."""
-    return " ".join(sentence(rng) for _ in range(rng.randint(2, 6)))
+def draw_paragraph(rng: random.Random) -> str:
+    """Return two to six sentences on one line."""
+    return " ".join(draw_sentence(rng) for _ in range(rng.randint(2, 6)))
 
 
-def title(rng: random.Random) -> str:
-    """A heading of three words or so."""
-    return f"{_noun(rng).capitalize()} and {_noun(rng)} in {rng.choice(_PLACES)}"
+def draw_title(rng: random.Random) -> str:
+    """Return a heading of about three words."""
+    return f"{_draw_noun(rng).capitalize()} and {_draw_noun(rng)} in {rng.choice(_PLACES)}"
 
 
-def slug(rng: random.Random) -> str:
-    """A part of a file's name."""
+def draw_slug(rng: random.Random) -> str:
+    """Return a part of a file name."""
     return f"{rng.choice(_ADJECTIVES)}-{rng.choice(_NOUNS)}"
 
 
-def document(rng: random.Random, sections: int) -> str:
-    """A Markdown document: a title, an introduction and that many sections."""
-    parts = [f"# {title(rng)}", paragraph(rng)]
+def draw_document(rng: random.Random, sections: int) -> str:
+    """Return a Markdown document: a title, an introduction and that many sections."""
+    parts = [f"# {draw_title(rng)}", draw_paragraph(rng)]
     for _ in range(sections):
         level = "###" if len(parts) > 2 and rng.random() < 0.3 else "##"
-        parts += [f"{level} {title(rng)}", *_section(rng)]
+        parts += [f"{level} {draw_title(rng)}", *_draw_section(rng)]
     return "\n\n".join(parts) + "\n"
 
 
-def _section(rng: random.Random) -> Iterator[str]:
+def _draw_section(rng: random.Random) -> Iterator[str]:
     for _ in range(rng.randint(2, 4)):
-        yield paragraph(rng)
+        yield draw_paragraph(rng)
     kind = rng.random()
     if kind < 0.25:
-        yield "\n".join(f"- {sentence(rng)}" for _ in range(rng.randint(3, 6)))
+        yield "\n".join(f"- {draw_sentence(rng)}" for _ in range(rng.randint(3, 6)))
     elif kind < 0.33:
-        yield _table(rng)
+        yield _draw_table(rng)
     elif kind < 0.41:
-        yield _code(rng)
+        yield _draw_code(rng)
 
 
-def _table(rng: random.Random) -> str:
+def _draw_table(rng: random.Random) -> str:
     rows = [
-        f"| {rng.choice(_PLACES)} | {_noun(rng)} | {rng.randint(1, 5000)} | {rng.choice(_TIMES)} |"
+        f"| {rng.choice(_PLACES)} | {_draw_noun(rng)} | {rng.randint(1, 5000)}"
+        f" | {rng.choice(_TIMES)} |"
         for _ in range(rng.randint(4, 9))
     ]
     return "\n".join(["| Place | What | Number | When |", "|---|---|---|---|", *rows])
 
 
-def _code(rng: random.Random) -> str:
+def _draw_code(rng: random.Random) -> str:
     lines = [
         f"{rng.choice(_NOUNS)}_{rng.choice(_NOUNS)} = {rng.choice(_VERBS)}({rng.randint(1, 9999)})"
         for _ in range(rng.randint(4, 10))

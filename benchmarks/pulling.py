@@ -1,10 +1,10 @@
-"""Time and memory of records that are pulled from another database, each step a command.
+"""Measure time and memory of pulling records from another database, each step a command.
 
     python -m benchmarks.pulling                 100,000 pages of two blocks
     python -m benchmarks.pulling --rows 200000
 
-The application's database is another one of the same Postgres. Each step is a process of its own:
-its memory is the most that was resident.
+The application's database is on the same Postgres server. Each step is a separate process: its
+memory is its maximum resident set size.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 import psycopg
 from ruamel.yaml import YAML
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import Servers, benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-pulling"
@@ -49,33 +49,33 @@ FROM pages p
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--name", default="pulling", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="pulling", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     home = arguments.work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     with benchmark_servers(arguments.work) as servers:
-        steps = measured(servers, home, arguments.rows)
+        steps = measure(servers, home, arguments.rows)
     result = {
         "benchmark": "pulled records",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "rows": arguments.rows,
         "steps": steps,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
-def measured(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]]:
-    """Pull all, nothing, edits and what is gone; returns what each took."""
-    application = servers.database("application")
-    _do(application, _PAGES.format(rows=rows))
+def measure(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]]:
+    """Pull all rows, no changes, edits and deletions; return the cost of each step."""
+    application = servers.create_database("application")
+    _execute(application, _PAGES.format(rows=rows))
     source = {"name": "app", "type": "sql", "url": "$APPLICATION", "queries": {"page": _QUERY}}
     local = {"provider": "local"}
     tenant = {"id": "wiki", "profile": "workspace", "embedder": local, "sources": [source]}
@@ -83,24 +83,24 @@ def measured(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any
         YAML().dump({"tenants": [tenant]}, stream)
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("catalog"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("catalog"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         "APPLICATION": application,
     }
     steps: dict[str, Callable[[], dict[str, Any]]] = {
         "all": _pull,
         "nothing": _pull,
-        "1,000 edits": lambda: (_do(application, _EDITS), _pull())[1],
+        "1,000 edits": lambda: (_execute(application, _EDITS), _pull())[1],
         "all keys": lambda: _pull("--keys"),
         "a tenth is gone": lambda: (
-            _do(application, "DELETE FROM pages WHERE id % 10 = 0"),
+            _execute(application, "DELETE FROM pages WHERE id % 10 = 0"),
             _pull("--keys"),
         )[1],
     }
     return {name: step() for name, step in steps.items()}
 
 
-def _do(url: str, statements: str) -> None:
+def _execute(url: str, statements: str) -> None:
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(statements)
 
@@ -113,10 +113,10 @@ def _pull(*options: str) -> dict[str, Any]:
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         out.seek(0)
-        said = out.read()
+        output = out.read()
     if process.returncode:
-        sys.exit(f"the pull failed with {process.returncode}: {said.decode()}")
-    [report] = json.loads(said)["sources"]
+        sys.exit(f"the pull failed with {process.returncode}: {output.decode()}")
+    [report] = json.loads(output)["sources"]
     return {
         "seconds": round(time.perf_counter() - began, 2),
         "pull_seconds": round(report["seconds"], 2),

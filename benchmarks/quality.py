@@ -1,4 +1,4 @@
-"""How well searches answer the judged questions in every mode, and what a threshold would do.
+"""Measure search quality on the judged questions in every mode, and the effect of thresholds.
 
     python -m benchmarks.quality                        some ten minutes, most of it reranking
     python -m benchmarks.quality --name trial           writes a file that git ignores
@@ -6,8 +6,8 @@
     python -m benchmarks.quality --pool                 shows and records what is not judged yet
 
 The handbook and the annex are synced into real servers, once under each profile, with the shipped
-model, and searched through the retriever of every interface. Without a cross-encoder, searches are
-reranked by the stand-in of late_interaction.py.
+model, and searched through the retriever that every interface uses. Without a cross-encoder,
+searches are reranked by the stand-in of late_interaction.py.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import PROJECT, load, machine, save
-from benchmarks.quality_metrics import best_separating, harmless, kept_by
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.quality_metrics import choose_harmless, choose_separating, measure_threshold
 from benchmarks.servers import Servers, benchmark_servers
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, halves, judged_questions, save_pool
@@ -55,9 +55,9 @@ MODES: Mapping[str, Mapping[str, Any]] = {
 COMPARED = (("hybrid", "text"), ("hybrid", "knn"), ("hybrid, reranked", "hybrid"))
 PROFILES = ("documents", "workspace")
 TOP_K = 5
-"""Hits of an answer, where thresholds are judged."""
+"""Number of hits per answer when thresholds are judged."""
 PATIENCE = 30
-"""Seconds that a reranker may take: its order is measured here, and not its speed."""
+"""Timeout of a reranker in seconds: its order is measured here, not its speed."""
 NO_THRESHOLD = -1.0
 THRESHOLDS = (NO_THRESHOLD, *(hundredths / 100 for hundredths in range(10, 75, 5)))
 
@@ -66,125 +66,127 @@ Answers = Mapping[str, Sequence[Hit]]
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--name", default="quality", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="quality", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     parser.add_argument("--reranker", type=Path, help="folder of a cross-encoder as ONNX")
-    parser.add_argument("--pool", action="store_true", help="show and record what is not judged")
+    parser.add_argument(
+        "--pool", action="store_true", help="print and record passages without a judgement"
+    )
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     questions = judged_questions()
     answerable = [question for question in questions if question.answerable]
-    reranker = (arguments.reranker or stand_in(arguments.work)).resolve()
+    reranker = (arguments.reranker or build_stand_in(arguments.work)).resolve()
     with (
         benchmark_servers(arguments.work) as servers,
-        asking(servers, arguments.work, reranker) as asked,
+        open_searcher(servers, arguments.work, reranker) as searcher,
     ):
         rankings = {
-            name: asked.answers("documents", answerable, top_k=DEPTH, **mode)
+            name: searcher.search_all("documents", answerable, top_k=DEPTH, **mode)
             for name, mode in MODES.items()
         }
         if arguments.pool:
-            note_pool(answerable, rankings)
+            record_pool(answerable, rankings)
             return
         curves = {
             profile: {
-                least: asked.answers(profile, questions, top_k=TOP_K, min_score=least)
-                for least in THRESHOLDS
+                min_score: searcher.search_all(profile, questions, top_k=TOP_K, min_score=min_score)
+                for min_score in THRESHOLDS
             }
             for profile in PROFILES
         }
-        corpus = asked.corpus()
+        corpus = searcher.count_corpus()
     result = {
         "benchmark": "quality",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "reranker": arguments.reranker.name if arguments.reranker else None,
         "corpus": corpus,
-        **ranked(answerable, rankings),
-        "thresholds": {name: calibrated(questions, curve) for name, curve in curves.items()},
+        **compare_modes(answerable, rankings),
+        "thresholds": {name: calibrate(questions, curve) for name, curve in curves.items()},
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
-class Asked:
+class ProfileSearcher:
     """An installation with a tenant for each profile, all with the same documents."""
 
     def __init__(self, session: Session) -> None:
         self._catalog = session.catalog
         self._retriever = Retriever(session.catalog, session.store, session.embedders)
 
-    def answers(
+    def search_all(
         self, tenant: str, questions: Sequence[JudgedQuestion], **request: Any
     ) -> dict[str, Sequence[Hit]]:
-        """The hits of every question."""
-        return {question.id: self._hits(tenant, question, request) for question in questions}
+        """Return the hits of every question, by question id."""
+        return {question.id: self._search(tenant, question, request) for question in questions}
 
-    def _hits(
+    def _search(
         self, tenant: str, question: JudgedQuestion, request: Mapping[str, Any]
     ) -> Sequence[Hit]:
-        asked = SearchRequest(query=question.question, **request)
-        answer = self._retriever.search(tenant, asked)
+        search_request = SearchRequest(query=question.question, **request)
+        answer = self._retriever.search(tenant, search_request)
         if answer.degraded:
             sys.exit(f"{question.id} was answered without {', '.join(answer.degraded)}")
         return answer.hits
 
-    def corpus(self) -> dict[str, dict[str, int]]:
-        """How many documents and passages each tenant has."""
+    def count_corpus(self) -> dict[str, dict[str, int]]:
+        """Count the documents and passages of each tenant."""
         documents = {
             profile: [d for d in self._catalog.documents.all(profile) if d.status == "READY"]
             for profile in PROFILES
         }
         return {
             profile: {
-                "documents": len(found),
-                "passages": sum(document.chunk_count for document in found),
+                "documents": len(ready),
+                "passages": sum(document.chunk_count for document in ready),
             }
-            for profile, found in documents.items()
+            for profile, ready in documents.items()
         }
 
     def close(self) -> None:
-        """Wait until what the questions cost is recorded."""
+        """Wait until the cost of the questions is recorded."""
         self._retriever.close()
 
 
 @contextmanager
-def asking(servers: Servers, work: Path, reranker: Path) -> Iterator[Asked]:
-    """Sync an installation of its own, and ask it."""
+def open_searcher(servers: Servers, work: Path, reranker: Path) -> Iterator[ProfileSearcher]:
+    """Sync a new installation; yield an object that asks it questions."""
     home = work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     write_tenants(home / "tenants.yaml", reranker)
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("quality"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("quality"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     cli = [sys.executable, "-m", "rag_assets.cli"]
     subprocess.run([*cli, "up", "--no-dagster"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([*cli, "sync", "--all"], check=True)
     with Session() as session:
-        asked = Asked(session)
+        searcher = ProfileSearcher(session)
         try:
-            yield asked
+            yield searcher
         finally:
-            asked.close()
+            searcher.close()
 
 
-def stand_in(work: Path) -> Path:
-    """Make the folder of a reranker out of the shipped model."""
-    from benchmarks.late_interaction import build
+def build_stand_in(work: Path) -> Path:
+    """Build a reranker's folder from the shipped model."""
+    from benchmarks.late_interaction import build_reranker
 
     folder = work / "stand-in"
-    build(folder)
+    build_reranker(folder)
     return folder
 
 
 def write_tenants(path: Path, reranker: Path) -> None:
-    """Write a tenant for each profile, called like it; the demo's settings hold for documents."""
+    """Write a tenant for each profile, named like it; documents get the demo's settings."""
     sources = [
         {"name": name, "type": "files", "root": str(root), "include": INCLUDE}
         for name, root in (("handbook", HANDBOOK), ("annex", ANNEX))
@@ -205,9 +207,11 @@ def write_tenants(path: Path, reranker: Path) -> None:
     path.write_text(json.dumps({"tenants": tenants}))  # JSON is YAML
 
 
-def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> dict[str, Any]:
-    """What each mode's rankings are worth, by kind of question too, and how the modes differ."""
-    report_unanswered(questions, rankings)
+def compare_modes(
+    questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]
+) -> dict[str, Any]:
+    """Return each mode's measures, also by kind of question, and the differences between modes."""
+    print_unanswered(questions, rankings)
     kinds: dict[str, list[str]] = {"all": [question.id for question in questions]}
     for question in questions:
         kinds.setdefault(question.kind, []).append(question.id)
@@ -238,13 +242,13 @@ def ranked(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers])
     }
 
 
-def calibrated(
+def calibrate(
     questions: Sequence[JudgedQuestion], by_threshold: Mapping[float, Answers]
 ) -> dict[str, Any]:
-    """What every threshold keeps, and two of them: chosen by one half, reported on the other."""
+    """Evaluate every threshold; choose two on one half, and report them on the other."""
     first, second = halves(questions)
     curves = [
-        [kept_by(least, part, found) for least, found in by_threshold.items()]
+        [measure_threshold(min_score, part, hits) for min_score, hits in by_threshold.items()]
         for part in (questions, first, second)
     ]
     whole, to_choose, to_report = curves
@@ -253,13 +257,13 @@ def calibrated(
         "curve": [kept.as_json() for kept in whole],
         "chosen": {
             name: reported[choose(to_choose).min_score].as_json()
-            for name, choose in (("harmless", harmless), ("separating", best_separating))
+            for name, choose in (("harmless", choose_harmless), ("separating", choose_separating))
         },
     }
 
 
-def report_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
-    """Say which questions no mode answers at all: a judgement may be wrong."""
+def print_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
+    """Print the questions not answered in any mode: their judgements may be wrong."""
     never = [
         question.id
         for question in questions
@@ -270,10 +274,12 @@ def report_unanswered(questions: Sequence[JudgedQuestion], rankings: Mapping[str
         )
     ]
     if never:
-        print(f"{format_count(len(never), 'question')} that no mode answers: {', '.join(never)}")
+        print(
+            f"{format_count(len(never), 'question')} not answered in any mode: {', '.join(never)}"
+        )
 
 
-def note_pool(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
+def record_pool(questions: Sequence[JudgedQuestion], rankings: Mapping[str, Answers]) -> None:
     """Print the passages without a judgement, and record that they were read."""
     pool: dict[str, frozenset[str]] = {}
     for question in questions:

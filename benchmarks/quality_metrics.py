@@ -1,4 +1,4 @@
-"""What a threshold on the cosine keeps and rejects."""
+"""The effect of a threshold on the cosine: which answers it keeps and rejects."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from typing import Any
 from rag_assets.quality.judgements import JudgeablePassage, JudgedQuestion
 
 _MOST_LOST = 0.02
-"""The share of answers that a threshold may lose without being one that rejects answers."""
+"""Share of answers that a harmless threshold may lose."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """What a threshold leaves of some questions' answers.
+class ThresholdEffect:
+    """The answers that a threshold keeps and rejects.
 
     Attributes:
-        min_score: the cosine.
+        min_score: the threshold, a cosine.
         answered: questions whose answer is among the hits.
-        answerable: of how many.
+        answerable: number of questions with an answer.
         rejected: questions without an answer for which nothing is found.
-        unanswerable: of how many.
+        unanswerable: number of questions without an answer.
     """
 
     min_score: float
@@ -32,37 +32,40 @@ class Kept:
 
     @property
     def informedness(self) -> float:
-        """Youden's J: 1 where all answers are kept and all else is rejected, 0 for chance."""
+        """Return Youden's J: 1 if all answers are kept and all else is rejected, 0 for chance."""
         return self.answered / self.answerable + self.rejected / self.unanswerable - 1
 
     def as_json(self) -> dict[str, Any]:
-        """For a file of results."""
+        """Return the figures for a result file."""
         return asdict(self)
 
 
-def kept_by(
+def measure_threshold(
     min_score: float,
     questions: Sequence[JudgedQuestion],
-    found: Mapping[str, Sequence[JudgeablePassage]],
-) -> Kept:
-    """What a threshold leaves.
+    hits_by_question: Mapping[str, Sequence[JudgeablePassage]],
+) -> ThresholdEffect:
+    """Count the answers that a threshold keeps and rejects.
 
     Args:
-        found: the hits under that threshold, by question id.
+        hits_by_question: the hits above that threshold, by question id.
     """
     answerable = [question for question in questions if question.answerable]
     others = [question for question in questions if not question.answerable]
-    return Kept(
+    return ThresholdEffect(
         min_score,
-        sum(any(map(question.is_answered_by, found[question.id])) for question in answerable),
+        sum(
+            any(map(question.is_answered_by, hits_by_question[question.id]))
+            for question in answerable
+        ),
         len(answerable),
-        sum(not found[question.id] for question in others),
+        sum(not hits_by_question[question.id] for question in others),
         len(others),
     )
 
 
-def harmless(curve: Sequence[Kept]) -> Kept:
-    """The highest threshold that costs next to no answer.
+def choose_harmless(curve: Sequence[ThresholdEffect]) -> ThresholdEffect:
+    """Return the highest threshold that loses next to no answer.
 
     Args:
         curve: by rising threshold, first without one.
@@ -71,6 +74,6 @@ def harmless(curve: Sequence[Kept]) -> Kept:
     return max((k for k in curve if k.answered >= fewest), key=lambda k: k.min_score)
 
 
-def best_separating(curve: Sequence[Kept]) -> Kept:
-    """The threshold that best tells what is answered from what is not."""
+def choose_separating(curve: Sequence[ThresholdEffect]) -> ThresholdEffect:
+    """Return the threshold that best separates answered questions from the others."""
     return max(curve, key=lambda kept: kept.informedness)

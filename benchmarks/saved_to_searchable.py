@@ -1,12 +1,12 @@
-"""How soon a saved file is searchable with the daemon, alone, beside an import, and in a burst.
+"""Measure how soon a saved file is searchable with the daemon: alone, during an import, in a burst.
 
     python -m benchmarks.saved_to_searchable                        20 edits, one after the other
     python -m benchmarks.saved_to_searchable --import-files 6000    while another tenant imports
     python -m benchmarks.saved_to_searchable --burst 150            150 tenants' edits in a minute
 
-An edit replaces a small file as an editor does, by renaming. It counts as searchable when a search
-finds its text; in a burst, where so many searches would take the cores, when the catalog says that
-its entries are returned, and a search has to agree afterwards.
+An edit replaces a small file as an editor does, by renaming. It counts as searchable once a search
+finds its text. In a burst, so many searches would occupy the cores: there an edit counts once the
+catalog reports its entries as returned, and a search must confirm it afterwards.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 from sqlalchemy import select
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, load, machine, save, tree_cpu
+from benchmarks.measure import PROJECT, describe_machine, read_load, read_tree_cpu, save_result
 from benchmarks.servers import benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-saved"
@@ -39,54 +39,54 @@ _CLI = (sys.executable, "-m", "rag_assets.cli")
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--import-files", type=int, default=0)
-    parser.add_argument("--burst", type=int, default=0, help="tenants edited, each once")
-    parser.add_argument("--seconds", type=float, default=60, help="over which a burst is spread")
-    parser.add_argument("--name", default="saved-to-searchable", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--burst", type=int, default=0, help="number of tenants to edit, each once")
+    parser.add_argument("--seconds", type=float, default=60, help="duration of a burst's edits")
+    parser.add_argument("--name", default="saved-to-searchable", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     home = arguments.work / "home"
     shutil.rmtree(home, ignore_errors=True)
     write_tenants(home, max(1, arguments.burst), arguments.import_files)
     with benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("saved"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("saved"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
-        with running() as pids:
+        with run_stack() as pids:
             meter = {**servers.pids, **pids}
             if arguments.burst:
-                results = burst(home, arguments.burst, arguments.seconds, meter)
+                results = run_burst(home, arguments.burst, arguments.seconds, meter)
             else:
-                results = trials(home, arguments.trials, arguments.import_files, meter)
+                results = run_trials(home, arguments.trials, arguments.import_files, meter)
     result = {
         "benchmark": "saved to searchable",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "files": FILES,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def write_tenants(home: Path, tenants: int, import_files: int) -> None:
-    """Folders of small files, and the file that names them; what is imported is listed later."""
+    """Write folders of small files, and tenants.yaml without the folder that is imported later."""
     rng = random.Random(7)
     for number in range(tenants):
         folder = home / "sources" / f"{number:04}"
         folder.mkdir(parents=True)
         for file in range(FILES):
-            (folder / f"{file}.md").write_text(prose.document(rng, 2))
+            (folder / f"{file}.md").write_text(prose.draw_document(rng, 2))
     for number in range(import_files):
         folder = home / "sources" / "imported" / f"{number // 200:04}"
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / f"{number}.md").write_text(prose.document(rng, 5))
+        (folder / f"{number}.md").write_text(prose.draw_document(rng, 5))
     list_tenants(home, [f"{number:04}" for number in range(tenants)])
 
 
@@ -104,8 +104,8 @@ def list_tenants(home: Path, names: Sequence[str]) -> None:
 
 
 @contextmanager
-def running() -> Iterator[Mapping[str, int]]:
-    """Sync all tenants, and start everything; yields the processes by name."""
+def run_stack() -> Iterator[Mapping[str, int]]:
+    """Sync all tenants and start all processes; yield their pids by name."""
     from rag_assets.common.settings import Settings
     from rag_assets.runtime.stack import LocalStack
 
@@ -118,15 +118,15 @@ def running() -> Iterator[Mapping[str, int]]:
         "webserver": stack.dagster.webserver,
         "daemon": stack.dagster.daemon,
     }
-    found = {name: process.find() for name, process in processes.items()}
+    records = {name: process.find() for name, process in processes.items()}
     try:
-        yield {name: record.pid for name, record in found.items() if record is not None}
+        yield {name: record.pid for name, record in records.items() if record is not None}
     finally:
         subprocess.run([*_CLI, "down"], check=True, stdout=subprocess.DEVNULL)
 
 
 class Probe:
-    """What a searcher sees."""
+    """Reads the state of the index and of runs, as a searcher and an operator would."""
 
     def __init__(self) -> None:
         from rag_assets.cli.session import Session
@@ -136,23 +136,23 @@ class Probe:
         self._catalog = self._session.catalog
         self._retriever = Retriever(self._catalog, self._session.store, self._session.embedders)
 
-    def finds(self, tenant_id: str, mark: str) -> bool:
-        """Whether a search finds the text."""
+    def is_found(self, tenant_id: str, mark: str) -> bool:
+        """Return whether a search finds the text."""
         from rag_assets.search.model import SearchRequest
 
         hits = self._retriever.search(tenant_id, SearchRequest(query=mark, mode="text")).hits
         return any(mark in hit.text for hit in hits)
 
-    def ready(self, tenant_id: str) -> int:
-        """How many documents are searchable."""
+    def count_ready(self, tenant_id: str) -> int:
+        """Count the searchable documents of a tenant."""
         return self._catalog.documents.counts(tenant_id).get("READY", 0)
 
-    def idle(self) -> bool:
-        """Whether no run is queued or under way."""
+    def is_idle(self) -> bool:
+        """Return whether no run is queued or in progress."""
         return not self._session.own_runs.partitions_under_way(self._session.instance)
 
-    def published_at(self, tenant_id: str, uri: str) -> float:
-        """When the present version of a document was published, in seconds since the epoch."""
+    def read_published_at(self, tenant_id: str, uri: str) -> float:
+        """Return when a document's current version was published, in seconds since the epoch."""
         from rag_assets.storage.catalog.tables import document_index, documents
 
         query = (
@@ -162,89 +162,91 @@ class Probe:
             .where(documents.c.tenant == tenant_id)
         )
         with self._catalog.database.begin() as connection:
-            at: datetime | None = connection.scalar(query)
-        return at.timestamp() if at is not None else 0.0
+            indexed_at: datetime | None = connection.scalar(query)
+        return indexed_at.timestamp() if indexed_at is not None else 0.0
 
-    def runs(self, since: float) -> int:
-        """How many runs were begun since a time."""
+    def count_runs(self, since: float) -> int:
+        """Count the runs that were created since a time."""
         import dagster as dg
 
         after = dg.RunsFilter(created_after=datetime.fromtimestamp(since, UTC))
         return int(self._session.instance.get_runs_count(after))
 
 
-def trials(home: Path, count: int, import_files: int, meter: Mapping[str, int]) -> dict[str, Any]:
-    """Edits one after the other, each awaited."""
+def run_trials(
+    home: Path, count: int, import_files: int, meter: Mapping[str, int]
+) -> dict[str, Any]:
+    """Save files one after another, and wait until each is found."""
     probe, rng = Probe(), random.Random(11)
-    wait_for(probe.idle)
+    wait_for(probe.is_idle)
     if import_files:
         list_tenants(home, ["0000", "imported"])
-        wait_for(lambda: probe.ready("team-imported") > 0)
-    began, cpu = time.time(), cpu_of(meter)
+        wait_for(lambda: probe.count_ready("team-imported") > 0)
+    began, cpu = time.time(), read_cpu(meter)
     seconds = []
     while len(seconds) < count:
-        if import_files and probe.ready("team-imported") >= import_files:
+        if import_files and probe.count_ready("team-imported") >= import_files:
             break
         time.sleep(rng.uniform(1, 4) if import_files else rng.uniform(3, 8))
-        mark = edit(home, 0, len(seconds))
+        mark = save_edit(home, 0, len(seconds))
         saved = time.monotonic()
-        wait_for(lambda mark=mark: probe.finds("team-0000", mark), pause=0.1)
+        wait_for(lambda mark=mark: probe.is_found("team-0000", mark), pause=0.1)
         seconds.append(time.monotonic() - saved)
         print(f"{seconds[-1]:6.2f} s", flush=True)
     if not import_files:
         time.sleep(5)
-    used, runs = cpu_since(cpu, meter), probe.runs(began)
+    used, runs = compute_cpu_since(cpu, meter), probe.count_runs(began)
     return {
         "trials": len(seconds),
         "import_files": import_files,
-        **latencies(seconds),
+        **summarize_latencies(seconds),
         "runs": runs,
         "cpu": used,
     }
 
 
-def burst(home: Path, count: int, spread: float, meter: Mapping[str, int]) -> dict[str, Any]:
-    """Edits of as many tenants, at even distances whatever happens."""
+def run_burst(home: Path, count: int, spread: float, meter: Mapping[str, int]) -> dict[str, Any]:
+    """Save one file of each tenant at even intervals, and wait until all are published."""
     probe = Probe()
     time.sleep(10)
-    wait_for(probe.idle)
+    wait_for(probe.is_idle)
     order = list(range(count))
     random.Random(13).shuffle(order)
-    began, cpu = time.time(), cpu_of(meter)
+    began, cpu = time.time(), read_cpu(meter)
     marks: dict[int, tuple[str, float]] = {}
     for position, number in enumerate(order):
         time.sleep(max(0.0, began + position * spread / count - time.time()))
-        mark = edit(home, number, position)
+        mark = save_edit(home, number, position)
         marks[number] = (mark, time.time())
     published: dict[int, float] = {}
 
     def all_published() -> bool:
         for number, (_, saved) in marks.items():
             if number not in published:
-                at = probe.published_at(f"team-{number:04}", "files/0.md")
-                if at > saved:
-                    published[number] = at - saved
+                published_at = probe.read_published_at(f"team-{number:04}", "files/0.md")
+                if published_at > saved:
+                    published[number] = published_at - saved
         return len(published) == len(marks)
 
     wait_for(all_published)
     until = time.time()
-    used = cpu_since(cpu, meter)
-    lost = [n for n, (mark, _) in marks.items() if not probe.finds(f"team-{n:04}", mark)]
+    used = compute_cpu_since(cpu, meter)
+    lost = [n for n, (mark, _) in marks.items() if not probe.is_found(f"team-{n:04}", mark)]
     if lost:
-        sys.exit(f"{len(lost)} edits are published and not found: {lost[:5]}")
+        sys.exit(f"{len(lost)} edits are published but not found: {lost[:5]}")
     return {
         "burst": count,
         "spread_seconds": spread,
         "done_after_seconds": round(until - began, 1),
-        **latencies(list(published.values())),
-        "runs": probe.runs(began),
+        **summarize_latencies(list(published.values())),
+        "runs": probe.count_runs(began),
         "cpu": used,
         "cpu_per_change": round(sum(used.values()) / count, 3),
     }
 
 
-def edit(home: Path, number: int, trial: int) -> str:
-    """Save a file as an editor does; returns a word that it alone has."""
+def save_edit(home: Path, number: int, trial: int) -> str:
+    """Save a file as an editor does; return a word that only this version contains."""
     mark = f"zanzibar{number}x{trial}"
     folder = home / "sources" / f"{number:04}"
     draft = folder / ".0.md.draft"
@@ -253,33 +255,33 @@ def edit(home: Path, number: int, trial: int) -> str:
     return mark
 
 
-def latencies(seconds: Sequence[float]) -> dict[str, Any]:
-    """Their distribution."""
+def summarize_latencies(seconds: Sequence[float]) -> dict[str, Any]:
+    """Print and return the distribution of latencies."""
     cuts = quantiles(seconds, n=20, method="inclusive") if len(seconds) > 1 else [*seconds] * 19
-    found = {"p50": median(seconds), "p95": cuts[18], "max": max(seconds)}
-    print({name: round(value, 2) for name, value in found.items()}, flush=True)
+    percentiles = {"p50": median(seconds), "p95": cuts[18], "max": max(seconds)}
+    print({name: round(value, 2) for name, value in percentiles.items()}, flush=True)
     return {
-        **{name: round(value, 2) for name, value in found.items()},
+        **{name: round(value, 2) for name, value in percentiles.items()},
         "seconds": [round(value, 2) for value in seconds],
     }
 
 
-def cpu_of(meter: Mapping[str, int]) -> dict[str, float]:
-    """CPU seconds by process, with all below it."""
-    return {name: tree_cpu(pid) for name, pid in meter.items()}
+def read_cpu(meter: Mapping[str, int]) -> dict[str, float]:
+    """Return the CPU seconds by process, including descendants."""
+    return {name: read_tree_cpu(pid) for name, pid in meter.items()}
 
 
-def cpu_since(before: Mapping[str, float], meter: Mapping[str, int]) -> dict[str, float]:
-    """CPU seconds used since."""
-    return {name: round(now - before[name], 2) for name, now in cpu_of(meter).items()}
+def compute_cpu_since(before: Mapping[str, float], meter: Mapping[str, int]) -> dict[str, float]:
+    """Return the CPU seconds used since `before`."""
+    return {name: round(now - before[name], 2) for name, now in read_cpu(meter).items()}
 
 
 def wait_for(condition: Any, pause: float = 0.3) -> None:
-    """Wait until it holds."""
+    """Wait until a condition holds; exit after the timeout."""
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while not condition():
         if time.monotonic() > deadline:
-            sys.exit("it took too long")
+            sys.exit(f"the condition did not hold within {_TIMEOUT_SECONDS} seconds")
         time.sleep(pause)
 
 

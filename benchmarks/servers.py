@@ -1,4 +1,4 @@
-"""Servers for a benchmark, and installations on them that know nothing of each other."""
+"""Servers for a benchmark, and separate installations on them."""
 
 from __future__ import annotations
 
@@ -30,45 +30,45 @@ ForkServerProcess(Settings.from_environment()).start()
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Postgres and Elasticsearch of this benchmark alone.
+    """Postgres and Elasticsearch for one benchmark alone.
 
     Attributes:
-        pids: of the two processes, by name.
+        pids: ids of the two processes, by name.
     """
 
     postgres_url: str
     elasticsearch_url: str
     pids: dict[str, int]
 
-    def database(self, name: str) -> str:
-        """Make an empty database; returns its URL."""
+    def create_database(self, name: str) -> str:
+        """Create an empty database; return its URL."""
         with psycopg.connect(self.postgres_url, autocommit=True) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{name}" WITH (FORCE)')
             connection.execute(f'CREATE DATABASE "{name}"')
-        return self.get_url(name)
+        return self.get_database_url(name)
 
-    def get_url(self, name: str) -> str:
-        """The URL of a database."""
+    def get_database_url(self, name: str) -> str:
+        """Return the URL of a database."""
         return urlunsplit(urlsplit(self.postgres_url)._replace(path=f"/{name}"))
 
     def drop_indexes(self, pattern: str) -> None:
-        """Delete indexes behind everybody's back."""
+        """Delete indexes without the project's knowledge."""
         with Elasticsearch(self.elasticsearch_url, request_timeout=60) as client:
             names = list(client.indices.get(index=pattern, expand_wildcards="all"))
             for name in names:
                 client.indices.delete(index=name)
 
-    def entries(self, pattern: str) -> int:
-        """How many entries indexes hold together."""
+    def count_entries(self, pattern: str) -> int:
+        """Count the entries of all indexes that match."""
         with Elasticsearch(self.elasticsearch_url, request_timeout=60) as client:
             client.indices.refresh(index=pattern)
             return int(client.count(index=pattern)["count"])
 
 
 def start_fork_server(environment: Mapping[str, str]) -> int:
-    """Start an installation's fork server, as `rag-assets up` does; returns its pid.
+    """Start an installation's fork server, as `rag-assets up` does; return its pid.
 
-    It ends with `rag-assets down`, and with this process.
+    It ends with `rag-assets down`, or with this process.
     """
     settings = Settings.from_environment(environment)
     subprocess.run(
@@ -94,11 +94,11 @@ def stop_fork_server(environment: Mapping[str, str]) -> None:
 
 @contextmanager
 def benchmark_servers(work: Path, *, fresh: bool = True) -> Iterator[Servers]:
-    """Start both, and stop them at the end; downloaded jars stay.
+    """Start both servers, and stop them when the block ends; downloaded jars are kept.
 
     Args:
-        work: their folder.
-        fresh: start with no data, or with what is there.
+        work: folder of the servers.
+        fresh: whether to delete existing data first.
     """
     home = work / "elasticsearch"
     if fresh:
@@ -106,12 +106,15 @@ def benchmark_servers(work: Path, *, fresh: bool = True) -> Iterator[Servers]:
         shutil.rmtree(work / "postgres", ignore_errors=True)
     postgres, elasticsearch = EmbeddedPostgres(work / "postgres"), EmbeddedElasticsearch(home)
     if elasticsearch.is_running():
-        sys.exit("another benchmark is under way in this folder (--work gives another)")
+        sys.exit(f"another benchmark runs in {work}: set another folder with --work")
     try:
         postgres.start()
         urls = postgres.superuser_url, elasticsearch.start()
-        found = {"postgres": postgres.process.find(), "elasticsearch": elasticsearch.process.find()}
-        yield Servers(*urls, {name: record.pid for name, record in found.items() if record})
+        records = {
+            "postgres": postgres.process.find(),
+            "elasticsearch": elasticsearch.process.find(),
+        }
+        yield Servers(*urls, {name: record.pid for name, record in records.items() if record})
     finally:
         elasticsearch.stop()
         postgres.stop()

@@ -1,11 +1,11 @@
-"""Thresholds that follow from random passages: what rules of several widths keep and reject.
+"""Evaluate thresholds that are calibrated with random passages, for several widths.
 
     python -m benchmarks.thresholds
 
 Each corpus is embedded with the shipped model. A question is compared with random passages of its
-corpus; the floor lies a number of spreads above their median. Reported are, for each width, the
-share of questions whose relevant passage is above the floor, and the share of unanswerable
-questions above which nothing is.
+corpus; the floor lies a number of spreads (the width) above their median. For each width, the
+result has the share of questions whose relevant passage is above the floor, and the share of
+unanswerable questions with no passage above it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 from ruamel.yaml import YAML
 
-from benchmarks.measure import machine, save
+from benchmarks.measure import describe_machine, save_result
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
 from rag_assets.models.embedding.local import OnnxEmbedder
@@ -43,11 +43,11 @@ Matrix = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class CalibrationCorpus:
     """Passages and questions.
 
     Attributes:
-        questions: each with the positions of its relevant passages; none: nothing answers it.
+        questions: each with the positions of its relevant passages; empty if unanswerable.
     """
 
     name: str
@@ -56,23 +56,23 @@ class Corpus:
 
 
 def main() -> None:
-    """Measure every corpus, and write the result."""
+    """Measure every corpus and save the result."""
     embedder = OnnxEmbedder()
     result: dict[str, Any] = {
         "benchmark": "thresholds",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "questions": CALIBRATION_QUESTIONS,
         "samples": SAMPLES_PER_QUESTION,
-        "corpora": {corpus.name: measured(embedder, corpus) for corpus in corpora()},
-        "machine": machine(),
+        "corpora": {corpus.name: measure_corpus(embedder, corpus) for corpus in list_corpora()},
+        "machine": describe_machine(),
     }
-    print(save("thresholds", result))
+    print(save_result("thresholds", result))
 
 
-def corpora() -> Iterator[Corpus]:
-    """The handbook, entries of experience, and guidelines in three further languages."""
-    passages = [text for root in (HANDBOOK, ANNEX) for text in paragraphs(root)]
-    yield Corpus(
+def list_corpora() -> Iterator[CalibrationCorpus]:
+    """Yield the handbook, entries of experience, and guidelines in three further languages."""
+    passages = [text for root in (HANDBOOK, ANNEX) for text in read_paragraphs(root)]
+    yield CalibrationCorpus(
         "handbook (en)",
         passages,
         [
@@ -87,51 +87,53 @@ def corpora() -> Iterator[Corpus]:
             for judged in judged_questions()
         ],
     )
-    yield experience()
+    yield read_experience()
     languages: Mapping[str, Any] = YAML(typ="safe").load(HERE / "threshold_languages.yaml")
-    for language, given in languages.items():
-        questions = [(text, frozenset({at})) for text, at in given["questions"]]
-        nothing: list[tuple[str, frozenset[int]]] = [(t, frozenset()) for t in given["unanswered"]]
-        yield Corpus(f"guidelines ({language})", given["passages"], [*questions, *nothing])
+    for language, entry in languages.items():
+        questions = [(text, frozenset({at})) for text, at in entry["questions"]]
+        nothing: list[tuple[str, frozenset[int]]] = [(t, frozenset()) for t in entry["unanswered"]]
+        yield CalibrationCorpus(
+            f"guidelines ({language})", entry["passages"], [*questions, *nothing]
+        )
 
 
-def paragraphs(root: Path) -> Iterator[str]:
-    """The texts of a folder, cut at headings, as guidelines are about as long."""
+def read_paragraphs(root: Path) -> Iterator[str]:
+    """Yield the texts of a folder, cut at headings, in lengths similar to guidelines."""
     for path in sorted([*root.rglob("*.md"), *root.rglob("*.html")]):
         for part in path.read_text(encoding="utf-8").split("\n#"):
             text = " ".join(part.split())
             yield from (text[at : at + 1_800] for at in range(0, len(text), 1_800))
 
 
-def experience() -> Corpus:
-    """The entries of the example, with its questions about failures."""
-    entries = read(EXPERIENCE / "entries.jsonl")
+def read_experience() -> CalibrationCorpus:
+    """Return the entries of the example, with its questions about failures."""
+    entries = read_lines(EXPERIENCE / "entries.jsonl")
     texts = [
         f"Failure: {e.get('failure_description') or e.get('feedback') or e.get('approach') or ''}"
         f"\nError: {e.get('error_message', '')}"
         for e in entries
     ]
-    place = {entry["external_id"]: at for at, entry in enumerate(entries)}
+    positions = {entry["external_id"]: at for at, entry in enumerate(entries)}
     questions = [
         (
             f"Failure: {q['failure_description']}\nError: {q.get('error_message', '')}",
-            frozenset(place[id_] for id_ in q.get("relevant", {}) if id_ in place),
+            frozenset(positions[id_] for id_ in q.get("relevant", {}) if id_ in positions),
         )
-        for q in read(EXPERIENCE / "questions.jsonl")
+        for q in read_lines(EXPERIENCE / "questions.jsonl")
         if q["kind"] == "failure"
     ]
-    return Corpus("experience, failures (en)", texts, questions)
+    return CalibrationCorpus("experience, failures (en)", texts, questions)
 
 
-def read(path: Path) -> list[dict[str, Any]]:
-    """The lines of a file."""
+def read_lines(path: Path) -> list[dict[str, Any]]:
+    """Parse the lines of a JSON Lines file."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
-def measured(embedder: OnnxEmbedder, corpus: Corpus) -> dict[str, Any]:
-    """What each width keeps and rejects, over several random choices."""
-    cosines = embedded(embedder, [q for q, _ in corpus.questions]) @ (
-        embedded(embedder, corpus.passages).T
+def measure_corpus(embedder: OnnxEmbedder, corpus: CalibrationCorpus) -> dict[str, Any]:
+    """Return the shares that each width keeps and rejects, over several random samples."""
+    cosines = embed_texts(embedder, [q for q, _ in corpus.questions]) @ (
+        embed_texts(embedder, corpus.passages).T
     )
     answered = [at for at, (_, relevant) in enumerate(corpus.questions) if relevant]
     unanswered = [at for at, (_, relevant) in enumerate(corpus.questions) if not relevant]
@@ -139,7 +141,7 @@ def measured(embedder: OnnxEmbedder, corpus: Corpus) -> dict[str, Any]:
     nearest = [cosines[at].max() for at in unanswered]
     rows = {}
     for width in WIDTHS:
-        floors = [floor(cosines, width, seed) for seed in SEEDS]
+        floors = [compute_floor(cosines, width, seed) for seed in SEEDS]
         rows[f"{width:g}"] = {
             "floor": [
                 round(min(floors), 3),
@@ -147,7 +149,7 @@ def measured(embedder: OnnxEmbedder, corpus: Corpus) -> dict[str, Any]:
                 round(max(floors), 3),
             ],
             "kept": round(float(np.mean([np.mean(np.array(best) >= f) for f in floors])), 3),
-            "rejected": share([np.array(nearest) < f for f in floors]),
+            "rejected": compute_share([np.array(nearest) < f for f in floors]),
             "passages_above": round(
                 float(
                     np.mean(
@@ -165,13 +167,13 @@ def measured(embedder: OnnxEmbedder, corpus: Corpus) -> dict[str, Any]:
     }
 
 
-def share(rejected: Sequence[npt.NDArray[np.bool_]]) -> float | None:
-    """The mean share of questions that nothing is near enough for; None if there are none."""
+def compute_share(rejected: Sequence[npt.NDArray[np.bool_]]) -> float | None:
+    """Return the mean share of rejected questions; None if there are no questions."""
     return round(float(np.mean([r.mean() for r in rejected])), 3) if rejected[0].size else None
 
 
-def floor(cosines: Matrix, width: float, seed: int) -> float:
-    """The floor that the first questions of a random order calibrate."""
+def compute_floor(cosines: Matrix, width: float, seed: int) -> float:
+    """Return the floor that a random sample of questions calibrates."""
     chance = random.Random(seed)
     first = chance.sample(range(len(cosines)), min(CALIBRATION_QUESTIONS, len(cosines)))
     floors = []
@@ -183,8 +185,8 @@ def floor(cosines: Matrix, width: float, seed: int) -> float:
     return compute_threshold(floors)
 
 
-def embedded(embedder: OnnxEmbedder, texts: Sequence[str]) -> Matrix:
-    """The unit vectors of texts."""
+def embed_texts(embedder: OnnxEmbedder, texts: Sequence[str]) -> Matrix:
+    """Return the unit vectors of texts."""
     rows = [
         asyncio.run(embedder.embed(texts[at : at + 50], purpose="document")).vectors
         for at in range(0, len(texts), 50)

@@ -1,13 +1,13 @@
-"""Texts a second through OpenAI's SDK, against what a server's latency makes possible.
+"""Measure texts per second through OpenAI's SDK, against the limit that a server's latency sets.
 
     python -m benchmarks.throughput                    about five minutes
     python -m benchmarks.throughput --rounds 1 --name trial --skip limits local
 
-The server is a process of its own that answers every request after 200 ms (latency_server.py).
-Vectors go into a lake, as a sync writes them. With c requests of 100 texts under way at once no
-client can do more than 500 c texts a second; what is less is ours. Then limits of requests a
-minute: how many the server saw in any minute, and how long two minutes' worth and one request
-more took. Last the local model, against onnxruntime called directly (embedding.py).
+The server is a separate process that answers every request after 200 ms (latency_server.py).
+Vectors are written into a lake, as by a sync. With c concurrent requests of 100 texts no client can
+exceed 500 c texts per second; any shortfall is the project's. Then a limit of requests per minute:
+how many the server received in any minute, and how long two minutes' worth and one more request
+took. Finally the local model, against onnxruntime called directly (embedding.py).
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from benchmarks.embedding import compare, make_texts
+from benchmarks.embedding import compare_speeds, make_texts
 from benchmarks.latency_server import TEXTS
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
@@ -45,15 +45,15 @@ MILLISECONDS = 200
 DIMENSIONS = (512, 1536)
 CONCURRENCY = (1, 8, 32)
 SECONDS = 6
-"""That a round takes at best."""
+"""Least duration of a round."""
 A_MINUTE = 30
-"""Requests, where they are limited."""
+"""Limit of requests per minute."""
 WORDS = 180
 
 
 @contextmanager
-def latency_server(dimensions: int) -> Iterator[int]:
-    """A server in a process of its own; yields its port."""
+def run_latency_server(dimensions: int) -> Iterator[int]:
+    """Run a server in a process of its own; yield its port."""
     command = [sys.executable, "-m", "benchmarks.latency_server"]
     options = ["--milliseconds", str(MILLISECONDS), "--dimensions", str(dimensions)]
     with subprocess.Popen(
@@ -64,18 +64,18 @@ def latency_server(dimensions: int) -> Iterator[int]:
         text=True,
     ) as process:
         if process.stdout is None:
-            sys.exit("the server has no output to say its port")
+            sys.exit("the server's output, which has its port, is not captured")
         yield int(process.stdout.readline())
         process.communicate()
 
 
 class Sender:
-    """Embeds texts as a sync does, into a lake that is thrown away.
+    """Embeds texts as a sync does, into a temporary lake.
 
     Args:
-        port: of the server.
-        texts: to be sent, over and over.
-        options: of the tenant's embedder, as tenants.yaml names them.
+        port: port of the server.
+        texts: texts to send, over and over.
+        options: fields of the tenant's embedder, named as in tenants.yaml.
     """
 
     def __init__(self, port: int, texts: Sequence[str], **options: int) -> None:
@@ -83,11 +83,11 @@ class Sender:
         self._texts = texts
         self._options = options
 
-    def seconds(self, requests: int) -> float:
-        """How long so many requests of TEXTS texts each take; imports and connecting left out."""
+    def time_requests(self, requests: int) -> float:
+        """Send requests of TEXTS texts each; return the seconds, without imports and connecting."""
         with tempfile.TemporaryDirectory() as folder:
             lake = Lake(folder).tenant("bench", 1)
-            embedder = self._embedder()
+            embedder = self._build_embedder()
 
             def keep(keys: Sequence[str], vectors: Vectors) -> None:
                 lake.append_vectors(embedder.embedder_id, keys, vectors)
@@ -100,12 +100,14 @@ class Sender:
             outcome = asyncio.run(
                 embed_all(embedder, items, keep=keep, flush_items=2_000, flush_seconds=0.1)
             )
-            taken = time.perf_counter() - started
+            seconds = time.perf_counter() - started
         if outcome.embedded != len(items) or outcome.retries:
-            sys.exit(f"only {outcome.embedded} of {len(items)} texts, {outcome.retries} retries")
-        return taken
+            sys.exit(
+                f"only {outcome.embedded} of {len(items)} texts embedded, {outcome.retries} retries"
+            )
+        return seconds
 
-    def _embedder(self) -> Embedder:
+    def _build_embedder(self) -> Embedder:
         config = EmbedderConfig(
             provider="openai", base_url=f"http://127.0.0.1:{self._port}/v1", **self._options
         )
@@ -113,19 +115,19 @@ class Sender:
         return build_embedder(config, credentials=lambda: SecretStr("none"), network=allowed)
 
 
-def concurrent(
+def measure_concurrency(
     port: int, dimensions: int, texts: Sequence[str], rounds: int
 ) -> list[dict[str, Any]]:
-    """Texts a second by requests at once; the concurrencies take turns."""
-    # The first request imports what is imported at the first use.
-    Sender(port, texts, dimensions=dimensions).seconds(1)
-    seen: dict[int, list[float]] = {concurrency: [] for concurrency in CONCURRENCY}
+    """Return texts per second by concurrency; the concurrencies take turns."""
+    # The first request imports the modules that are imported lazily.
+    Sender(port, texts, dimensions=dimensions).time_requests(1)
+    rates_by_concurrency: dict[int, list[float]] = {concurrency: [] for concurrency in CONCURRENCY}
     for _ in range(rounds):
-        for concurrency, rates in seen.items():
+        for concurrency, rates in rates_by_concurrency.items():
             requests = round(concurrency * SECONDS * 1000 / MILLISECONDS)
             options = {"concurrency": concurrency, "dimensions": dimensions}
-            taken = Sender(port, texts, **options).seconds(requests)
-            rates.append(requests * TEXTS / taken)
+            seconds = Sender(port, texts, **options).time_requests(requests)
+            rates.append(requests * TEXTS / seconds)
     return [
         {
             "dimensions": dimensions,
@@ -134,52 +136,58 @@ def concurrent(
             "texts_per_second": [round(rate, 1) for rate in rates],
             "ratio": round(statistics.median(rates) / possible, 3),
         }
-        for concurrency, rates in seen.items()
+        for concurrency, rates in rates_by_concurrency.items()
         if (possible := concurrency * TEXTS * 1000 / MILLISECONDS)
     ]
 
 
-def limited(port: int, texts: Sequence[str]) -> dict[str, Any]:
-    """Two minutes' worth of requests and one more, under a limit of requests a minute."""
-    before = len(arrivals(port))
+def measure_limit(port: int, texts: Sequence[str]) -> dict[str, Any]:
+    """Send two minutes' worth of requests and one more, under a limit of requests per minute."""
+    before = len(read_arrivals(port))
     requests = 2 * A_MINUTE + 1
     options = {"dimensions": DIMENSIONS[0], "requests_per_minute": A_MINUTE}
-    taken = Sender(port, texts, **options).seconds(requests)
-    came = arrivals(port)[before:]
-    most = max(sum(first <= other < first + 60 for other in came) for first in came)
+    seconds = Sender(port, texts, **options).time_requests(requests)
+    arrival_times = read_arrivals(port)[before:]
+    most = max(
+        sum(first <= other < first + 60 for other in arrival_times) for first in arrival_times
+    )
     return {
         "requests_per_minute": A_MINUTE,
         "requests": requests,
-        "seconds": round(taken, 2),
+        "seconds": round(seconds, 2),
         "possible_seconds": 120.0,
         "most_in_a_minute": most,
     }
 
 
-def arrivals(port: int) -> list[float]:
-    """When the server received each request so far."""
+def read_arrivals(port: int) -> list[float]:
+    """Return when the server received each request so far."""
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/arrivals") as answer:
         return list(json.load(answer))
 
 
-def local(rounds: int) -> list[dict[str, Any]]:
-    """The local model by length of text."""
+def measure_local(rounds: int) -> list[dict[str, Any]]:
+    """Measure the local model by length of text."""
     threads = count_cores()
     return [
-        {"words": words, "threads": threads, **compare(make_texts(200, words), threads, rounds)}
+        {
+            "words": words,
+            "threads": threads,
+            **compare_speeds(make_texts(200, words), threads, rounds),
+        }
         for words in (16, 220)
     ]
 
 
 def main() -> None:
-    """Measure, and save the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--skip", nargs="*", choices=["limits", "local"], default=[])
     parser.add_argument("--name", default="throughput")
     arguments = parser.parse_args()
     result: dict[str, Any] = {
-        "machine": machine(),
+        "machine": describe_machine(),
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": arguments.rounds,
         "milliseconds": MILLISECONDS,
@@ -188,16 +196,16 @@ def main() -> None:
     }
     texts = make_texts(500, WORDS)
     for dimensions in DIMENSIONS:
-        with latency_server(dimensions) as port:
-            result["concurrent"] += concurrent(port, dimensions, texts, arguments.rounds)
+        with run_latency_server(dimensions) as port:
+            result["concurrent"] += measure_concurrency(port, dimensions, texts, arguments.rounds)
     if "limits" not in arguments.skip:
-        with latency_server(DIMENSIONS[0]) as port:
-            result["limited"] = limited(port, texts)
+        with run_latency_server(DIMENSIONS[0]) as port:
+            result["limited"] = measure_limit(port, texts)
     if "local" not in arguments.skip:
-        result["local"] = local(arguments.rounds)
-    result["load_average_after"] = load()
+        result["local"] = measure_local(arguments.rounds)
+    result["load_average_after"] = read_load()
     print(json.dumps({name: value for name, value in result.items() if name != "machine"}))
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 if __name__ == "__main__":

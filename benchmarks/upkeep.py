@@ -1,12 +1,12 @@
-"""What the nightly comparison of a large tenant costs, and a purge of one of its documents.
+"""Measure the nightly comparison of a large tenant, and a purge of one of its documents.
 
     python -m benchmarks.upkeep                          a million entries of one tenant
     python -m benchmarks.upkeep --entries 50000 --name trial
 
 The tenant has documents of 200 passages, made from a seed, and the `deterministic` embedder. The
-night is the job `detect_drift` itself in a process of its own, the purge what `rag-assets purge`
-does. Each tells time, CPU, peak memory, the CPU of the servers, and what it read from files and
-over the network; a check that fails, or a proof that is not complete, ends the benchmark.
+night is the job `detect_drift` itself in a process of its own; the purge does the work of
+`rag-assets purge`. Each figure has time, CPU, peak memory, the servers' CPU, and what was read from
+files and over the network; a failed check or an incomplete proof ends the benchmark.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import psutil
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, Meter, load, machine, save
+from benchmarks.measure import PROJECT, Meter, describe_machine, read_load, save_result
 from benchmarks.servers import Servers, benchmark_servers, start_fork_server
 
 PASSAGES = 200
@@ -37,22 +37,22 @@ _CLI = (sys.executable, "-m", "rag_assets.cli")
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--entries", type=int, default=1_000_000)
-    parser.add_argument("--name", default="upkeep", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
-    parser.add_argument("--again", action="store_true", help="of the tenant that is there")
+    parser.add_argument("--name", default="upkeep", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
+    parser.add_argument("--again", action="store_true", help="reuse the existing tenant")
     parser.add_argument("--night", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--purge", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.night:
-        measured(night)
+        run_measured(run_night)
         return
     if arguments.purge:
-        measured(lambda: purge(arguments.purge))
+        run_measured(lambda: purge_document(arguments.purge))
         return
-    before = machine()
+    before = describe_machine()
     again = arguments.again
     if not again:
         shutil.rmtree(arguments.work / "home", ignore_errors=True)
@@ -64,21 +64,21 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
-    """Index a tenant, or take the one that is there, and measure a night and a purge."""
+    """Index a tenant, or use the existing one, and measure a night and a purge."""
     home = work / "home"
     names = sorted(path.name for path in (home / "documents").iterdir())
     environment = {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.get_url("upkeep")
+        "RAG_ASSETS_DATABASE_URL": servers.get_database_url("upkeep")
         if again
-        else servers.database("upkeep"),
+        else servers.create_database("upkeep"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     meter = Meter(servers.pids, environment, work / "commands.log")
@@ -97,18 +97,18 @@ def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
         results[phase] = {**cost.as_json(), "answer": None, "read_mb": cost.answer.get("read_mb")}
         print(f"{phase:6} {cost.wall:8.2f} s, CPU {cost.cpu:.1f} s, {results[phase]}", flush=True)
         if phase != "purge":
-            results["entries"] = servers.entries("*-index-*")
+            results["entries"] = servers.count_entries("*-index-*")
     return results
 
 
 def write_tenant(home: Path, entries: int) -> None:
-    """Write documents of many short passages, and the file that names the tenant."""
+    """Write documents of many short passages, and the tenants.yaml that names them."""
     rng = random.Random(7)
     folder = home / "documents"
     folder.mkdir(parents=True)
     documents = max(2, entries // PASSAGES)
     for number in range(documents):
-        passages = (_passage(rng) for _ in range(PASSAGES))
+        passages = (_build_passage(rng) for _ in range(PASSAGES))
         (folder / f"{number:06}.md").write_text("\n".join(passages))
     tenant = {
         "id": _TENANT,
@@ -119,15 +119,15 @@ def write_tenant(home: Path, entries: int) -> None:
     (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
 
 
-def _passage(rng: random.Random) -> str:
-    """A heading and what makes one chunk below it."""
-    return f"## {prose.title(rng)}\n\n{prose.sentence(rng)} {prose.sentence(rng)}\n"
+def _build_passage(rng: random.Random) -> str:
+    """Return a heading and text that becomes one chunk."""
+    return f"## {prose.draw_title(rng)}\n\n{prose.draw_sentence(rng)} {prose.draw_sentence(rng)}\n"
 
 
-def measured(work: Callable[[], None]) -> None:
-    """Run something, and print as JSON what it took and read."""
+def run_measured(work: Callable[[], None]) -> None:
+    """Run `work`, and print as JSON its time, CPU and bytes read."""
     process = psutil.Process()
-    read, network = process.io_counters().read_chars, _received()
+    read, network = process.io_counters().read_chars, _read_received_bytes()
     started, cpu = time.perf_counter(), time.process_time()
     work()
     print(
@@ -137,15 +137,15 @@ def measured(work: Callable[[], None]) -> None:
                 "cpu": time.process_time() - cpu,
                 "read_mb": {
                     "files": round((process.io_counters().read_chars - read) / 1e6, 1),
-                    "network": round((_received() - network) / 1e6, 1),
+                    "network": round((_read_received_bytes() - network) / 1e6, 1),
                 },
             }
         )
     )
 
 
-def night() -> None:
-    """Run the nightly comparison of all tenants; ends the benchmark if a check fails."""
+def run_night() -> None:
+    """Run the nightly comparison of all tenants; end the benchmark if a check fails."""
     from rag_assets.cli.runs import get_repository
     from rag_assets.cli.session import Session
 
@@ -156,17 +156,17 @@ def night() -> None:
             .get_job("detect_drift")
             .execute_in_process(instance=session.instance, run_config={"loggers": {"console": {}}})
         )
-        found = [
+        differences = [
             f"{record.id}: {event.kind}"
             for record in catalog.tenants.all()
             for event in catalog.events.latest(record.id, kind="drift_found", limit=1)
         ]
-    if not result.success or found:
-        sys.exit(f"the night found differences: {found}")
+    if not result.success or differences:
+        sys.exit(f"the nightly comparison found differences: {differences}")
 
 
-def purge(name: str) -> None:
-    """Purge the document of a file; ends the benchmark if the proof is not complete."""
+def purge_document(name: str) -> None:
+    """Purge the document of a file; end the benchmark if the proof is not complete."""
     from rag_assets.cli.session import Session, operator
     from rag_assets.pipeline.erasure import purge_documents
 
@@ -183,8 +183,8 @@ def purge(name: str) -> None:
         sys.exit(f"the purge is not complete: {receipt.proof}")
 
 
-def _received() -> int:
-    """Bytes that came over the loopback interface, where servers and clients are."""
+def _read_received_bytes() -> int:
+    """Return the bytes received over the loopback interface, which connects servers and clients."""
     return psutil.net_io_counters(pernic=True)["lo"].bytes_recv
 
 

@@ -1,10 +1,10 @@
-"""Memory and time of files that are uploaded at once: `rag-assets serve` as a process of its own.
+"""Measure memory and time of concurrent uploads to `rag-assets serve` in a process of its own.
 
     python -m benchmarks.uploads                   16 files of 50 MiB, of two tenants
     python -m benchmarks.uploads --files 4 --megabytes 10
 
-Each file is sent over a socket as fast as it is taken. The service's memory is read all the time:
-what it holds alone (USS), and of that the most beyond what it held before.
+Each file is sent over a socket as fast as it is accepted. The service's memory (USS) is sampled
+continuously: its value before, and the peak of its growth.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from typing import Any
 
 import psutil
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-uploads"
@@ -39,47 +39,49 @@ _LINE = b"A line of a long file, as people write them.\n"
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=16)
     parser.add_argument("--megabytes", type=int, default=50)
-    parser.add_argument("--name", default="uploads", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="uploads", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     home = arguments.work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     with benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("uploads"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("uploads"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
-        tokens = [_tenant(tenant) for tenant in TENANTS]
-        with serving(home) as (pid, port):
-            _upload(port, tokens[0], 0, 1 << 20)  # what is loaded at the first one counts once
-            results = measured(pid, port, tokens, arguments.files, arguments.megabytes << 20)
+        tokens = [_create_tenant(tenant) for tenant in TENANTS]
+        with run_service(home) as (pid, port):
+            _upload(port, tokens[0], 0, 1 << 20)  # loads what the first upload needs
+            results = measure_uploads(pid, port, tokens, arguments.files, arguments.megabytes << 20)
     result = {
         "benchmark": "uploads at once",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
-def measured(pid: int, port: int, tokens: list[str], files: int, size: int) -> dict[str, Any]:
-    """Upload files at once; returns statuses, seconds, and memory of the service."""
+def measure_uploads(
+    pid: int, port: int, tokens: list[str], files: int, size: int
+) -> dict[str, Any]:
+    """Upload files concurrently; return statuses, seconds, and memory of the service."""
     process = psutil.Process(pid)
     began_with = process.memory_full_info().uss
-    most, ended = began_with, threading.Event()
+    peak, ended = began_with, threading.Event()
 
     def watch() -> None:
-        nonlocal most
+        nonlocal peak
         while not ended.wait(0.02):
-            most = max(most, process.memory_full_info().uss)
+            peak = max(peak, process.memory_full_info().uss)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -98,12 +100,12 @@ def measured(pid: int, port: int, tokens: list[str], files: int, size: int) -> d
         "seconds": round(seconds, 2),
         "mib_a_second": round(files * size / seconds / (1 << 20), 1),
         "service_mib_before": round(began_with / (1 << 20), 1),
-        "service_mib_more_at_most": round((most - began_with) / (1 << 20), 1),
+        "service_mib_more_at_most": round((peak - began_with) / (1 << 20), 1),
     }
 
 
 def _upload(port: int, token: str, number: int, size: int) -> int:
-    """Send one file of its own content; returns the status of the answer."""
+    """Send a file with distinct content; return the status of the answer."""
     first = b"file %d\n" % number
     lines = (size - len(first)) // len(_LINE)
     length = len(first) + lines * len(_LINE)
@@ -130,11 +132,11 @@ def _upload(port: int, token: str, number: int, size: int) -> int:
     return int(received.split()[1])
 
 
-def _tenant(tenant: str) -> str:
-    """A tenant that takes uploads; returns an admin's token."""
+def _create_tenant(tenant: str) -> str:
+    """Create a tenant that accepts uploads; return an admin's token."""
     _run("tenants", "add", tenant, "--uploads", "--json")
-    made = _run("tokens", "create", tenant, "--role", "admin", "--json")
-    return str(json.loads(made)["token"])
+    answer = _run("tokens", "create", tenant, "--role", "admin", "--json")
+    return str(json.loads(answer)["token"])
 
 
 def _run(*arguments: str) -> str:
@@ -144,21 +146,21 @@ def _run(*arguments: str) -> str:
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[tuple[int, int]]:
-    """Have a service answer meanwhile; its process and port."""
+def run_service(home: Path) -> Iterator[tuple[int, int]]:
+    """Run a service until the block ends; yield its pid and port."""
     with closing(socket.create_server(("127.0.0.1", 0))) as listener:
         port = int(listener.getsockname()[1])
     with (home / "service.log").open("w") as log:
         process = subprocess.Popen([*_CLI, "serve", "--port", str(port)], cwd=PROJECT, stderr=log)
         try:
-            _wait(process, port)
+            _wait_until_ready(process, port)
             yield process.pid, port
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()
 
 
-def _wait(process: subprocess.Popen[bytes], port: int) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
         try:

@@ -1,10 +1,10 @@
-"""The command line with everything imported beforehand, and the time it takes then.
+"""Run the command line with all modules imported beforehand, and time it.
 
     python -m benchmarks.warm MODULES sync bench --json
 
-MODULES names a file: modules to import before the clock starts, one a line. Afterwards it holds
-also those that the command imported by itself. `inside`, the seconds of the command alone, is
-added to what it answers.
+MODULES is a file of modules to import before the clock starts, one per line. Afterwards it also
+contains those that the command imported by itself. `inside`, the seconds of the command alone, is
+added to its JSON output.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Import, run, report."""
+    """Import the modules, run the command, and print its output."""
     modules = Path(sys.argv[1])
     known = modules.read_text().split() if modules.exists() else []
     for name in known:
-        # Some exist only as parts of others, or under a name that they gave themselves.
+        # Some modules cannot be imported on their own, or have renamed themselves.
         with suppress(Exception):
             importlib.import_module(name)
     from rag_assets.cli import main as command
@@ -36,8 +36,8 @@ def main() -> None:
     except SystemExit as ended:
         code = int(ended.code or 0)
     inside = time.perf_counter() - started
-    found = sorted({*known, *(name for name in sys.modules if not name.startswith("__"))})
-    modules.write_text("\n".join(found) + "\n")
+    imported = sorted({*known, *(name for name in sys.modules if not name.startswith("__"))})
+    modules.write_text("\n".join(imported) + "\n")
     print(json.dumps({**json.loads(out.getvalue() or "{}"), "inside": inside}))
     sys.stdout.flush()
     sys.exit(code)

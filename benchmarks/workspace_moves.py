@@ -1,15 +1,16 @@
-"""How long it takes to move a subtree of a workspace, and whether that holds with the answer.
+"""Measure moving a subtree of a workspace, and whether the move is in force once it is answered.
 
     python -m benchmarks.workspace_moves                     20,000 records, each a page of its own
     python -m benchmarks.workspace_moves --pages 2000        the same records on fewer pages
 
-The subtree is moved there and back between two pages with other readers. After each move the rows
-that each of them may read are counted, by the condition that every search has. A few pages of it
-say who reads them, and inherit. Two other subtrees as large are not concerned.
+The subtree is moved back and forth between two pages with different readers. After each move, the
+rows that each reader may see are counted, with the condition that every search uses. A few of its
+pages declare their own readers as well. Two other subtrees of the same size stay in place.
 
-In a second workspace as many records are indexed, and their subtree is moved through the service.
-Each move is followed at once by a question of who reads the records now, and of who did before;
-entries do not follow meanwhile. The embedder is the deterministic one, which takes no time.
+In a second workspace the same number of records is indexed, and their subtree is moved through the
+service. Each move is immediately followed by a search of those who may read the records now, and of
+those who could before; meanwhile the entries are not updated. The embedder is the deterministic
+one, which takes no time.
 """
 
 from __future__ import annotations
@@ -27,10 +28,10 @@ from typing import Any
 
 from sqlalchemy import func, insert, select
 
-from benchmarks.asked_moves import asked_moves, push
-from benchmarks.measure import PROJECT, load, machine, save, tree_cpu
+from benchmarks.measure import PROJECT, describe_machine, read_load, read_tree_cpu, save_result
 from benchmarks.servers import benchmark_servers
-from benchmarks.workspace_questions.site import prepare, service, sync
+from benchmarks.service_moves import push_records, time_moves
+from benchmarks.workspace_questions.site import make_installation, run_service, start_sync
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.ingest.sources.records import ROOT
@@ -49,43 +50,43 @@ PROMISED_SECONDS = 2.0
 _BATCH = 1_000
 _CHILDREN = 6
 _SPEAKING = 50
-"""One page of so many says who reads it."""
+"""One page of this many declares its readers."""
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=20_000)
     parser.add_argument(
-        "--pages", type=int, default=0, help="that they hang on; as many as records"
+        "--pages", type=int, default=0, help="number of pages; default: one per record"
     )
     parser.add_argument("--moves", type=int, default=12)
-    parser.add_argument("--name", default="workspace-moves", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="workspace-moves", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     pages = arguments.pages or arguments.records
     with benchmark_servers(arguments.work) as servers:
         embedder = {"embedder": {"provider": "deterministic", "dimensions": 384}}
-        prepare(servers, arguments.work / "home", {TENANT: embedder, ASKED: embedder})
+        make_installation(servers, arguments.work / "home", {TENANT: embedder, ASKED: embedder})
         for tenant in (TENANT, ASKED):
-            sync(tenant).wait()
+            start_sync(tenant).wait()
         with Session() as session:
-            tree, asked = (
+            tree, asked_tree = (
                 Tree(session.catalog, session.catalog.tenants.get(tenant).ref)
                 for tenant in (TENANT, ASKED)
             )
-            uuids = asked.grow_pages("moved", pages)
+            uuids = asked_tree.grow_pages("moved", pages)
             for name in ("moved", "other", "another"):
-                tree.grow(name, pages, arguments.records)
-            with service(arguments.work / "service.log") as site:
-                push(site.client(ASKED), uuids)
-                sync(ASKED).wait()
-                before = machine()
-                answered = [*asked_moves(site, ASKED, arguments.moves)]
-            moves = tree.moves(arguments.moves, servers.pids["postgres"])
+                tree.grow_subtree(name, pages, arguments.records)
+            with run_service(arguments.work / "service.log") as site:
+                push_records(site.client(ASKED), uuids)
+                start_sync(ASKED).wait()
+                before = describe_machine()
+                timings = [*time_moves(site, ASKED, arguments.moves)]
+            moves = tree.measure_moves(arguments.moves, servers.pids["postgres"])
     seconds = [move["seconds"] for move in moves]
-    slowest = max(*seconds, *(move.seconds for move in answered))
-    holds = all(move["holds"] for move in moves) and all(move.holds for move in answered)
+    slowest = max(*seconds, *(move.seconds for move in timings))
+    holds = all(move["holds"] for move in moves) and all(move.holds for move in timings)
     result = {
         "benchmark": "moved subtrees",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -93,7 +94,7 @@ def main() -> None:
         "records": arguments.records,
         "pages": pages,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "p50": round(median(seconds), 3),
         "max": round(max(seconds), 3),
         "client_cpu": round(median(move["client_cpu"] for move in moves), 3),
@@ -106,14 +107,14 @@ def main() -> None:
             **{
                 name: {"p50": round(median(taken), 3), "max": round(max(taken), 3)}
                 for name, taken in (
-                    ("move", [move.seconds for move in answered]),
-                    ("found", [move.found for move in answered]),
-                    ("hidden", [move.hidden for move in answered]),
+                    ("move", [move.seconds for move in timings]),
+                    ("found", [move.found_seconds for move in timings]),
+                    ("hidden", [move.hidden_seconds for move in timings]),
                 )
             },
         },
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
     print(
         json.dumps(
             {name: result[name] for name in ("p50", "max", "client_cpu", "seconds", "asked")}
@@ -131,48 +132,48 @@ class Tree:
         for side in ("left", "right"):
             self._put(side, ROOT, inherit=False, readers=(f"of-{side}",))
 
-    def grow(self, name: str, pages: int, records: int) -> None:
-        """Make a subtree of so many pages, each with about as many records, below `left`."""
+    def grow_subtree(self, name: str, pages: int, records: int) -> None:
+        """Make a subtree of that many pages below `left`, with the records spread over them."""
         uuids = self.grow_pages(name, pages)
-        changes = list(_documents(uuids, records))
+        changes = list(_list_documents(uuids, records))
         for at in range(0, records, _BATCH):
             self._catalog.documents.record(self._ref, changes[at : at + _BATCH], lane=0)
         self._catalog.index.refresh_statistics()
         self._records = records
 
     def grow_pages(self, name: str, pages: int) -> list[str]:
-        """Make a subtree of so many pages below `left`; returns their ids."""
+        """Make a subtree of that many pages below `left`; return their ids."""
         self._put(name, "left")
-        below = [*_pages_below(name, pages)]
+        below = [*_list_pages_below(name, pages)]
         self._put_at_once(name, below)
         return [name, *(page.uuid for page in below)]
 
-    def moves(self, count: int, postgres: int) -> list[dict[str, Any]]:
-        """Move the first subtree there and back; what each move took, and whether it held."""
-        done = []
-        everything = self._readable("of-left")
+    def measure_moves(self, count: int, postgres: int) -> list[dict[str, Any]]:
+        """Move the first subtree back and forth; return each move's cost, and whether it held."""
+        moves = []
+        everything = self._count_readable("of-left")
         for number in range(count):
             side = ("right", "left")[number % 2]
-            cpu, of_postgres = time.process_time(), tree_cpu(postgres)
+            cpu, postgres_before = time.process_time(), read_tree_cpu(postgres)
             began = time.perf_counter()
             self._put("moved", side)
             seconds = time.perf_counter() - began
-            there = (self._readable("of-left"), self._readable("of-right"))
+            counts = (self._count_readable("of-left"), self._count_readable("of-right"))
             stayed = everything - self._records
-            wanted = (stayed, self._records) if side == "right" else (everything, 0)
-            done.append(
+            expected = (stayed, self._records) if side == "right" else (everything, 0)
+            moves.append(
                 {
                     "seconds": seconds,
                     "client_cpu": time.process_time() - cpu,
-                    "postgres_cpu": tree_cpu(postgres) - of_postgres,
-                    "holds": there == wanted,
+                    "postgres_cpu": read_tree_cpu(postgres) - postgres_before,
+                    "holds": counts == expected,
                 }
             )
             print(f"{side}: {seconds:.2f} s", flush=True)
-        return done
+        return moves
 
     def _put_at_once(self, name: str, below: Sequence[Page]) -> None:
-        """Put many pages as they would be after one request for each."""
+        """Put many pages in one transaction, with the result of one request for each."""
         above = PageLists(self._catalog.database).read_path(self._ref.id, "left")
         plan = plan_tree([Page(uuid=name, parent="left")], [*above, *below])
         tenant = {"tenant": self._ref.id}
@@ -188,11 +189,11 @@ class Tree:
             connection.execute(insert(tables.pages), rows)
             connection.execute(insert(tables.scope_ancestors), chains)
 
-    def _put(self, uuid: str, parent: str, **said: Any) -> None:
-        TreeTable(self._catalog.database).put(self._ref, Page(uuid=uuid, parent=parent, **said))
+    def _put(self, uuid: str, parent: str, **fields: Any) -> None:
+        TreeTable(self._catalog.database).put(self._ref, Page(uuid=uuid, parent=parent, **fields))
 
-    def _readable(self, principal: str) -> int:
-        """How many documents somebody may read now."""
+    def _count_readable(self, principal: str) -> int:
+        """Count the documents that a principal may read now."""
         query = select(func.count()).where(
             documents.c.tenant == self._ref.id, is_readable(documents, [principal])
         )
@@ -200,7 +201,7 @@ class Tree:
             return int(connection.scalar(query) or 0)
 
 
-def _pages_below(name: str, pages: int) -> Iterator[Page]:
+def _list_pages_below(name: str, pages: int) -> Iterator[Page]:
     rng = random.Random(name)
     uuids = [name]
     for number in range(1, pages):
@@ -210,7 +211,7 @@ def _pages_below(name: str, pages: int) -> Iterator[Page]:
         yield Page(uuid=uuids[-1], parent=parent, readers=readers)
 
 
-def _documents(uuids: Sequence[str], records: int) -> Iterator[DocumentChange]:
+def _list_documents(uuids: Sequence[str], records: int) -> Iterator[DocumentChange]:
     for number in range(records):
         uuid = uuids[number % len(uuids)]
         yield DocumentChange(

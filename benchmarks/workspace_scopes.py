@@ -1,12 +1,12 @@
-"""How long questions take whose caller reads very many access scopes of a workspace.
+"""Measure searches by callers who can read very many access scopes of a workspace.
 
-    python -m benchmarks.workspace_scopes                    10,000 scopes beside 10
+    python -m benchmarks.workspace_scopes                    10,000 scopes against 10
 
-Two workspaces hold the same records. In one each hangs on a page of its own that says who reads it;
-in the other all hang on ten such pages. One caller reads all of either, another ten pages of the
-first. They ask the same questions through the service, in turns. The embedder is the deterministic
-one, which takes no time: with a model, what scopes cost is a smaller part. It ends with exit code 1
-if p95 with many scopes is over twice that with ten.
+Two workspaces hold the same records. In one, each record is on its own page that declares its
+readers; in the other, all are on ten such pages. One caller reads all of either, another ten pages
+of the first. They ask the same questions through the service, in turns. The embedder is the
+deterministic one, which takes no time: with a model, scopes are a smaller part of the cost. The
+exit code is 1 if p95 with many scopes is over twice that with ten.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
-from benchmarks.workspace_questions.site import Site, prepare, service, sync
+from benchmarks.workspace_questions.site import Site, make_installation, run_service, start_sync
 from examples.workspace.data import Person
 from rag_assets.cli.session import Session
 from rag_assets.client import Client, Question
@@ -40,26 +40,29 @@ _WORDS = 400
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scopes", type=int, default=10_000)
-    parser.add_argument("--questions", type=int, default=300, help="of each caller in each mode")
-    parser.add_argument("--name", default="workspace-scopes", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--questions", type=int, default=300, help="questions per caller and mode")
+    parser.add_argument("--name", default="workspace-scopes", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     with benchmark_servers(arguments.work) as servers:
         embedder = {"embedder": {"provider": "deterministic", "dimensions": 384}}
-        prepare(servers, arguments.work / "home", {"many": embedder, "few": embedder})
+        make_installation(servers, arguments.work / "home", {"many": embedder, "few": embedder})
         for tenant, pages in (("many", arguments.scopes), ("few", FEW)):
-            sync(tenant).wait()
+            start_sync(tenant).wait()
             put_pages(tenant, pages)
-        with service(arguments.work / "service.log") as site:
+        with run_service(arguments.work / "service.log") as site:
             for tenant, pages in (("many", arguments.scopes), ("few", FEW)):
-                push(site.client(tenant), arguments.scopes, pages)
-                sync(tenant).wait()
-            seconds = asked(site, arguments.questions)
-    modes = {mode: {who: spread(of) for who, of in by.items()} for mode, by in seconds.items()}
+                push_comments(site.client(tenant), arguments.scopes, pages)
+                start_sync(tenant).wait()
+            seconds = time_searches(site, arguments.questions)
+    modes = {
+        mode: {who: compute_percentiles(of) for who, of in by.items()}
+        for mode, by in seconds.items()
+    }
     ratios = {mode: round(by["many"]["p95"] / by["few"]["p95"], 2) for mode, by in modes.items()}
     result = {
         "benchmark": "scopes of a workspace",
@@ -68,28 +71,28 @@ def main() -> None:
         "scopes": arguments.scopes,
         "questions": arguments.questions,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "milliseconds": modes,
         "p95_ratio": ratios,
     }
     print(json.dumps({"milliseconds": modes, "p95_ratio": ratios}))
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
     sys.exit(1 if max(ratios.values()) > PROMISED else 0)
 
 
 def put_pages(tenant: str, count: int) -> None:
-    """Put pages that `reader` reads, and the first ten of which `visitor` reads as well."""
+    """Put pages that `reader` can read; `visitor` can read the first ten as well."""
     with Session() as session:
         ref = session.catalog.tenants.get(tenant).ref
         table = TreeTable(session.catalog.database)
         for number in range(count):
             readers = ("reader", "visitor") if number < FEW else ("reader",)
-            said = Page(uuid=f"p-{number}", inherit=False, readers=readers)
-            table.put(ref, said)
+            page = Page(uuid=f"p-{number}", inherit=False, readers=readers)
+            table.put(ref, page)
 
 
-def push(client: Client, records: int, pages: int) -> None:
-    """Push a comment for each record, evenly on the pages."""
+def push_comments(client: Client, records: int, pages: int) -> None:
+    """Push a comment for each record, evenly over the pages."""
     rng = random.Random(3)
     batch: list[dict[str, Any]] = []
     for number in range(records):
@@ -99,12 +102,12 @@ def push(client: Client, records: int, pages: int) -> None:
         if len(batch) == _BATCH or number == records - 1:
             outcomes = {one.outcome for one in client.write_records(batch).lines}
             if outcomes != {"queued"}:
-                raise RuntimeError(f"lines were answered {sorted(outcomes)}")
+                raise RuntimeError(f"lines have unexpected outcomes: {sorted(outcomes)}")
             batch = []
 
 
-def asked(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
-    """Seconds of questions by mode and caller; the callers take turns."""
+def time_searches(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
+    """Return the seconds of questions by mode and caller; the callers take turns."""
     reader, visitor = (Person(name, "guest", ()) for name in ("reader", "visitor"))
     callers = {
         "few": site.client("few", reader),
@@ -113,28 +116,28 @@ def asked(site: Site, count: int) -> dict[str, dict[str, list[float]]]:
     }
     seconds: dict[str, dict[str, list[float]]] = {}
     for mode in MODES:
-        taken = seconds.setdefault(mode, {who: [] for who in callers})
-        for number, question in enumerate(questions(count + 20)):
-            for who, client in callers.items():
+        seconds_by_caller = seconds.setdefault(mode, {caller: [] for caller in callers})
+        for number, question in enumerate(draw_questions(count + 20)):
+            for caller, client in callers.items():
                 began = time.perf_counter()
                 hits = client.query(Question(query=question, mode=mode, top_k=8)).hits
                 if number >= 20:
-                    taken[who].append(time.perf_counter() - began)
-                wanted = {"few": 8, "many": 8}.get(who, 1)
-                if len(hits) < wanted and mode != "text":
-                    raise RuntimeError(f"{who}: {len(hits)} hits, where {wanted} are to be had")
+                    seconds_by_caller[caller].append(time.perf_counter() - began)
+                expected = {"few": 8, "many": 8}.get(caller, 1)
+                if len(hits) < expected and mode != "text":
+                    raise RuntimeError(f"{caller}: {len(hits)} hits instead of {expected}")
     return seconds
 
 
-def questions(count: int) -> Iterator[str]:
-    """Questions of three words that records have."""
+def draw_questions(count: int) -> Iterator[str]:
+    """Yield questions of three words from the records' vocabulary."""
     rng = random.Random(5)
     for _ in range(count):
         yield " ".join(f"word{rng.randrange(_WORDS)}" for _ in range(3))
 
 
-def spread(seconds: Sequence[float]) -> dict[str, float]:
-    """The distribution in milliseconds."""
+def compute_percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """Return percentiles in milliseconds."""
     cuts = quantiles(seconds, n=100, method="inclusive")
     return {f"p{at}": round(1_000 * cuts[at - 1], 1) for at in (50, 95)}
 

@@ -1,1 +1,1 @@
-"""Judged sentences about passages, and how many of them the check of citations judges rightly."""
+"""Judged sentences about passages, and the accuracy of the citation check on them."""

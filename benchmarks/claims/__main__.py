@@ -1,11 +1,11 @@
-"""Score the check of citations with judged sentences.
+"""Score the citation check with judged sentences.
 
     python -m benchmarks.claims [--half developed|untouched] [--wrong] [--save]
 
-Each sentence of claims.yaml cites its passage, and random ones cite another passage of the same
-language. Recall is the share of true sentences that are kept; "caught" is the share of wrong ones
-that are refused; precision is the share of true ones among all that are called supported.
-A sentence that is `unchecked` is kept, and is counted apart.
+Each sentence of claims.yaml cites its passage; random claims cite another passage of the same
+language. Recall is the share of true sentences that are kept; "caught" is the share of wrong
+sentences that are refused; precision is the share of true sentences among those called supported.
+An `unchecked` sentence is kept, and is counted apart.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import save
+from benchmarks.measure import save_result
 from rag_assets.search.citations import CitationVerdict, verify_citations
 
 CLAIMS: Final = Path(__file__).with_name("claims.yaml")
 TRUE: Final = ("supported", "paraphrased")
 HALVES: Final = ("developed", "untouched")
 _STEP: Final = 4
-"""Distance of the passage that a random sentence is from."""
+"""Distance from a passage to the passage that its random sentences come from."""
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
-    """A passage that can be cited; see citations.CitablePassage."""
+class CitedPassage:
+    """A citable passage (the protocol citations.CitablePassage)."""
 
     text: str
     number: int = 1
@@ -45,7 +45,7 @@ class Claim:
     """A judged sentence.
 
     Attributes:
-        languages: of the sentence and of its passage, as de-en, or one where they are the same.
+        languages: languages of the sentence and its passage, as de-en, or one if they are equal.
     """
 
     text: str
@@ -55,39 +55,39 @@ class Claim:
 
     @property
     def is_true(self) -> bool:
-        """Whether its passage supports it."""
+        """Return whether the passage supports the sentence."""
         return self.kind in TRUE
 
-    def verdict(self) -> CitationVerdict:
-        """Return the verdict of the check of citations."""
+    def check(self) -> CitationVerdict:
+        """Return the verdict of the citation check."""
         end = self.text[-1]
         answer = f"{self.text.removesuffix(end)} [1]{end}"
-        sentences = verify_citations(answer, [Passage(self.passage)]).sentences
+        sentences = verify_citations(answer, [CitedPassage(self.passage)]).sentences
         if len(sentences) != 1:
             raise ValueError(f"not a single sentence: {self.text}")
         return sentences[0].verdict
 
 
 def read_claims(half: str) -> Iterator[Claim]:
-    """Yield the sentences that the rules were developed with, or those written afterwards."""
-    passages = [*_passages(half)]
+    """Yield the claims that the rules were developed with, or those written afterwards."""
+    passages = [*_read_passages(half)]
     for passage in passages:
         text, language = passage["passage"], passage["language"]
         for key, sentences in passage["claims"].items():
             kind, _, other = key.partition("/")
             languages = f"{other}-{language}" if other else language
             yield from (Claim(sentence, text, kind, languages) for sentence in sentences)
-    yield from _random(passages)
+    yield from _draw_random_claims(passages)
 
 
-def _passages(half: str) -> Iterator[Mapping[str, Any]]:
+def _read_passages(half: str) -> Iterator[Mapping[str, Any]]:
     for passage in YAML(typ="safe").load(CLAIMS):
         if passage.get("half", "developed") == half:
             yield passage
 
 
-def _random(passages: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
-    """Yield true sentences about another passage of the same language."""
+def _draw_random_claims(passages: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
+    """Yield true sentences, each with another passage of the same language."""
     for language in dict.fromkeys(passage["language"] for passage in passages):
         same = [
             passage
@@ -101,18 +101,18 @@ def _random(passages: Sequence[Mapping[str, Any]]) -> Iterator[Claim]:
                     yield Claim(sentence, other["passage"], "random", language)
 
 
-def score(claims: Sequence[Claim]) -> dict[str, Any]:
+def score_claims(claims: Sequence[Claim]) -> dict[str, Any]:
     """Return recall, precision and the share of caught sentences, by languages and by kind."""
     by_group: dict[str, Counter[tuple[str, CitationVerdict]]] = defaultdict(Counter)
     for claim in claims:
-        verdict = claim.verdict()
+        verdict = claim.check()
         languages = claim.languages
         group = "across languages" if "-" in languages else languages
         by_group[group][claim.kind, verdict] += 1
-    return {group: _figures(counts) for group, counts in by_group.items()}
+    return {group: _compute_figures(counts) for group, counts in by_group.items()}
 
 
-def _figures(counts: Counter[tuple[str, CitationVerdict]]) -> dict[str, Any]:
+def _compute_figures(counts: Counter[tuple[str, CitationVerdict]]) -> dict[str, Any]:
     def share(verdicts: set[str], kinds: set[str]) -> float | None:
         total = sum(n for (kind, _), n in counts.items() if kind in kinds)
         hits = sum(n for (kind, v), n in counts.items() if kind in kinds and v in verdicts)
@@ -136,24 +136,26 @@ def _figures(counts: Counter[tuple[str, CitationVerdict]]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print, and save, the figures."""
+    """Print the figures, and save them with --save."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--half", choices=HALVES, help="both, if left out")
-    parser.add_argument("--wrong", action="store_true", help="print what was judged wrongly")
+    parser.add_argument("--half", choices=HALVES, help="default: both")
+    parser.add_argument(
+        "--wrong", action="store_true", help="print sentences that were judged wrongly"
+    )
     parser.add_argument("--save", action="store_true", help="write results/claims.json")
     options = parser.parse_args()
     results: dict[str, Any] = {}
     for half in [options.half] if options.half else HALVES:
         claims = [*read_claims(half)]
-        results[half] = score(claims)
+        results[half] = score_claims(claims)
         for group, figures in results[half].items():
             print(half, group, figures)
         for claim in claims if options.wrong else ():
-            verdict = claim.verdict()
+            verdict = claim.check()
             if claim.is_true == (verdict == "unsupported"):
                 print(f"{verdict:12} {claim.kind:12} {claim.languages:6} {claim.text}")
     if options.save:
-        save("claims", {"taken": datetime.now(UTC).strftime("%Y-%m-%d"), **results})
+        save_result("claims", {"taken": datetime.now(UTC).strftime("%Y-%m-%d"), **results})
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""Exports of TypeScript beside its compiler's, and definitions of Swift beside a judge's.
+"""Compare exports of TypeScript with its compiler's, and definitions of Swift with a judge's.
 
     python -m benchmarks.code_definitions [--typescript CHECKOUT...] [--swift CHECKOUT]
 
-TypeScript is installed by npm into .local, once. CHECKOUT of Swift is the project that swift.yaml
-names. Nothing of a checkout is run.
+TypeScript is installed once by npm into .local. The CHECKOUT of Swift is the project that
+swift.yaml names. No code of a checkout is run.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.code_truth.compare import Comparison, compare
-from benchmarks.code_truth.repository import commit_of
-from benchmarks.measure import PROJECT, save
+from benchmarks.code_truth.compare import Comparison, compare_names
+from benchmarks.code_truth.repository import read_commit
+from benchmarks.measure import PROJECT, save_result
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.sources.git import GitConfig, GitSource
 
@@ -34,41 +34,38 @@ _SWIFT_ROLES: Final = frozenset({"class", "type", "method", "function"})
 
 
 def main() -> None:
-    """Compare, and write the result."""
-    options = _options()
+    """Compare and save the result."""
+    options = _parse_options()
     result = {
         "benchmark": options.name,
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "typescript": {root.resolve().name: exports(root.resolve()) for root in options.typescript},
-        "swift": {root.resolve().name: swift(root.resolve()) for root in options.swift},
+        "typescript": {
+            root.resolve().name: compare_exports(root.resolve()) for root in options.typescript
+        },
+        "swift": {root.resolve().name: compare_swift(root.resolve()) for root in options.swift},
     }
     print(json.dumps(result, indent=1))
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
-def exports(root: Path) -> dict[str, Any]:
-    """The names that the ES modules of a repository export.
+def compare_exports(root: Path) -> dict[str, Any]:
+    """Compare the exports of a repository's ES modules with the compiler's.
 
     Args:
-        root: of the worktree.
+        root: the worktree.
     """
-    texts = dict(_texts(root, _SCRIPTS))
-    true = exported_by_compiler(root, list(texts))
-    found = {path: exported(texts[path], "text/x-typescript") for path in true}
+    texts = dict(_read_texts(root, _SCRIPTS))
+    true = list_compiler_exports(root, list(texts))
+    derived = {path: list_exports(texts[path], "text/x-typescript") for path in true}
     return {
-        "commit": commit_of(root),
+        "commit": read_commit(root),
         "modules": len(true),
-        **_told(compare(_named(true), _named(found))),
+        **_as_json(compare_names(_format_names(true), _format_names(derived))),
     }
 
 
-def exported(text: str, media_type: str) -> list[str]:
-    """The names that a module exports, as they are read here.
-
-    Args:
-        text: of the file.
-        media_type: of it.
-    """
+def list_exports(text: str, media_type: str) -> list[str]:
+    """Return the names that a module exports according to code memory."""
     facts = read_code(text, media_type).facts
     names = {
         str(fact.values["name"])
@@ -78,83 +75,82 @@ def exported(text: str, media_type: str) -> list[str]:
     return sorted(names)
 
 
-def exported_by_compiler(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
-    """The names that TypeScript's compiler says modules export.
+def list_compiler_exports(root: Path, paths: Sequence[str]) -> dict[str, list[str]]:
+    """Return the names that each file exports according to TypeScript's compiler, by path.
 
     Args:
-        root: that paths are below.
-        paths: of the files.
+        root: the folder that paths are relative to.
     """
     WORK.mkdir(parents=True, exist_ok=True)
     if not (WORK / "node_modules" / "typescript").exists():
         install = ["npm", "install", "--no-save", "--ignore-scripts", "--silent", COMPILER]
         subprocess.run(install, cwd=WORK, check=True)
     with TemporaryDirectory() as folder:
-        given = Path(folder) / "given.json"
-        given.write_text(json.dumps([str(root / path) for path in paths]), encoding="utf-8")
+        paths_file = Path(folder) / "given.json"
+        paths_file.write_text(json.dumps([str(root / path) for path in paths]), encoding="utf-8")
         script = Path(__file__).with_name("exports.mjs")
-        command = ["node", str(script), str(given)]
-        done = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=True)
-    found: dict[str, list[str]] = json.loads(done.stdout)
-    return {path: found[str(root / path)] for path in paths if str(root / path) in found}
-
-
-def swift(root: Path) -> dict[str, Any]:
-    """The types and functions of a project of Swift.
-
-    Args:
-        root: of the worktree.
-    """
-    judged = YAML(typ="safe").load(Path(__file__).with_name("swift.yaml"))[root.name]
-    texts = dict(_texts(root, frozenset({"text/x-swift"})))
-    found = {path: defined(texts[path]) for path in judged["files"]}
+        command = ["node", str(script), str(paths_file)]
+        process = subprocess.run(command, cwd=WORK, capture_output=True, text=True, check=True)
+    exports_by_path: dict[str, list[str]] = json.loads(process.stdout)
     return {
-        "commit": judged["commit"],
-        "files": len(found),
-        **_told(compare(_named(judged["files"]), _named(found))),
+        path: exports_by_path[str(root / path)]
+        for path in paths
+        if str(root / path) in exports_by_path
     }
 
 
-def defined(text: str) -> list[str]:
-    """The types and functions that a file of Swift defines or extends, each once.
+def compare_swift(root: Path) -> dict[str, Any]:
+    """Compare the types and functions of a Swift project with the judged list.
 
     Args:
-        text: of the file.
+        root: the worktree.
     """
+    judged = YAML(typ="safe").load(Path(__file__).with_name("swift.yaml"))[root.name]
+    texts = dict(_read_texts(root, frozenset({"text/x-swift"})))
+    derived = {path: list_swift_definitions(texts[path]) for path in judged["files"]}
+    return {
+        "commit": judged["commit"],
+        "files": len(derived),
+        **_as_json(compare_names(_format_names(judged["files"]), _format_names(derived))),
+    }
+
+
+def list_swift_definitions(text: str) -> list[str]:
+    """Return the types and functions that Swift code defines or extends, without duplicates."""
     facts = read_code(text, "text/x-swift").facts
-    kept = (
+    definitions = (
         fact
         for fact in facts
         if fact.kind == "declares"
         and fact.values["role"] in _SWIFT_ROLES
         and not _PROPERTY.match(text, fact.start, fact.end)
     )
-    return sorted({fact.symbol.partition("(")[0] for fact in kept})
+    return sorted({fact.symbol.partition("(")[0] for fact in definitions})
 
 
-def _texts(root: Path, types: frozenset[str]) -> Iterator[tuple[str, str]]:
+def _read_texts(root: Path, types: frozenset[str]) -> Iterator[tuple[str, str]]:
     source = GitSource(GitConfig(name="repo", root=root))
-    for listed in source.list():
-        if listed.media_type in types:
-            content = source.read(listed.path, max_bytes=source.max_bytes)
-            yield listed.path, content.decode("utf-8", "replace")
+    for file in source.list():
+        if file.media_type in types:
+            content = source.read(file.path, max_bytes=source.max_bytes)
+            yield file.path, content.decode("utf-8", "replace")
 
 
-def _named(found: Mapping[str, Sequence[str]]) -> list[str]:
-    return [f"{path}: {name}" for path, names in found.items() for name in names]
+def _format_names(names_by_path: Mapping[str, Sequence[str]]) -> list[str]:
+    return [f"{path}: {name}" for path, names in names_by_path.items() for name in names]
 
 
-def _told(found: Comparison) -> dict[str, Any]:
+def _as_json(comparison: Comparison) -> dict[str, Any]:
     return {
-        "true": found.true,
-        "recall": round(found.recall, 4),
-        "precision": round(found.precision, 4),
-        "missed": list(found.missed),
-        "wrong": list(found.wrong),
+        "true": comparison.true,
+        "recall": round(comparison.recall, 4),
+        "precision": round(comparison.precision, 4),
+        "missed": list(comparison.missed),
+        "wrong": list(comparison.wrong),
     }
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--typescript", nargs="*", type=Path, default=[], metavar="CHECKOUT")
     parser.add_argument("--swift", nargs="*", type=Path, default=[], metavar="CHECKOUT")

@@ -1,6 +1,6 @@
 // Prints the names that ES modules export, as TypeScript's compiler binds them: {path: [name]}.
 //
-// Arguments: a JSON file with the paths. `export *` is named "*"; nothing that a module imports is read.
+// Arguments: a JSON file with the paths. `export *` is named "*"; imported modules are not read.
 
 import { createRequire } from 'node:module';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ const checker = program.getTypeChecker();
 const found = {};
 for (const path of paths) {
   const file = program.getSourceFile(path);
-  // What is CommonJS is bound only in part.
+  // The compiler binds CommonJS modules only in part.
   if (!file || !ts.isExternalModule(file)) continue;
   const module = checker.getSymbolAtLocation(file);
   const names = module && module.exports ? [...module.exports.keys()].map(String) : [];

@@ -1,5 +1,5 @@
-"""Questions to a real Laravel application, and how well code memory and others answer them.
+"""Questions to a real Laravel application, and the recall of code memory and others on them.
 
-Belongs here: the questions with the places that answer them, what a found passage is worth, and
-the variants of the retrieval that are compared. Does not: other programs (benchmarks/rivals).
+Belongs here: the questions with the locations that answer them, the recall of passages, and the
+variants of retrieval that are compared. Not here: other programs (benchmarks/rivals).
 """

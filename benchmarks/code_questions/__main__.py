@@ -1,9 +1,9 @@
-"""How well questions to a real Laravel application are answered, with each step off in turn.
+"""Measure recall on questions to a real Laravel application, with each step off in turn.
 
     python -m benchmarks.code_questions --repository PATH [--keep] [--half tuned] [--show]
 
 PATH is a clone of the application that questions.yaml names, at its commit. Recall@10 of a question
-is the share of the places that answer it among the first ten passages.
+is the share of its answering locations that are among the first ten passages.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from typing import Any, Final
 
 import pygit2
 
-from benchmarks.code_questions.ours import VARIANTS, Answers, asked, indexed
 from benchmarks.code_questions.questions import (
     DEPTH,
     MULTI_HOP,
     SINGLE_HOP,
-    Found,
+    FoundPassage,
     Question,
-    application,
-    questions,
+    read_application,
+    read_questions,
 )
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.code_questions.variants import VARIANTS, Answers, ask_all, open_indexed
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 
 WORK: Final = PROJECT / ".local" / "benchmark-code-questions"
@@ -36,99 +36,109 @@ HALVES: Final = {"tuned": (True,), "untouched": (False,), "all": (True, False)}
 
 
 def main() -> None:
-    """Ask, and write the result."""
-    options = _options()
+    """Ask the questions and save the result."""
+    options = _parse_options()
     require_commit(options.repository)
-    wanted = HALVES[options.half]
-    all_questions = questions(options.repository)
-    mine = [question for question in all_questions if question.tuned in wanted]
-    before = machine()
+    halves = HALVES[options.half]
+    all_questions = read_questions(options.repository)
+    chosen = [question for question in all_questions if question.is_tuned in halves]
+    before = describe_machine()
     with (
         benchmark_servers(options.work, fresh=not options.keep) as servers,
-        indexed(
+        open_indexed(
             servers, options.work / "home", options.repository, fresh=not options.keep
         ) as session,
     ):
-        chosen = [v for v in VARIANTS if not options.only or v.name in options.only]
-        answers = {variant.name: asked(session, variant, mine) for variant in chosen}
-    measured = {name: measures(mine, answer) for name, answer in answers.items()}
-    report(measured)
+        variants = [v for v in VARIANTS if not options.only or v.name in options.only]
+        answers = {variant.name: ask_all(session, variant, chosen) for variant in variants}
+    figures = {name: compute_measures(chosen, answer) for name, answer in answers.items()}
+    print_figures(figures)
     if options.show:
-        shown(mine, answers[chosen[0].name].found)
+        print_answers(chosen, answers[variants[0].name].passages)
     if options.half != "all" or options.only:
         return
-    repository, commit = application()
+    repository, commit = read_application()
     result = {
         "benchmark": "code-questions",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "application": {"repository": repository, "commit": commit},
         "depth": DEPTH,
-        "variants": measured,
+        "variants": figures,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
-def measures(asked_questions: Sequence[Question], answers: Answers) -> dict[str, Any]:
-    """Recall by kind of question and half."""
+def compute_measures(questions: Sequence[Question], answers: Answers) -> dict[str, Any]:
+    """Return recall by half and kind of question, and the milliseconds."""
     by_half: dict[str, dict[str, Any]] = {}
     for half, tuned in HALVES.items():
         for kind in (MULTI_HOP, SINGLE_HOP):
-            of_kind = [q for q in asked_questions if q.tuned in tuned and q.kind == kind]
+            of_kind = [q for q in questions if q.is_tuned in tuned and q.kind == kind]
             if of_kind:
-                by_half.setdefault(half, {})[kind] = recall(of_kind, answers.found)
+                by_half.setdefault(half, {})[kind] = compute_mean_recall(of_kind, answers.passages)
     return {**by_half, "milliseconds": answers.milliseconds}
 
 
-def recall(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> float:
-    """The mean recall of questions."""
-    return round(statistics.mean(question.recall(found[question.id]) for question in of), 3)
+def compute_mean_recall(
+    questions: Sequence[Question], passages: Mapping[str, Sequence[FoundPassage]]
+) -> float:
+    """Return the mean recall of questions."""
+    return round(
+        statistics.mean(question.recall(passages[question.id]) for question in questions), 3
+    )
 
 
-def report(measured: Mapping[str, Any]) -> None:
-    """Print the figures, a variant a line."""
-    for name, one in measured.items():
-        if "failed" in one:
-            print(f"{name:40} {one['failed']}")
+def print_figures(figures: Mapping[str, Any]) -> None:
+    """Print the figures, one variant per line."""
+    for name, by_half in figures.items():
+        if "failed" in by_half:
+            print(f"{name:40} {by_half['failed']}")
             continue
         halves = [
-            f"{half} " + " ".join(f"{kind} {value:.3f}" for kind, value in one[half].items())
+            f"{half} " + " ".join(f"{kind} {value:.3f}" for kind, value in by_half[half].items())
             for half in HALVES
-            if half in one
+            if half in by_half
         ]
-        print(f"{name:40} {' | '.join(halves)}  {one['milliseconds']} ms")
+        print(f"{name:40} {' | '.join(halves)}  {by_half['milliseconds']} ms")
 
 
-def shown(of: Sequence[Question], found: Mapping[str, Sequence[Found]]) -> None:
-    """Print what was missed, and what was found instead."""
-    for question in of:
-        print(f"\n{question.recall(found[question.id]):.2f} {question.id}: {question.question}")
-        for missed in question.missed(found[question.id]):
+def print_answers(
+    questions: Sequence[Question], passages: Mapping[str, Sequence[FoundPassage]]
+) -> None:
+    """Print the missed locations and the passages of each question."""
+    for question in questions:
+        print(f"\n{question.recall(passages[question.id]):.2f} {question.id}: {question.question}")
+        for missed in question.list_missed(passages[question.id]):
             print(f"   missed {missed}")
-        for hit in found[question.id][:DEPTH]:
-            right = any(place.is_in(hit) for equal in question.answer for place in equal)
+        for hit in passages[question.id][:DEPTH]:
+            right = any(location.is_in(hit) for equal in question.answer for location in equal)
             print(f"   {'+' if right else ' '} {hit.path}:{hit.first}-{hit.last} {hit.symbol}")
 
 
 def require_commit(root: Path) -> None:
-    """Refuse another commit than the questions are about."""
-    repository, commit = application()
-    found = str(pygit2.Repository(str(root)).head.target)
-    if found != commit:
-        sys.exit(f"{root} is at {found}: the questions are about {commit} of {repository}")
+    """Exit unless the checkout is at the commit that the questions are about."""
+    repository, commit = read_application()
+    head = str(pygit2.Repository(str(root)).head.target)
+    if head != commit:
+        sys.exit(f"{root} is at {head}: the questions are about {commit} of {repository}")
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repository", type=Path, required=True, help="a clone at the commit")
-    parser.add_argument("--half", choices=[*HALVES], default="all", help="of the questions")
-    parser.add_argument("--only", nargs="+", help="names of variants")
+    parser.add_argument("--repository", type=Path, required=True, help="clone at the commit")
+    parser.add_argument(
+        "--half", choices=[*HALVES], default="all", help="half of the questions to ask"
+    )
+    parser.add_argument("--only", nargs="+", help="variants to ask")
     parser.add_argument("--keep", action="store_true", help="use the index of the last run")
-    parser.add_argument("--show", action="store_true", help="print what was found, and what not")
-    parser.add_argument("--name", default="code-questions", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument(
+        "--show", action="store_true", help="print missed locations and found passages"
+    )
+    parser.add_argument("--name", default="code-questions", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     options = parser.parse_args()
     options.repository = options.repository.resolve()
     return options

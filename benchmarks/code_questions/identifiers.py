@@ -1,10 +1,10 @@
-"""Searches for the exact names of definitions, and the ranks of their files.
+"""Search for the exact names of definitions, and measure the ranks of their files.
 
     python -m benchmarks.code_questions.identifiers --checkouts FOLDER [--only NAME...] [--keep]
 
-FOLDER holds clones. In each, a seed draws definitions outside of tests, and each is asked for in
-every form of its name. A hit is right if its file defines something with the name asked for: of
-several definitions of one bare name, each is right.
+FOLDER holds clones. In each, definitions outside tests are drawn with a seed, and each is searched
+for in every form of its name. A hit is right if its file defines the name searched for: if several
+definitions share a bare name, each is right.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.code_questions.ours import TENANT, indexed
 from benchmarks.code_questions.questions import DEPTH
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.code_questions.variants import TENANT, open_indexed
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import parse_path
@@ -38,7 +38,7 @@ DRAWN: Final = 60
 _SEED: Final = 40
 _MOST_SYMBOLS: Final = 1_000_000
 _OTHER_ROLES: Final = frozenset({"route", "operation", "table", "key"})
-"""Roles of what is no definition in source code."""
+"""Roles of symbols that are not definitions in source code."""
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z][a-z0-9]*|[a-z0-9]+|[A-Z0-9]+")
 FORMS: Final = (
     "whole name",
@@ -54,52 +54,58 @@ FORMS: Final = (
 
 
 def main() -> None:
-    """Ask for the names in each repository, print the shares, and write them."""
-    options = _options()
-    before = machine()
-    measured: dict[str, Any] = {}
+    """Search for the names in each repository, print the shares, and save them."""
+    options = _parse_options()
+    before = describe_machine()
+    repositories: dict[str, Any] = {}
     for root in sorted(path.parent for path in options.checkouts.glob("*/.git")):
         if options.only and root.name not in options.only:
             continue
         folder = options.work / root.name
         with (
             benchmark_servers(folder, fresh=not options.keep) as servers,
-            indexed(servers, folder / "home", root.resolve(), fresh=not options.keep) as session,
+            open_indexed(
+                servers, folder / "home", root.resolve(), fresh=not options.keep
+            ) as session,
         ):
-            measured[root.name] = measure(session, options.drawn, options.seed, options.show)
-        print(root.name, format_shares(measured[root.name]), flush=True)
+            repositories[root.name] = measure(session, options.drawn, options.seed, options.show)
+        print(root.name, format_shares(repositories[root.name]), flush=True)
     if options.only:
         return
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
     result = {"benchmark": "code-identifiers", "taken": taken, "seed": options.seed}
-    result |= {"drawn": options.drawn, "depth": DEPTH, "repositories": measured}
-    print(save("code-identifiers", {**result, "machine": before, "load_average_after": load()}))
+    result |= {"drawn": options.drawn, "depth": DEPTH, "repositories": repositories}
+    print(
+        save_result(
+            "code-identifiers", {**result, "machine": before, "load_average_after": read_load()}
+        )
+    )
 
 
-def measure(session: Session, drawn: int, seed: int, shown: bool = False) -> dict[str, Any]:
+def measure(session: Session, count: int, seed: int, has_details: bool = False) -> dict[str, Any]:
     """Return for each form how often it was asked, was first, and was among the first hits."""
     reader = DocumentReader(session.catalog, session.store)
     view = Walker(reader.catalog, reader.policy).get_serving_view(TENANT, Caller())
     if view is None:
         raise SystemExit("the tenant serves no index")
-    symbols = view.like([""], _MOST_SYMBOLS)
-    defining: dict[str, list[FoundSymbol]] = {}
+    symbols = view.find_by_parts([""], _MOST_SYMBOLS)
+    symbols_by_uri: dict[str, list[FoundSymbol]] = {}
     for symbol in symbols:
-        defining.setdefault(symbol.uri, []).append(symbol)
-    asked = [
+        symbols_by_uri.setdefault(symbol.uri, []).append(symbol)
+    searches = [
         (form, name, symbol)
-        for symbol in draw_definitions(symbols, drawn, seed)
+        for symbol in draw_definitions(symbols, count, seed)
         for form, name in list_forms(symbol)
     ]
-    answers = asyncio.run(_ask(session, [name for _, name, _ in asked]))
+    answers = asyncio.run(_ask(session, [name for _, name, _ in searches]))
     shares = {form: {"asked": 0, "first": 0, "among": 0} for form in FORMS}
-    for (form, name, symbol), hits in zip(asked, answers, strict=True):
-        right = [_is_right(form, name, symbol, hit, defining) for hit in hits]
+    for (form, name, symbol), hits in zip(searches, answers, strict=True):
+        right = [_is_right(form, name, symbol, hit, symbols_by_uri) for hit in hits]
         counted = shares[form]
         counted["asked"] += 1
         counted["first"] += right[:1] == [True]
         counted["among"] += any(right)
-        if shown and right[:1] != [True]:
+        if has_details and right[:1] != [True]:
             rank = right.index(True) + 1 if any(right) else 0
             first = f"{hits[0].uri} {hits[0].symbol}" if hits else "nothing"
             print(f"   {form}: {name}  [{symbol.role} {symbol.uri}] rank {rank}; first: {first}")
@@ -107,20 +113,20 @@ def measure(session: Session, drawn: int, seed: int, shown: bool = False) -> dic
 
 
 def draw_definitions(symbols: Sequence[FoundSymbol], count: int, seed: int) -> list[FoundSymbol]:
-    """Return definitions in source code, without those of tests, drawn by a seed."""
-    kept = {
+    """Return `count` definitions in source code outside tests, drawn with a seed."""
+    definitions = {
         (symbol.uri, symbol.name): symbol
         for symbol in symbols
         if symbol.role not in _OTHER_ROLES
         and not is_test(parse_path(symbol.uri))
         and name_parts(symbol.name)
     }
-    ordered = [kept[key] for key in sorted(kept)]
+    ordered = [definitions[key] for key in sorted(definitions)]
     return random.Random(seed).sample(ordered, min(count, len(ordered)))
 
 
 def list_forms(symbol: FoundSymbol) -> Iterator[tuple[str, str]]:
-    """Yield the forms in which people ask for a definition."""
+    """Yield the forms in which people search for a definition."""
     parts = name_parts(symbol.name, folded=False)
     last = parts[-1]
     yield "whole name", symbol.name
@@ -130,7 +136,7 @@ def list_forms(symbol: FoundSymbol) -> Iterator[tuple[str, str]]:
         yield "snake_case", "_".join(words)
         yield "camelCase", words[0] + "".join(word.title() for word in words[1:])
         yield "words", " ".join(words)
-    # Nobody asks for an anonymous class, which is named by its line.
+    # Anonymous classes are named by their line, so nobody searches for them.
     is_anonymous = any(part.isdigit() for part in parts[-2:])
     if len(name_parts(symbol.local_name)) > 1 and not is_anonymous:
         for form, mark in zip(FORMS[5:8], ("::", ".", "#"), strict=True):
@@ -143,17 +149,17 @@ def _is_right(
     name: str,
     symbol: FoundSymbol,
     hit: Hit,
-    defining: Mapping[str, Sequence[FoundSymbol]],
+    symbols_by_uri: Mapping[str, Sequence[FoundSymbol]],
 ) -> bool:
     if form == "file name":
         return parse_path(hit.uri).rpartition("/")[2] == name
-    asked = name_parts(symbol.name)
+    wanted_parts = name_parts(symbol.name)
     if form in FORMS[5:8]:
-        asked = asked[-2:]
+        wanted_parts = wanted_parts[-2:]
     elif form != "whole name":
-        asked = asked[-1:]
-    defined = (name_parts(one.name) for one in defining.get(hit.uri, ()))
-    return any(parts[-len(asked) :] == asked for parts in defined)
+        wanted_parts = wanted_parts[-1:]
+    definitions = (name_parts(definition.name) for definition in symbols_by_uri.get(hit.uri, ()))
+    return any(parts[-len(wanted_parts) :] == wanted_parts for parts in definitions)
 
 
 async def _ask(session: Session, names: Sequence[str]) -> list[Sequence[Hit]]:
@@ -174,7 +180,7 @@ async def _ask(session: Session, names: Sequence[str]) -> list[Sequence[Hit]]:
 
 
 def format_shares(shares: Mapping[str, Mapping[str, int]]) -> str:
-    """Return the shares of first hits and of first ten hits, by form."""
+    """Format the shares of first hits and of first ten hits, by form."""
     return " | ".join(
         f"{form} {counts['first'] / counts['asked']:.3f}/{counts['among'] / counts['asked']:.3f}"
         f" of {counts['asked']}"
@@ -182,15 +188,15 @@ def format_shares(shares: Mapping[str, Mapping[str, int]]) -> str:
     )
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkouts", type=Path, required=True, help="folder of the clones")
-    parser.add_argument("--only", nargs="+", help="names of clones")
-    parser.add_argument("--drawn", type=int, default=DRAWN, help="definitions in each clone")
+    parser.add_argument("--only", nargs="+", help="clones to search")
+    parser.add_argument("--drawn", type=int, default=DRAWN, help="number of definitions per clone")
     parser.add_argument("--seed", type=int, default=_SEED)
     parser.add_argument("--keep", action="store_true", help="use the indexes of the last run")
-    parser.add_argument("--show", action="store_true", help="print names that are not first")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--show", action="store_true", help="print names whose file is not first")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""The questions, the places that answer them, and their two halves."""
+"""The questions, the locations that answer them, and their two halves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import yaml
 QUESTIONS: Final = Path(__file__).with_name("questions.yaml")
 MULTI_HOP, SINGLE_HOP = "multi-hop", "single-hop"
 DEPTH: Final = 10
-"""Passages of an answer that are looked at."""
+"""Number of passages of an answer that are judged."""
 _SEED: Final = 19
 _TABLE: Final = "table:"
 _METHOD: Final = r"function\s+&?{name}\b"
@@ -22,14 +22,13 @@ _NEXT: Final = re.compile(r"^    (?:/\*\*|#\[|(?:\w+ )*function )", re.MULTILINE
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPassage:
     """A passage that a program found.
 
     Attributes:
-        path: within the repository; "" for what is in no file of it.
-        first, last: its lines; 0 where the program tells none.
-        symbol: what it says that it is.
-        text: of it.
+        path: within the repository; "" for a passage outside its files.
+        first, last: its lines; 0 if the program does not report them.
+        symbol: name that the program reports for the passage.
     """
 
     path: str
@@ -40,127 +39,135 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """One place that answers.
+class AnswerLocation:
+    """A location that answers a question.
 
     Attributes:
-        path: of the file.
-        lines: of the method or the route that is meant; all of the file where none is.
-        symbol: of what follows from several files, which is in none.
-        named: a route, by which its derived document is known.
+        path: path of the file.
+        lines: first and last line of the method or route; None for the whole file.
+        symbol: a symbol derived from several files, such as a table; it has no path.
+        route: name of a route, which also identifies its derived document.
     """
 
     path: str = ""
     lines: tuple[int, int] | None = None
     symbol: str = ""
-    named: str = ""
+    route: str = ""
 
-    def is_in(self, found: Found) -> bool:
-        """Whether a passage shows it."""
+    def is_in(self, passage: FoundPassage) -> bool:
+        """Return whether a passage shows this location."""
         if self.symbol:
-            return found.symbol == self.symbol
-        if self.named and found.symbol.startswith("route:"):
-            return found.symbol.endswith(f"/{self.named}")
-        if found.path != self.path:
+            return passage.symbol == self.symbol
+        if self.route and passage.symbol.startswith("route:"):
+            return passage.symbol.endswith(f"/{self.route}")
+        if passage.path != self.path:
             return False
-        if self.lines is None or not found.first:
+        if self.lines is None or not passage.first:
             return True
-        return found.first <= self.lines[1] and self.lines[0] <= found.last
+        return passage.first <= self.lines[1] and self.lines[0] <= passage.last
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question, with what answers it.
+    """A question and its answer.
 
     Attributes:
-        answer: places that answer together, each with its equals.
-        tuned: whether it is of the half that changes were chosen by.
+        answer: locations that answer together; each is a tuple of alternatives.
+        is_tuned: whether it is in the half used to choose changes.
     """
 
     id: str
     kind: str
     question: str
-    answer: tuple[tuple[Place, ...], ...]
-    tuned: bool
+    answer: tuple[tuple[AnswerLocation, ...], ...]
+    is_tuned: bool
 
-    def recall(self, found: Sequence[Found]) -> float:
-        """The share of its places among the first passages."""
-        first = found[:DEPTH]
-        met = (any(one.is_in(hit) for one in equal for hit in first) for equal in self.answer)
-        return sum(met) / len(self.answer)
+    def recall(self, passages: Sequence[FoundPassage]) -> float:
+        """Return the share of its locations among the first passages."""
+        first = passages[:DEPTH]
+        hits = (
+            any(location.is_in(hit) for location in equal for hit in first) for equal in self.answer
+        )
+        return sum(hits) / len(self.answer)
 
-    def missed(self, found: Sequence[Found]) -> list[str]:
-        """The places that are not among the first passages, for people."""
-        first = found[:DEPTH]
+    def list_missed(self, passages: Sequence[FoundPassage]) -> list[str]:
+        """Return the locations that are not among the first passages, formatted for people."""
+        first = passages[:DEPTH]
         return [
-            " | ".join(one.symbol or f"{one.path}:{(one.lines or ('',))[0]}" for one in equal)
+            " | ".join(
+                location.symbol or f"{location.path}:{(location.lines or ('',))[0]}"
+                for location in equal
+            )
             for equal in self.answer
-            if not any(one.is_in(hit) for one in equal for hit in first)
+            if not any(location.is_in(hit) for location in equal for hit in first)
         ]
 
 
-def application() -> tuple[str, str]:
-    """The repository's address and the commit that the questions are about."""
-    told = _written()["application"]
-    return str(told["repository"]), str(told["commit"])
+def read_application() -> tuple[str, str]:
+    """Return the repository's address and the commit that the questions are about."""
+    entry = _read_yaml()["application"]
+    return str(entry["repository"]), str(entry["commit"])
 
 
-def questions(root: Path) -> list[Question]:
-    """The questions, with the lines of their places.
+def read_questions(root: Path) -> list[Question]:
+    """Return the questions, with the lines of their locations.
 
     Args:
-        root: of the repository at its commit.
+        root: the repository at its commit.
     """
-    written = _written()["questions"]
-    tuned = halves((one["id"], one["kind"]) for one in written)
+    entries = _read_yaml()["questions"]
+    tuned = draw_tuned_half((entry["id"], entry["kind"]) for entry in entries)
     return [
         Question(
-            one["id"],
-            one["kind"],
-            one["question"],
-            tuple(tuple(place(root, at) for at in line.split(" | ")) for line in one["answer"]),
-            one["id"] in tuned,
+            entry["id"],
+            entry["kind"],
+            entry["question"],
+            tuple(
+                tuple(parse_location(root, at) for at in line.split(" | "))
+                for line in entry["answer"]
+            ),
+            entry["id"] in tuned,
         )
-        for one in written
+        for entry in entries
     ]
 
 
-def halves(ids: Iterable[tuple[str, str]]) -> frozenset[str]:
-    """The half of each kind that changes may be chosen by, drawn by a fixed seed."""
+def draw_tuned_half(ids: Iterable[tuple[str, str]]) -> frozenset[str]:
+    """Return half of the ids of each kind, drawn with a fixed seed: changes may be tuned on it."""
     by_kind: dict[str, list[str]] = {}
     for id_, kind in ids:
         by_kind.setdefault(kind, []).append(id_)
-    drawn: set[str] = set()
-    for kind, of_kind in sorted(by_kind.items()):
-        ordered = sorted(of_kind)
+    tuned_ids: set[str] = set()
+    for kind, ids_of_kind in sorted(by_kind.items()):
+        ordered = sorted(ids_of_kind)
         random.Random(f"{_SEED}:{kind}").shuffle(ordered)
-        drawn |= set(ordered[: len(ordered) // 2])
-    return frozenset(drawn)
+        tuned_ids |= set(ordered[: len(ordered) // 2])
+    return frozenset(tuned_ids)
 
 
-def _written() -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(QUESTIONS.read_text())
-    return found
+def _read_yaml() -> dict[str, Any]:
+    content: dict[str, Any] = yaml.safe_load(QUESTIONS.read_text())
+    return content
 
 
-def place(root: Path, at: str) -> Place:
-    """The place that a line of the judgements means (see questions.yaml)."""
-    if at.startswith(_TABLE):
-        return Place(symbol=at)
-    path, _, name = at.partition("::")
+def parse_location(root: Path, location: str) -> AnswerLocation:
+    """Parse one location of an answer in questions.yaml."""
+    if location.startswith(_TABLE):
+        return AnswerLocation(symbol=location)
+    path, _, name = location.partition("::")
     path, _, route = path.partition("#")
     text = (root / path).read_text() if name or route else ""
     if route:
         line = text[: text.index(f"'{route}'")].count("\n") + 1
-        return Place(path, (line, line), named=route)
-    return Place(path, _lines(text, name) if name else None)
+        return AnswerLocation(path, (line, line), route=route)
+    return AnswerLocation(path, _find_method_lines(text, name) if name else None)
 
 
-def _lines(text: str, method: str) -> tuple[int, int]:
-    """The lines of a method, from its name to what comes after it."""
-    found = re.search(_METHOD.format(name=re.escape(method)), text)
-    if found is None:
-        raise ValueError(f"there is no method {method}")
-    after = _NEXT.search(text, found.end())
+def _find_method_lines(text: str, method: str) -> tuple[int, int]:
+    """Return the first and last line of a method."""
+    match = re.search(_METHOD.format(name=re.escape(method)), text)
+    if match is None:
+        raise ValueError(f"the file has no method {method}")
+    after = _NEXT.search(text, match.end())
     end = len(text) if after is None else after.start() - 1
-    return text[: found.start()].count("\n") + 1, text[:end].rstrip().count("\n") + 1
+    return text[: match.start()].count("\n") + 1, text[:end].rstrip().count("\n") + 1

@@ -1,10 +1,10 @@
-"""Recall of files, and answers to agents' tasks, on repositories of several languages.
+"""Measure recall of files, and answers to agents' tasks, on repositories of several languages.
 
     python -m benchmarks.code_questions.repositories --checkouts FOLDER [--only NAME]
 
 FOLDER holds a clone for each file of `sets`, under its name, at the commit that the file names.
-Everything is indexed by default, with the local embedder. Recall@10 of a question is the share of
-the files that answer it among the files of the first ten passages.
+Everything is indexed with default settings and the local embedder. Recall@10 of a question is the
+share of the files that answer it among the files of the first ten passages.
 """
 
 from __future__ import annotations
@@ -20,9 +20,15 @@ from typing import Any, Final
 import pygit2
 import yaml
 
-from benchmarks.code_questions.ours import TENANT, VARIANTS, Variant, asked, indexed
-from benchmarks.code_questions.questions import DEPTH, MULTI_HOP, SINGLE_HOP, Place, Question
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.code_questions.questions import (
+    DEPTH,
+    MULTI_HOP,
+    SINGLE_HOP,
+    AnswerLocation,
+    Question,
+)
+from benchmarks.code_questions.variants import TENANT, VARIANTS, Variant, ask_all, open_indexed
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.access import DocumentReader
@@ -35,54 +41,60 @@ _COMPARED: Final = ("code memory", "hybrid, as other profiles", "words alone (BM
 
 
 def main() -> None:
-    """Ask every set, print its figures, and write them."""
-    options = _options()
-    before = machine()
-    measured: dict[str, Any] = {}
+    """Ask every set, print its figures, and save them."""
+    options = _parse_options()
+    before = describe_machine()
+    sets: dict[str, Any] = {}
     for file in sorted(SETS.glob("*.yaml")):
         if options.only and file.stem not in options.only:
             continue
-        written = yaml.safe_load(file.read_text())
-        measured[file.stem] = measure(written, options.checkouts / file.stem, options.work)
-        print(file.stem, measured[file.stem], flush=True)
+        entry = yaml.safe_load(file.read_text())
+        sets[file.stem] = measure(entry, options.checkouts / file.stem, options.work)
+        print(file.stem, sets[file.stem], flush=True)
     if options.only:
         return
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
-    result = {"benchmark": "code-repositories", "taken": taken, "depth": DEPTH, "sets": measured}
-    print(save("code-repositories", {**result, "machine": before, "load_average_after": load()}))
+    result = {"benchmark": "code-repositories", "taken": taken, "depth": DEPTH, "sets": sets}
+    print(
+        save_result(
+            "code-repositories", {**result, "machine": before, "load_average_after": read_load()}
+        )
+    )
 
 
-def measure(written: Mapping[str, Any], root: Path, work: Path) -> dict[str, Any]:
-    """Index a repository and return the figures of each way to search, and of the tasks."""
-    head, commit = str(pygit2.Repository(str(root)).head.target), written["application"]["commit"]
+def measure(entry: Mapping[str, Any], root: Path, work: Path) -> dict[str, Any]:
+    """Index a repository and return the figures of each variant, and of the tasks."""
+    head, commit = str(pygit2.Repository(str(root)).head.target), entry["application"]["commit"]
     if head != commit:
         sys.exit(f"{root} is at {head}: the questions are about {commit}")
-    questions = [file_question(one) for one in written["questions"]]
+    questions = [parse_file_question(one) for one in entry["questions"]]
     folder = work / root.name
     with (
         benchmark_servers(folder, fresh=True) as servers,
-        indexed(servers, folder / "home", root.resolve(), fresh=True) as session,
+        open_indexed(servers, folder / "home", root.resolve(), fresh=True) as session,
     ):
-        ways = {one.name: figures(session, one, questions) for one in _compared()}
-        tasks = written.get("agent_tasks", [])
+        ways = {one.name: measure_variant(session, one, questions) for one in _list_compared()}
+        tasks = entry.get("agent_tasks", [])
         right = [task["id"] for task in tasks if is_answered(session, task)]
-    return {**written["application"], "ways": ways, "tasks": len(tasks), "right": right}
+    return {**entry["application"], "ways": ways, "tasks": len(tasks), "right": right}
 
 
-def file_question(written: Mapping[str, Any]) -> Question:
-    """Return a question whose places are whole files."""
+def parse_file_question(entry: Mapping[str, Any]) -> Question:
+    """Return a question whose locations are whole files."""
     answer = tuple(
-        tuple(Place(at.partition("::")[0].partition("#")[0]) for at in line.split(" | "))
-        for line in written["answer"]
+        tuple(AnswerLocation(at.partition("::")[0].partition("#")[0]) for at in line.split(" | "))
+        for line in entry["answer"]
     )
-    return Question(written["id"], written["kind"], written["question"], answer, tuned=True)
+    return Question(entry["id"], entry["kind"], entry["question"], answer, is_tuned=True)
 
 
-def figures(session: Session, variant: Variant, questions: Sequence[Question]) -> dict[str, float]:
-    """Return the mean recall of each kind of question, and milliseconds in the middle."""
-    answers = asked(session, variant, questions)
+def measure_variant(
+    session: Session, variant: Variant, questions: Sequence[Question]
+) -> dict[str, float]:
+    """Return the mean recall of each kind of question, and the median milliseconds."""
+    answers = ask_all(session, variant, questions)
     recalls = {
-        kind: statistics.mean(q.recall(answers.found[q.id]) for q in questions if q.kind == kind)
+        kind: statistics.mean(q.recall(answers.passages[q.id]) for q in questions if q.kind == kind)
         for kind in (SINGLE_HOP, MULTI_HOP)
     }
     rounded = {kind: round(recall, 3) for kind, recall in recalls.items()}
@@ -90,7 +102,7 @@ def figures(session: Session, variant: Variant, questions: Sequence[Question]) -
 
 
 def is_answered(session: Session, task: Mapping[str, Any]) -> bool:
-    """Return whether an answer names every file that is right."""
+    """Return whether the tool's answer names every expected file."""
     tenant = session.embedders.tenant(session.catalog.tenants.get(TENANT))
     reader = DocumentReader(session.catalog, session.store)
     answers = CodeAnswers(reader, tenant, Caller(), session.settings)
@@ -105,15 +117,15 @@ def is_answered(session: Session, task: Mapping[str, Any]) -> bool:
     return not missing
 
 
-def _compared() -> list[Variant]:
+def _list_compared() -> list[Variant]:
     return [one for one in VARIANTS if one.name in _COMPARED]
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--checkouts", type=Path, required=True, help="folder of the clones")
-    parser.add_argument("--only", nargs="+", help="names of sets")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--only", nargs="+", help="sets to ask")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     return parser.parse_args()
 
 

@@ -1,4 +1,4 @@
-"""How two lists of routes or columns differ: recall, precision, and each difference."""
+"""Compare two lists of routes or columns: recall, precision, and each difference."""
 
 from __future__ import annotations
 
@@ -15,49 +15,54 @@ UNEXPLAINED: Final = "not explained"
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two multisets of names.
+    """The differences between two multisets of names.
 
     Attributes:
-        true, found, same: how many there are, are derived, and are both.
-        missed, wrong: what is only true, and what is only derived.
+        true, derived, same: number of true names, of derived names, and of names that are both.
+        missed, wrong: names that are only true, and names that are only derived.
     """
 
     true: int
-    found: int
+    derived: int
     same: int
     missed: tuple[str, ...]
     wrong: tuple[str, ...]
 
     @property
     def recall(self) -> float:
-        """The share of what is true that is derived."""
+        """Return the share of true names that are derived."""
         return self.same / self.true if self.true else 1.0
 
     @property
     def precision(self) -> float:
-        """The share of what is derived that is true."""
-        return self.same / self.found if self.found else 1.0
+        """Return the share of derived names that are true."""
+        return self.same / self.derived if self.derived else 1.0
 
 
-def compare(true: Iterable[str], found: Iterable[str]) -> Comparison:
-    """Compare names, each as often as it is there.
+def compare_names(true: Iterable[str], derived: Iterable[str]) -> Comparison:
+    """Compare two multisets of names.
 
     Args:
-        true: those of the framework, or of a judge.
-        found: those that are derived.
+        true: names from the framework, or from a judge.
+        derived: derived names.
     """
-    wanted, had = Counter(true), Counter(found)
-    same = wanted & had
-    missed, wrong = sorted((wanted - had).elements()), sorted((had - wanted).elements())
-    return Comparison(wanted.total(), had.total(), same.total(), tuple(missed), tuple(wrong))
+    true_counts, derived_counts = Counter(true), Counter(derived)
+    same = true_counts & derived_counts
+    missed, wrong = (
+        sorted((true_counts - derived_counts).elements()),
+        sorted((derived_counts - true_counts).elements()),
+    )
+    return Comparison(
+        true_counts.total(), derived_counts.total(), same.total(), tuple(missed), tuple(wrong)
+    )
 
 
-def route_names(routes: Iterable[Mapping[str, Any]], *, middleware: bool = False) -> list[str]:
-    """What a route is known by: methods, domain, path, name and action.
+def format_routes(routes: Iterable[Mapping[str, Any]], *, middleware: bool = False) -> list[str]:
+    """Identify each route by methods, domain, path, name and action.
 
     Args:
-        routes: as the router's are printed.
-        middleware: with that, too.
+        routes: routes in the format that the router's are printed in.
+        middleware: whether the middleware is part of the identity.
     """
     return [
         " ".join(
@@ -73,25 +78,24 @@ def route_names(routes: Iterable[Mapping[str, Any]], *, middleware: bool = False
     ]
 
 
-def column_names(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """`table.column` of tables that SQLite has."""
+def list_columns(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
+    """Return `table.column` for every column of tables read from SQLite."""
     return [f"{name}.{column['name']}" for name, columns in tables.items() for column in columns]
 
 
-def derived_columns(tables: Mapping[str, MigratedTable]) -> list[str]:
-    """`table.column` of tables that are derived."""
+def list_derived_columns(tables: Mapping[str, MigratedTable]) -> list[str]:
+    """Return `table.column` for every column of derived tables."""
     return [f"{name}.{column}" for name, table in tables.items() for column in table.columns]
 
 
-def explained(differences: Iterable[str], causes: Mapping[str, str]) -> dict[str, list[str]]:
-    """Differences by cause.
+def group_by_cause(differences: Iterable[str], causes: Mapping[str, str]) -> dict[str, list[str]]:
+    """Group differences by cause.
 
     Args:
-        differences: names.
-        causes: by pattern of names; the first that fits counts.
+        causes: causes by pattern of names; the first match counts.
     """
-    found: dict[str, list[str]] = {}
+    by_cause: dict[str, list[str]] = {}
     for difference in differences:
         fits = (cause for pattern, cause in causes.items() if fnmatchcase(difference, pattern))
-        found.setdefault(next(fits, UNEXPLAINED), []).append(difference)
-    return found
+        by_cause.setdefault(next(fits, UNEXPLAINED), []).append(difference)
+    return by_cause

@@ -1,4 +1,4 @@
-"""Laravel itself, of the release that an application asks for, run on that application."""
+"""Run Laravel itself, in the release that an application requires, on that application."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from rag_assets.common.errors import ConfigurationError
 SCRIPTS: Final = Path(__file__).parent / "php"
 _TAG: Final = re.compile(r"refs/tags/v(\d+)\.(\d+)\.(\d+)$")
 _SCHEMA: Final = 11
-"""The first version whose schema builder alters tables of SQLite by itself."""
+"""The first major version whose schema builder alters SQLite tables by itself."""
 
 _FORBIDDEN: Final = (
     "exec,shell_exec,system,passthru,proc_open,popen,pcntl_exec,pcntl_fork,mail,"
@@ -30,15 +30,15 @@ _FORBIDDEN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Truth:
-    """What Laravel told.
+    """The routes or tables that Laravel made.
 
     Attributes:
-        told: routes, or columns by table.
-        failed: what it could not run, with the reason.
-        version: of Laravel.
+        content: routes, or columns by table.
+        failed: reasons, by what Laravel could not run.
+        version: version of Laravel.
     """
 
-    told: Any
+    content: Any
     failed: Mapping[str, str]
     version: str
 
@@ -48,7 +48,7 @@ class Releases:
 
     Args:
         repository: `git clone` of laravel/framework, bare or not.
-        work: the folder that they are unpacked in.
+        work: folder to unpack releases into.
     """
 
     def __init__(self, repository: Path, work: Path) -> None:
@@ -57,91 +57,96 @@ class Releases:
         tags = (_TAG.match(name) for name in self._repository.references)
         self._versions = sorted(tuple(map(int, tag.groups())) for tag in tags if tag)
 
-    def folder(self, wanted: str, *, at_least: int = 0) -> Path:
-        """The folder Illuminate of a version, else of the newest of the same major version.
+    def ensure_folder(self, version: str, *, at_least: int = 0) -> Path:
+        """Return the folder Illuminate of a version, or of the newest release of its major version.
 
         Args:
-            wanted: `v11.28.1`, as a lock file has it.
-            at_least: the least major version.
+            version: `v11.28.1`, as in a lock file.
+            at_least: lowest major version to use.
         """
-        numbers = tuple(int(part) for part in re.findall(r"\d+", wanted)[:3])
+        numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:3])
         major = max(numbers[0], at_least)
         same = [version for version in self._versions if version[0] == major]
         if not same:
             raise ConfigurationError(f"the clone of Laravel has no release of version {major}")
-        return self._unpacked(numbers if numbers in same else same[-1])
+        return self._unpack(numbers if numbers in same else same[-1])
 
-    def _unpacked(self, version: tuple[int, ...]) -> Path:
+    def _unpack(self, version: tuple[int, ...]) -> Path:
         name = "v" + ".".join(map(str, version))
         folder = self._work / name
         if not folder.exists():
             tree = self._repository.revparse_single(name).peel(pygit2.Tree)
-            _write(tree / "src" / "Illuminate", folder)
+            _write_tree(tree / "src" / "Illuminate", folder)
         return folder
 
 
-def _write(tree: pygit2.Object, folder: Path) -> None:
+def _write_tree(tree: pygit2.Object, folder: Path) -> None:
     folder.mkdir(parents=True)
     for entry in tree:
         if isinstance(entry, pygit2.Tree):
-            _write(entry, folder / str(entry.name))
+            _write_tree(entry, folder / str(entry.name))
         elif isinstance(entry, pygit2.Blob) and str(entry.name).endswith((".php", ".stub")):
             (folder / str(entry.name)).write_bytes(entry.data)
 
 
-def routes_by_laravel(root: Path, releases: Releases) -> Truth:
-    """The routes that the router has once the application's own providers booted.
+def read_laravel_routes(root: Path, releases: Releases) -> Truth:
+    """Return the routes of the router after the application's own providers booted.
 
     Args:
-        root: of the application.
-        releases: of Laravel.
+        root: the application's worktree.
+        releases: releases of Laravel.
     """
-    return _run("routes", root, releases.folder(_locked(root)))
+    return _run_script("routes", root, releases.ensure_folder(_read_locked_version(root)))
 
 
-def tables_by_laravel(root: Path, releases: Releases) -> Truth:
-    """The columns of the tables that the application's migrations make on SQLite, by table.
+def read_laravel_tables(root: Path, releases: Releases) -> Truth:
+    """Return the columns that the application's migrations create on SQLite, by table.
 
     Args:
-        root: of the application.
-        releases: of Laravel.
+        root: the application's worktree.
+        releases: releases of Laravel.
     """
-    return _run("tables", root, releases.folder(_locked(root), at_least=_SCHEMA))
+    return _run_script(
+        "tables", root, releases.ensure_folder(_read_locked_version(root), at_least=_SCHEMA)
+    )
 
 
-def _locked(root: Path) -> str:
+def _read_locked_version(root: Path) -> str:
     lock = json.loads((root / "composer.lock").read_text("utf-8"))
-    named = {one["name"]: one["version"] for one in lock["packages"]}
-    if "laravel/framework" not in named:
+    versions = {package["name"]: package["version"] for package in lock["packages"]}
+    if "laravel/framework" not in versions:
         raise ConfigurationError(f"{root}/composer.lock has no laravel/framework")
-    return str(named["laravel/framework"])
+    return str(versions["laravel/framework"])
 
 
-def _run(what: str, root: Path, laravel: Path) -> Truth:
+def _run_script(script_name: str, root: Path, laravel: Path) -> Truth:
     php = shutil.which("php")
     if php is None:
-        raise ConfigurationError("there is no PHP", hint="make php")
+        raise ConfigurationError("PHP is not installed", hint="make php")
     loaded = json.loads((root / "composer.json").read_text("utf-8")).get("autoload", {})
     plan = {
         "root": str(root),
         "laravel": str(laravel),
         "prefixes": loaded.get("psr-4", {}),
-        "files": [str(root / one) for one in loaded.get("files", [])],
+        "files": [str(root / statement) for statement in loaded.get("files", [])],
     }
     with TemporaryDirectory() as folder:
-        given = Path(folder) / "given.json"
-        given.write_text(json.dumps(plan), encoding="utf-8")
+        plan_file = Path(folder) / "given.json"
+        plan_file.write_text(json.dumps(plan), encoding="utf-8")
         settings = [f"disable_functions={_FORBIDDEN}", "allow_url_fopen=0", "display_errors=stderr"]
         command = [php, *(part for setting in settings for part in ("-d", setting))]
-        done = subprocess.run(
-            [*command, SCRIPTS / f"{what}.php", given],
+        process = subprocess.run(
+            [*command, SCRIPTS / f"{script_name}.php", plan_file],
             capture_output=True,
             text=True,
             check=False,
             timeout=600,
         )
-    if done.returncode != 0:
-        raise ConfigurationError(f"{root.name}: Laravel ended: {done.stderr[:500]}")
-    told = json.loads(done.stdout[done.stdout.index("{") :])
-    refused = {f"refused by SQLite {n}": one for n, one in enumerate(told.get("refused", []), 1)}
-    return Truth(told[what], {**told["failed"], **refused}, told["version"])
+    if process.returncode != 0:
+        raise ConfigurationError(f"{root.name}: Laravel failed: {process.stderr[:500]}")
+    printed = json.loads(process.stdout[process.stdout.index("{") :])
+    refused = {
+        f"refused by SQLite {n}": statement
+        for n, statement in enumerate(printed.get("refused", []), 1)
+    }
+    return Truth(printed[script_name], {**printed["failed"], **refused}, printed["version"])

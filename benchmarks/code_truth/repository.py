@@ -1,4 +1,4 @@
-"""A repository's files and facts, listed and read as a sync does."""
+"""List and read a repository's files and their facts, as a sync does."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Checkout:
     """A repository with its facts.
 
     Attributes:
-        root: of the worktree.
-        commit: what it has.
-        files: with what each states.
+        root: the worktree.
+        commit: the commit that is checked out.
+        files: each file with its facts.
     """
 
     root: Path
@@ -29,11 +29,11 @@ class Checkout:
     files: tuple[FileFacts, ...]
 
 
-def checkout(root: Path) -> Checkout:
-    """Read a repository as it is checked out, without running anything of it.
+def read_checkout(root: Path) -> Checkout:
+    """Read the checked-out files of a repository; run none of its code.
 
     Args:
-        root: of the worktree.
+        root: the worktree.
     """
     source = GitSource(GitConfig(name="repo", root=root))
     files = []
@@ -44,13 +44,13 @@ def checkout(root: Path) -> Checkout:
             files.append(
                 FileFacts(listed.path, get_language_of_type(listed.media_type), read.facts)
             )
-    return Checkout(root, commit_of(root), tuple(files))
+    return Checkout(root, read_commit(root), tuple(files))
 
 
-def commit_of(root: Path) -> str:
-    """The commit that is checked out.
+def read_commit(root: Path) -> str:
+    """Return the commit that is checked out.
 
     Args:
-        root: of the worktree.
+        root: the worktree.
     """
     return str(pygit2.Repository(str(root)).head.target)

@@ -1,1 +1,1 @@
-"""Routes and columns of applications of Django, beside those that Django has of them."""
+"""Routes and columns of Django applications: those that Django makes, and those derived here."""

@@ -1,10 +1,10 @@
-"""Routes and columns of applications of Django, beside those that Django has of them.
+"""Compare derived routes and columns of Django applications with Django's own.
 
     python -m benchmarks.django_truth NAME=PYTHON... [--name NAME]
 
 NAME is an application of `applications.yaml`, PYTHON the interpreter of an environment in which its
-package is installed. Django loads the application there, as its settings say; we read its files.
-What differs is counted by its cause.
+package is installed. Django loads the application there with its settings; the derivation only
+reads its files. Differences are counted by cause.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.code_truth.compare import compare, explained
-from benchmarks.measure import PROJECT, save
+from benchmarks.code_truth.compare import compare_names, group_by_cause
+from benchmarks.measure import PROJECT, save_result
 from rag_assets.systems.code_memory.django.urlconf import read_routes
 from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.frameworks.repository import File
@@ -40,47 +40,51 @@ _PACKAGE: Final = (
 
 
 def main() -> None:
-    """Compare, and write the result."""
-    options = _options()
-    known = YAML(typ="safe").load(HERE / "applications.yaml")
+    """Compare and save the result."""
+    options = _parse_options()
+    entries = YAML(typ="safe").load(HERE / "applications.yaml")
     applications = {}
     for application in options.applications:
         name, _, python = application.partition("=")
-        applications[name] = compared(name, known[name], Path(python).absolute())
+        applications[name] = compare_application(name, entries[name], Path(python).absolute())
         print(json.dumps({name: applications[name]}, indent=1))
     result = {
         "benchmark": options.name,
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "applications": applications,
     }
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
-def compared(name: str, about: Mapping[str, Any], python: Path) -> dict[str, Any]:
-    """What Django and we have of one application.
+def compare_application(name: str, entry: Mapping[str, Any], python: Path) -> dict[str, Any]:
+    """Compare the routes and columns of one application.
 
     Args:
-        name: of the distribution.
-        about: what `applications.yaml` says of it.
-        python: in whose environment it is installed.
+        name: name of its distribution.
+        entry: its entry in `applications.yaml`.
+        python: interpreter of the environment in which it is installed.
     """
-    package = about.get("package", name)
+    package = entry.get("package", name)
     with tempfile.TemporaryDirectory() as folder:
-        site = about.get("files", {})
+        site = entry.get("files", {})
         written(Path(folder), site)
-        init, version = json.loads(_run(python, folder, "", "-c", _PACKAGE, name, package))
-        printed = _run(python, folder, about["settings"], str(TRUTH))
-        told = json.loads(printed[printed.index("{") :])
-    files = _read(Path(init).parent, about.get("without", ()), site)
-    causes = about.get("causes", {})
+        init, version = json.loads(_run_python(python, folder, "", "-c", _PACKAGE, name, package))
+        printed = _run_python(python, folder, entry["settings"], str(TRUTH))
+        django = json.loads(printed[printed.index("{") :])
+    files = _read_files(Path(init).parent, entry.get("without", ()), site)
+    causes = entry.get("causes", {})
     return {
         "version": version,
-        "routes": _shares(_told_routes(told, about), _routes(files, about), causes),
-        "columns": _shares(_told_columns(told, package), _columns(files), causes),
+        "routes": _summarize(
+            _list_django_routes(django, entry), _list_derived_routes(files, entry), causes
+        ),
+        "columns": _summarize(
+            _list_django_columns(django, package), _list_derived_columns(files), causes
+        ),
     }
 
 
-def _run(python: Path, folder: str, settings: str, *arguments: str) -> str:
+def _run_python(python: Path, folder: str, settings: str, *arguments: str) -> str:
     environment = {**os.environ, "DJANGO_SETTINGS_MODULE": settings, "PYTHONPATH": folder}
     return subprocess.run(
         [python, *arguments],
@@ -92,63 +96,66 @@ def _run(python: Path, folder: str, settings: str, *arguments: str) -> str:
     ).stdout
 
 
-def _read(package: Path, without: list[str], site: Mapping[str, str]) -> list[FileFacts]:
+def _read_files(package: Path, without: list[str], site: Mapping[str, str]) -> list[FileFacts]:
     texts = {
         str(path.relative_to(package.parent)): path.read_text("utf-8")
         for path in sorted(package.rglob("*.py"))
     }
-    kept = {path: text for path, text in texts.items() if not any(o in path for o in without)}
-    return facts({**kept, **site})
+    included = {path: text for path, text in texts.items() if not any(o in path for o in without)}
+    return facts({**included, **site})
 
 
-def _told_routes(told: Any, about: Mapping[str, Any]) -> Iterator[str]:
-    # The admin makes its routes of what is registered there: told as unresolved, once. A route with
-    # a format suffix repeats another.
-    admin = about.get("admin")
-    for pattern, name, view, _ in told["routes"]:
+def _list_django_routes(django: Any, entry: Mapping[str, Any]) -> Iterator[str]:
+    # The admin derives its routes from registered models: they are reported as unresolved, once.
+    # A route with a format suffix repeats another route.
+    admin = entry.get("admin")
+    for pattern, name, view, _ in django["routes"]:
         is_admin = admin is not None and pattern.startswith(admin)
         if not is_admin and not is_suffixed(pattern):
-            yield f"{pattern} {name or '-'} {_last(view)}"
+            yield f"{pattern} {name or '-'} {_take_last_part(view)}"
 
 
-def _routes(files: list[FileFacts], about: Mapping[str, Any]) -> Iterator[str]:
-    for route in read_routes(files, about.get("root", "")).routes:
-        yield f"{route.pattern} {route.name or '-'} {_last(route.view.name)}"
+def _list_derived_routes(files: list[FileFacts], entry: Mapping[str, Any]) -> Iterator[str]:
+    for route in read_routes(files, entry.get("root", "")).routes:
+        yield f"{route.pattern} {route.name or '-'} {_take_last_part(route.view.name)}"
 
 
-def _last(name: str) -> str:
-    """The last name: packages pass classes and functions on from other modules."""
+def _take_last_part(name: str) -> str:
+    """Return the last part of a dotted name, because packages re-export classes and functions."""
     return name.rpartition(".")[2] or "-"
 
 
-def _told_columns(told: Any, package: str) -> Iterator[str]:
-    apps = {app for name, (app, *_) in told["models"].items() if name.startswith(f"{package}.")}
-    for table, (columns, _) in told["tables"].items():
+def _list_django_columns(django: Any, package: str) -> Iterator[str]:
+    apps = {app for name, (app, *_) in django["models"].items() if name.startswith(f"{package}.")}
+    for table, (columns, _) in django["tables"].items():
         if table.partition("_")[0] in apps:
             yield from (f"{table}.{column}" for column in columns)
 
 
-def _columns(files: list[FileFacts]) -> Iterator[str]:
+def _list_derived_columns(files: list[FileFacts]) -> Iterator[str]:
     for table in TableReader(get_framework("django"), [File(file) for file in files]).tables():
         yield from (f"{table.name}.{column}" for column in table.columns)
 
 
-def _shares(true: Iterable[str], found: Iterable[str], causes: Mapping[str, str]) -> Any:
-    both = compare(true, found)
-    sides = {"missed": both.missed, "wrong": both.wrong}
+def _summarize(true: Iterable[str], derived: Iterable[str], causes: Mapping[str, str]) -> Any:
+    comparison = compare_names(true, derived)
+    sides = {"missed": comparison.missed, "wrong": comparison.wrong}
     return {
-        "true": both.true,
-        "derived": both.found,
-        "recall": round(both.recall, 4),
-        "precision": round(both.precision, 4),
+        "true": comparison.true,
+        "derived": comparison.derived,
+        "recall": round(comparison.recall, 4),
+        "precision": round(comparison.precision, 4),
         **{
-            side: {cause: len(held) for cause, held in explained(names, causes).items()}
+            side: {
+                cause: len(differences)
+                for cause, differences in group_by_cause(names, causes).items()
+            }
             for side, names in sides.items()
         },
     }
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("applications", nargs="+", metavar="NAME=PYTHON")
     parser.add_argument("--name", default="code-truth-django")

@@ -1,10 +1,10 @@
-"""Every fusion rule on every judged set, from stored ranked lists, in seconds.
+"""Score every fusion rule on every judged set, from stored ranked lists, within seconds.
 
     python -m benchmarks.fusion                 tables, and results/fusion.json
     python -m benchmarks.fusion --rules         the mean of every rule over all sets as well
 
-The constants of a family of rules are chosen for each set by the developed halves of all others,
-and scored on the set's untouched half.
+For each set, the constants of a family of rules are chosen on the developed halves of all other
+sets, and scored on the set's untouched half.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from benchmarks.fusion.lists import load
-from benchmarks.fusion.rules import Array, Candidates, families
-from benchmarks.measure import save
+from benchmarks.fusion.lists import load_sets
+from benchmarks.fusion.rules import Array, Candidates, list_families
+from benchmarks.measure import save_result
 
 _DEPTH: Final = 10
 _RECALL_DEPTH: Final = 5
@@ -31,61 +31,69 @@ Scores = Mapping[str, Mapping[str, Sequence[Array]]]
 def main() -> None:
     """Score every rule, print tables, and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--name", default="fusion", help="of the file of results")
+    parser.add_argument("--name", default="fusion", help="name of the result file")
     parser.add_argument("--rules", action="store_true", help="print the mean of every rule")
     arguments = parser.parse_args()
-    sets = [Candidates.of(listed) for listed in load()]
+    sets = [Candidates.from_set(listed) for listed in load_sets()]
     orders = {
         family: {
-            name: [_order(found, rule(found)) for found in sets] for name, rule in rules.items()
+            name: [_rank_candidates(candidates, rule(candidates)) for candidates in sets]
+            for name, rule in rules.items()
         }
-        for family, rules in families().items()
+        for family, rules in list_families().items()
     }
     scores = {
         family: {
-            name: [_ndcg(found, order) for found, order in zip(sets, of_sets, strict=True)]
+            name: [
+                _compute_ndcg(candidates, order)
+                for candidates, order in zip(sets, of_sets, strict=True)
+            ]
             for name, of_sets in rules.items()
         }
         for family, rules in orders.items()
     }
-    chosen = {family: _chosen(rules, sets) for family, rules in scores.items()}
+    chosen = {family: _choose_rules(rules, sets) for family, rules in scores.items()}
     rows = [
         {
-            "set": found.listed.name,
-            "kind": found.listed.kind,
-            "language": found.listed.language,
-            "questions": len(found.grades),
-            "unread": round(float(found.listed.unread.mean()), 3),
+            "set": candidates.listed_set.name,
+            "kind": candidates.listed_set.kind,
+            "language": candidates.listed_set.language,
+            "questions": len(candidates.grades),
+            "unread": round(float(candidates.listed_set.unread.mean()), 3),
             "rules": {
                 family: {
                     "constants": names[at],
-                    "ndcg": _mean(scores[family][names[at]][at]),
-                    "ndcg_untouched": _mean(scores[family][names[at]][at][found.listed.untouched]),
-                    "recall": _mean(_recall(found, orders[family][names[at]][at])),
+                    "ndcg": _compute_mean(scores[family][names[at]][at]),
+                    "ndcg_untouched": _compute_mean(
+                        scores[family][names[at]][at][candidates.listed_set.untouched]
+                    ),
+                    "recall": _compute_mean(
+                        _compute_recall(candidates, orders[family][names[at]][at])
+                    ),
                 }
                 for family, names in chosen.items()
             },
         }
-        for at, found in enumerate(sets)
+        for at, candidates in enumerate(sets)
     ]
     if arguments.rules:
         for family, rules in scores.items():
             for name, of_sets in rules.items():
                 print(f"{np.mean([of.mean() for of in of_sets]):.4f}  {family} {name}")
-    _print(rows)
+    _print_tables(rows)
     taken = datetime.now(UTC).strftime("%Y-%m-%d")
-    print(save(arguments.name, {"benchmark": "fusion", "taken": taken, "sets": rows}))
+    print(save_result(arguments.name, {"benchmark": "fusion", "taken": taken, "sets": rows}))
 
 
-def _order(found: Candidates, scores: Array) -> Array:
+def _rank_candidates(candidates: Candidates, scores: Array) -> Array:
     """Return the columns of the first ten candidates of each question."""
-    existing = np.where(found.exists, scores, -np.inf)
+    existing = np.where(candidates.exists, scores, -np.inf)
     return np.argsort(-existing, axis=1, kind="stable")[:, :_DEPTH]
 
 
-def _ndcg(found: Candidates, order: Array) -> Array:
+def _compute_ndcg(candidates: Candidates, order: Array) -> Array:
     """Return nDCG@10 by question, with the gains of rag_assets.quality."""
-    gains = 2.0 ** np.take_along_axis(found.grades, order, axis=1) - 1
+    gains = 2.0 ** np.take_along_axis(candidates.grades, order, axis=1) - 1
     ideal = np.array(
         [
             sum(
@@ -94,28 +102,30 @@ def _ndcg(found: Candidates, order: Array) -> Array:
                     sorted(grades.values(), reverse=True), _DISCOUNTS, strict=False
                 )
             )
-            for grades in found.listed.grades
+            for grades in candidates.listed_set.grades
         ]
     )
     values: Array = (gains * _DISCOUNTS).sum(axis=1) / ideal
     return values
 
 
-def _recall(found: Candidates, order: Array) -> Array:
-    """Return recall@5 by question; of more than five judged passages five are enough."""
-    met = (np.take_along_axis(found.grades, order[:, :_RECALL_DEPTH], axis=1) > 0).sum(axis=1)
-    wanted = np.array([min(len(grades), _RECALL_DEPTH) for grades in found.listed.grades])
-    recall: Array = met / wanted
+def _compute_recall(candidates: Candidates, order: Array) -> Array:
+    """Return recall@5 by question; if more than five passages are judged, five are enough."""
+    hits = (np.take_along_axis(candidates.grades, order[:, :_RECALL_DEPTH], axis=1) > 0).sum(axis=1)
+    relevant_counts = np.array(
+        [min(len(grades), _RECALL_DEPTH) for grades in candidates.listed_set.grades]
+    )
+    recall: Array = hits / relevant_counts
     return recall
 
 
-def _chosen(rules: Mapping[str, Sequence[Array]], sets: Sequence[Candidates]) -> list[str]:
-    """Return the rule for each set that does best on the developed halves of all others."""
+def _choose_rules(rules: Mapping[str, Sequence[Array]], sets: Sequence[Candidates]) -> list[str]:
+    """Return for each set the rule that does best on the developed halves of all others."""
     names = [*rules]
     means = np.array(
         [
             [
-                of[~candidates.listed.untouched].mean()
+                of[~candidates.listed_set.untouched].mean()
                 for of, candidates in zip(of_sets, sets, strict=True)
             ]
             for of_sets in rules.values()
@@ -126,11 +136,11 @@ def _chosen(rules: Mapping[str, Sequence[Array]], sets: Sequence[Candidates]) ->
     ]
 
 
-def _mean(values: Array) -> float:
+def _compute_mean(values: Array) -> float:
     return round(float(values.mean()), 3)
 
 
-def _print(rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_tables(rows: Sequence[Mapping[str, Any]]) -> None:
     names = [*rows[0]["rules"]]
     for measure in ("ndcg", "ndcg_untouched", "recall"):
         print(f"\n{measure:<16}" + "".join(f"{name[:15]:>16}" for name in names))

@@ -1,14 +1,14 @@
-"""The product beside other programs on every judged set: its three modes, BM25, and other hybrids.
+"""Compare the product's three modes with BM25 and other hybrids on every judged set.
 
     python -m benchmarks.fusion.contest DATA              writes results/hybrids.json
     python -m benchmarks.fusion.contest DATA --url URL    times in an Elasticsearch that runs
     python -m benchmarks.fusion.contest DATA --multilingual    renews that part of the result alone
 
-DATA holds the fetched files of the sets (README.md). All programs rank the same texts, and all have
-the same vectors: of each question the stored list of the nearest passages, by exact cosine. What a
-question costs is measured on one large set, with the vectors themselves: the product asks
-Elasticsearch as its searches do, the others their own stores in memory. Samples of the sets that
-are not English are ranked with multilingual-e5-small as well.
+DATA holds the fetched files of the sets (README.md). All programs rank the same texts with the same
+vectors: for each question, the stored list of its nearest passages by exact cosine. The time of a
+question is measured on one large set, with the vectors themselves: the product asks Elasticsearch
+as its searches do, the others their own in-memory stores. Samples of the sets that are not English
+are also ranked with multilingual-e5-small.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ from benchmarks.fusion.lists import (
     SAMPLED_QUESTIONS,
     Array,
     ListedSet,
-    embedded_texts,
-    entries_of,
-    vectors_of,
+    build_entries,
+    embed_set,
+    list_embedding_texts,
 )
-from benchmarks.fusion.lists import load as load_lists
+from benchmarks.fusion.lists import load_sets as load_lists
 from benchmarks.fusion.rules import (
     FETCHED,
     Candidates,
     Rule,
-    product,
-    vectors_alone,
-    words_alone,
+    rank_by_vectors,
+    rank_by_words,
+    score_product,
 )
 from benchmarks.fusion.sets import SETS, JudgedSet
-from benchmarks.measure import PROJECT, RESULTS, WORK, load, machine, save
+from benchmarks.measure import PROJECT, RESULTS, WORK, describe_machine, read_load, save_result
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.servers import benchmark_servers
 from rag_assets.models.embedding.local import OnnxEmbedder
@@ -64,11 +64,11 @@ from rag_assets.storage.index.terms import parse_query_words
 
 RIVALS: Final = ("bm25s", "langchain", "llamaindex")
 TIMED: Final = "python-faq"
-"""The set that costs are measured on, with 1,500 passages."""
+"""The set for measuring costs, with 1,500 passages."""
 _MODES: Final[Mapping[str, tuple[Rule, Sequence[RankingKind]]]] = {
-    "text": (words_alone, ("words",)),
-    "knn": (vectors_alone, ("vector",)),
-    "hybrid": (product, ("words", "vector")),
+    "text": (rank_by_words, ("words",)),
+    "knn": (rank_by_vectors, ("vector",)),
+    "hybrid": (score_product, ("words", "vector")),
 }
 _HITS: Final = 10
 _RESAMPLES: Final = 9_999
@@ -80,77 +80,88 @@ _VERSIONS: Final = (
     "llama-index-core",
     "llama-index-retrievers-bm25",
 )
-"""Packages whose versions a reader wants to know."""
+"""Packages whose versions the result reports."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """The rankings of a set's questions: numbers of passages, best first, by program."""
+class RankedSet:
+    """The rankings of a set's questions: passage numbers, best first, by program."""
 
-    listed: ListedSet
+    listed_set: ListedSet
     passages: int
     programs: Mapping[str, Sequence[Sequence[int]]]
 
 
 def main() -> None:
-    """Rank every set by every program, and save the result."""
+    """Rank every set with every program, and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
-    parser.add_argument("--name", default="hybrids", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
-    parser.add_argument("--url", help="of an Elasticsearch that runs; by default one is started")
+    parser.add_argument("--name", default="hybrids", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     parser.add_argument(
-        "--multilingual", action="store_true", help="rank by multilingual-e5-small alone"
+        "--url", help="address of a running Elasticsearch; by default one is started"
+    )
+    parser.add_argument(
+        "--multilingual", action="store_true", help="only rank samples with multilingual-e5-small"
     )
     arguments = parser.parse_args()
     if arguments.multilingual:
         result = json.loads((RESULTS / f"{arguments.name}.json").read_text(encoding="utf-8"))
-        print(save(arguments.name, {**result, "multilingual": _rank_multilingual()}))
+        print(save_result(arguments.name, {**result, "multilingual": _rank_multilingual()}))
         return
-    before = machine()
+    before = describe_machine()
     folder = (arguments.work / "judged").absolute()
     lists = list(load_lists())
-    judged = {listed.name: _read_set(listed, arguments.data) for listed in lists}
-    ranked = [_ranked(listed, judged[listed.name]) for listed in lists]
-    for one in ranked:
-        _write_task(folder / one.listed.name, judged[one.listed.name], one.programs["knn"])
-    vectors = asyncio.run(vectors_of(judged[TIMED], OnnxEmbedder()))
+    judged_set = {listed_set.name: _read_set(listed_set, arguments.data) for listed_set in lists}
+    ranked = [_rank_set(listed_set, judged_set[listed_set.name]) for listed_set in lists]
+    for ranked_set in ranked:
+        _write_task(
+            folder / ranked_set.listed_set.name,
+            judged_set[ranked_set.listed_set.name],
+            ranked_set.programs["knn"],
+        )
+    vectors = asyncio.run(embed_set(judged_set[TIMED], OnnxEmbedder()))
     _write_task(
         folder / "timed",
-        judged[TIMED],
-        next(one for one in ranked if one.listed.name == TIMED).programs["knn"],
+        judged_set[TIMED],
+        next(ranked_set for ranked_set in ranked if ranked_set.listed_set.name == TIMED).programs[
+            "knn"
+        ],
         vectors,
     )
     answers = {
-        name: _run_rival(name, arguments.work, folder, [*judged, "timed"]) for name in RIVALS
+        name: _run_rival(name, arguments.work, folder, [*judged_set, "timed"]) for name in RIVALS
     }
-    with _elasticsearch(arguments.url, arguments.work) as url:
-        milliseconds = _time_product(url, judged[TIMED], vectors)
+    with _open_elasticsearch(arguments.url, arguments.work) as url:
+        milliseconds = _time_product(url, judged_set[TIMED], vectors)
     for name, of_sets in answers.items():
         milliseconds[name] = round(median(of_sets["timed"]["milliseconds"]), 1)
     ranked = [
         replace(
-            one,
+            ranked_set,
             programs={
-                **one.programs,
-                **{name: answer[one.listed.name]["rankings"] for name, answer in answers.items()},
+                **ranked_set.programs,
+                **{
+                    name: answer[ranked_set.listed_set.name]["rankings"]
+                    for name, answer in answers.items()
+                },
             },
         )
-        for one in ranked
+        for ranked_set in ranked
     ]
     result = {
         "benchmark": "hybrids",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "machine": before,
-        "load_average_after": load(),
-        "versions": _versions(),
+        "load_average_after": read_load(),
+        "versions": _read_versions(),
         "milliseconds": {"set": TIMED, "programs": milliseconds},
-        "sets": [_row(one) for one in ranked],
-        "overall": _overall(ranked),
+        "sets": [_build_row(ranked_set) for ranked_set in ranked],
+        "overall": _compute_overall(ranked),
         "multilingual": _rank_multilingual(),
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 def _rank_multilingual() -> dict[str, Any]:
@@ -159,55 +170,61 @@ def _rank_multilingual() -> dict[str, Any]:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "passages": SAMPLED_PASSAGES,
         "questions": SAMPLED_QUESTIONS,
-        "sets": [_row(_ranked(listed)) for listed in load_lists(MULTILINGUAL)],
+        "sets": [_build_row(_rank_set(listed_set)) for listed_set in load_lists(MULTILINGUAL)],
     }
 
 
-def _read_set(listed: ListedSet, data: Path) -> JudgedSet:
-    """Return the texts of a set, whose numbers in the stored lists must mean the same passages.
+def _read_set(listed_set: ListedSet, data: Path) -> JudgedSet:
+    """Return the texts of a set, with the passage numbers of its stored lists.
 
     Raises:
         SystemExit: the lists were made from other files.
     """
-    judged = SETS[listed.name](data)
-    if [dict(grades) for _, grades in judged.questions] != [dict(grade) for grade in listed.grades]:
+    judged_set = SETS[listed_set.name](data)
+    if [dict(grades) for _, grades in judged_set.questions] != [
+        dict(grade) for grade in listed_set.grades
+    ]:
         raise SystemExit(
-            f"error: the stored lists of {listed.name} were made from other files than those in "
-            f"{data}\nhint: fetch the files that benchmarks/fusion/README.md names, or make the "
-            f"lists anew: python -m benchmarks.fusion.lists {data} {listed.name}"
+            f"error: the stored lists of {listed_set.name} were not made from the files in {data}\n"
+            "hint: fetch the files that benchmarks/fusion/README.md names, or make the lists again:"
+            f" python -m benchmarks.fusion.lists {data} {listed_set.name}"
         )
-    return judged
+    return judged_set
 
 
-def _ranked(listed: ListedSet, judged: JudgedSet | None = None) -> Ranked:
-    """Rank by each mode of the product."""
-    found = Candidates.of(listed)
+def _rank_set(listed_set: ListedSet, judged_set: JudgedSet | None = None) -> RankedSet:
+    """Rank a set with each mode of the product."""
+    candidates = Candidates.from_set(listed_set)
     programs = {}
     for mode, (rule, _) in _MODES.items():
-        scores = np.where(found.exists, rule(found), -np.inf)
-        if mode != "hybrid":  # what the ranking lacks is no candidate of it
-            ranks = found.word_ranks if mode == "text" else found.vector_ranks
+        scores = np.where(candidates.exists, rule(candidates), -np.inf)
+        if mode != "hybrid":  # keep only candidates of this ranking
+            ranks = candidates.word_ranks if mode == "text" else candidates.vector_ranks
             scores = np.where(ranks < scores.shape[1], scores, -np.inf)
         order = np.argsort(-scores, axis=1, kind="stable")[:, :_HITS]
         programs[mode] = [
-            [int(found.passages[at, column]) for column in columns if scores[at, column] > -np.inf]
+            [
+                int(candidates.passages[at, column])
+                for column in columns
+                if scores[at, column] > -np.inf
+            ]
             for at, columns in enumerate(order)
         ]
-    return Ranked(listed, len(judged.passages) if judged else 0, programs)
+    return RankedSet(listed_set, len(judged_set.passages) if judged_set else 0, programs)
 
 
 def _write_task(
     folder: Path,
-    judged: JudgedSet,
+    judged_set: JudgedSet,
     nearest: Sequence[Sequence[int]],
     vectors: tuple[Array, Array] | None = None,
 ) -> None:
-    """Write what `benchmarks.rivals.searching` reads of a set."""
+    """Write the input of `benchmarks.rivals.searching` for a set."""
     folder.mkdir(parents=True, exist_ok=True)
     texts = {
-        "language": judged.language,
-        "passages": embedded_texts(judged),
-        "questions": [question for question, _ in judged.questions],
+        "language": judged_set.language,
+        "passages": list_embedding_texts(judged_set),
+        "questions": [question for question, _ in judged_set.questions],
         "nearest": nearest,
     }
     (folder / "texts.json").write_text(json.dumps(texts), encoding="utf-8")
@@ -216,30 +233,35 @@ def _write_task(
 
 
 def _run_rival(name: str, work: Path, folder: Path, sets: Sequence[str]) -> dict[str, Any]:
-    """Return what a program answers, by set."""
+    """Run a program on sets, and return its answers by set."""
     environment = (work / "environments" / f"search-{name}").absolute()
     python = install_python(environment, REQUIREMENTS / f"search-{name}.txt")
-    paths = {one: folder / one for one in sets}
+    paths = {set_name: folder / set_name for set_name in sets}
     command = [str(python), "-m", "benchmarks.rivals.searching", name, *map(str, paths.values())]
     subprocess.run(command, check=True, cwd=PROJECT)
-    return {one: json.loads((path / f"{name}.json").read_text()) for one, path in paths.items()}
+    return {
+        set_name: json.loads((path / f"{name}.json").read_text())
+        for set_name, path in paths.items()
+    }
 
 
-def _time_product(url: str, judged: JudgedSet, vectors: tuple[Array, Array]) -> dict[str, float]:
-    """Return the median milliseconds of a question in each mode, without its vector."""
+def _time_product(
+    url: str, judged_set: JudgedSet, vectors: tuple[Array, Array]
+) -> dict[str, float]:
+    """Return the median milliseconds of a question in each mode, without embedding it."""
     passages, questions = vectors
     store = open_store(StoreConfig(url, prefix=f"contest{uuid4().hex[:8]}"))
     try:
         spec = IndexSpec(dimensions=passages.shape[1])
         index_name = store.indexes.place(spec, "any", "shared").name
         owner = Owner("contest", 1, 1, b"k" * 32)
-        entries = zip(entries_of(judged, owner), passages, strict=True)
+        entries = zip(build_entries(judged_set, owner), passages, strict=True)
         store.entries.write(index_name, [replace(one, vector=vector) for one, vector in entries])
 
-        async def timed() -> dict[str, float]:
+        async def time_questions() -> dict[str, float]:
             searcher = store.searcher()
             spent: dict[str, list[float]] = {mode: [] for mode in _MODES}
-            for (question, _), vector in zip(judged.questions, questions, strict=True):
+            for (question, _), vector in zip(judged_set.questions, questions, strict=True):
                 by = {"words": question, "vector": vector}
                 for mode, (_, kinds) in _MODES.items():
                     began = time.perf_counter()
@@ -253,18 +275,18 @@ def _time_product(url: str, judged: JudgedSet, vectors: tuple[Array, Array]) -> 
             await searcher.close()
             return {mode: round(median(of_mode), 1) for mode, of_mode in spent.items()}
 
-        return asyncio.run(timed())
+        return asyncio.run(time_questions())
     finally:
         for name in store.indexes.names():
             store.indexes.drop(name)
         store.close()
 
 
-def _values(ranked: Ranked, program: str) -> dict[str, Array]:
+def _compute_values(ranked: RankedSet, program: str) -> dict[str, Array]:
     """Return nDCG@10 and recall@5 of every question."""
     qrels = {
         str(at): {str(passage): grade for passage, grade in grades.items()}
-        for at, grades in enumerate(ranked.listed.grades)
+        for at, grades in enumerate(ranked.listed_set.grades)
     }
     runs = {
         str(at): {str(passage): float(_HITS - rank) for rank, passage in enumerate(ranking)}
@@ -277,58 +299,65 @@ def _values(ranked: Ranked, program: str) -> dict[str, Array]:
     return values
 
 
-def _row(ranked: Ranked) -> dict[str, Any]:
-    """Return what each program is worth on a set, and how sure hybrid differs from it."""
-    listed = ranked.listed
-    values = {program: _values(ranked, program) for program in ranked.programs}
+def _build_row(ranked: RankedSet) -> dict[str, Any]:
+    """Return each program's scores on a set, and the p-value of its difference from hybrid."""
+    listed_set = ranked.listed_set
+    values = {program: _compute_values(ranked, program) for program in ranked.programs}
     row = {
-        "set": listed.name,
-        "kind": listed.kind,
-        "language": listed.language,
-        "questions": len(listed.grades),
+        "set": listed_set.name,
+        "kind": listed_set.kind,
+        "language": listed_set.language,
+        "questions": len(listed_set.grades),
         "passages": ranked.passages,
         "programs": {
             program: {
-                "ndcg": _short(of["ndcg"].mean()),
-                "recall": _short(of["recall"].mean()),
-                "p": _p(values["hybrid"]["ndcg"], of["ndcg"]),
+                "ndcg": _round(measures["ndcg"].mean()),
+                "recall": _round(measures["recall"].mean()),
+                "p": _compute_p_value(values["hybrid"]["ndcg"], measures["ndcg"]),
             }
-            for program, of in values.items()
+            for program, measures in values.items()
         },
     }
-    means = ", ".join(f"{name} {of['ndcg']:.3f}" for name, of in row["programs"].items())
-    print(f"{listed.name}: {means}", flush=True)
+    means = ", ".join(
+        f"{name} {measures['ndcg']:.3f}" for name, measures in row["programs"].items()
+    )
+    print(f"{listed_set.name}: {means}", flush=True)
     return row
 
 
-def _overall(ranked: Sequence[Ranked]) -> dict[str, Any]:
-    """Return the means over sets, of English ones and of all others, and p over their questions."""
-    found = {}
+def _compute_overall(ranked: Sequence[RankedSet]) -> dict[str, Any]:
+    """Return means over the English sets and over all others, with p-values by question."""
+    means = {}
     for group, is_group_english in {"English": True, "other languages": False}.items():
-        sets = [one for one in ranked if (one.listed.language == "en") == is_group_english]
+        sets = [
+            ranked_set
+            for ranked_set in ranked
+            if (ranked_set.listed_set.language == "en") == is_group_english
+        ]
         values = {
-            program: [_values(one, program)["ndcg"] for one in sets] for program in sets[0].programs
+            program: [_compute_values(ranked_set, program)["ndcg"] for ranked_set in sets]
+            for program in sets[0].programs
         }
         hybrid = np.concatenate(values["hybrid"])
-        found[group] = {
+        means[group] = {
             "sets": len(sets),
             "programs": {
                 program: {
-                    "ndcg": _short(np.mean([of_set.mean() for of_set in of_sets])),
-                    "p": _p(hybrid, np.concatenate(of_sets)),
+                    "ndcg": _round(np.mean([of_set.mean() for of_set in of_sets])),
+                    "p": _compute_p_value(hybrid, np.concatenate(of_sets)),
                 }
                 for program, of_sets in values.items()
             },
         }
-    return found
+    return means
 
 
-def _p(one: Array, other: Array) -> float:
-    """Return how often chance alone makes a difference as large: a paired permutation test."""
-    if np.array_equal(one, other):
+def _compute_p_value(first: Array, second: Array) -> float:
+    """Return the p-value of a paired permutation test of the means."""
+    if np.array_equal(first, second):
         return 1.0
     tested = permutation_test(
-        (one, other),
+        (first, second),
         lambda x, y, axis: np.mean(x, axis=axis) - np.mean(y, axis=axis),
         permutation_type="samples",
         vectorized=True,
@@ -336,14 +365,14 @@ def _p(one: Array, other: Array) -> float:
         batch=500,
         rng=_SEED,
     )
-    return _short(tested.pvalue)
+    return _round(tested.pvalue)
 
 
-def _short(value: Any) -> float:
+def _round(value: Any) -> float:
     return round(float(value), 4)
 
 
-def _versions() -> dict[str, str]:
+def _read_versions() -> dict[str, str]:
     pins = [
         line.split()[0].split("==")
         for name in RIVALS
@@ -354,7 +383,7 @@ def _versions() -> dict[str, str]:
 
 
 @contextmanager
-def _elasticsearch(url: str | None, work: Path) -> Iterator[str]:
+def _open_elasticsearch(url: str | None, work: Path) -> Iterator[str]:
     with ExitStack() as stack:
         yield url or stack.enter_context(benchmark_servers(work)).elasticsearch_url
 

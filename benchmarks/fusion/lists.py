@@ -1,13 +1,13 @@
-"""Ranked lists: made of the judged sets with the product's code, stored, and loaded again.
+"""Ranked lists: made from the judged sets with the product's code, stored, and loaded again.
 
     python -m benchmarks.fusion.lists DATA [SET...]     a quarter of an hour, most of it embedding
     python -m benchmarks.fusion.lists --words DATA      after a change of the search by words
     python -m benchmarks.fusion.lists --multilingual DATA [SET...]     samples, by another model
 
-Words are ranked by the index in memory, whose scores are Elasticsearch's (a test compares both);
-vectors by the shipped model, or by multilingual-e5-small, which takes 200 ms a passage: of it there
-are samples of the sets that are not English. A stored list has numbers of passages and scores: no
-text.
+Rankings by words come from the in-memory index, whose scores are Elasticsearch's (a test compares
+both). Rankings by vectors come from the shipped model, or from multilingual-e5-small, which takes
+200 ms per passage and is therefore used on samples of the sets that are not English. A stored list
+contains passage numbers and scores, and no text.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class ListedSet:
         words: scores by words, best first; 0 where there is no further candidate.
         vectors: cosines, best first.
         word_ids, vector_ids: the passages of these scores.
-        grades: of the judged passages, by question.
-        terms: number of terms that the best passage by words holds, and of those of the question.
+        grades: grades of the judged passages, by question.
+        terms: number of terms in the best passage by words, and in the question.
         english: whether the question is a sentence in English.
         foreign: whether the embedder was not trained for the question's language.
-        unread: the share of the question's letters that the embedder does not read as words.
+        unread: share of the question's letters that the embedder does not read as words.
     """
 
     name: str
@@ -89,102 +89,117 @@ class ListedSet:
 
     @property
     def share(self) -> Array:
-        """The share of the terms that the best passage by words holds; 1 if unknown."""
+        """Return the share of the question's terms in the best passage by words; 1 if unknown."""
         matched, count = self.terms.astype(float).T
         share: Array = np.where(matched * count > 0, matched / np.maximum(count, 1), 1.0)
         return share
 
     @property
     def untouched(self) -> Array:
-        """The half of the questions that nothing is chosen by."""
+        """Return a mask of the questions that no choice is based on."""
         return np.arange(len(self.grades)) % 2 == 1
 
 
 def main() -> None:
-    """Make the lists of all sets, or of those that are named."""
+    """Make the lists of all sets, or of the named sets."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
-    parser.add_argument("sets", nargs="*", help="by default all")
+    parser.add_argument("sets", nargs="*", help="sets to make; default: all")
     parser.add_argument("--words", action="store_true", help="keep the stored lists of vectors")
-    parser.add_argument("--multilingual", action="store_true", help="by multilingual-e5-small")
+    parser.add_argument("--multilingual", action="store_true", help="use multilingual-e5-small")
     arguments = parser.parse_args()
     folder = MULTILINGUAL if arguments.multilingual else FOLDER
     folder.mkdir(exist_ok=True)
     embedder: LocalEmbedder = E5Embedder() if arguments.multilingual else OnnxEmbedder()
     for name in arguments.sets or SETS:
         began = time.monotonic()
-        judged = SETS[name](arguments.data)
+        judged_set = SETS[name](arguments.data)
         if arguments.multilingual:
-            if judged.language == "en":
+            if judged_set.language == "en":
                 continue
-            judged = sample(judged)
+            judged_set = sample_set(judged_set)
         path = folder / f"{name}.npz"
         by_vectors = (
-            {key: value for key, value in _stored(path).items() if key.startswith("vectors")}
+            {key: value for key, value in _read_arrays(path).items() if key.startswith("vectors")}
             if arguments.words
-            else asyncio.run(_by_vectors(judged, embedder))
+            else asyncio.run(_rank_by_vectors(judged_set, embedder))
         )
-        _save(path, judged, {**_by_words(judged), **_of_questions(judged, embedder), **by_vectors})
-        counts = f"{len(judged.questions)} questions, {len(judged.passages)} passages"
+        _save_set(
+            path,
+            judged_set,
+            {
+                **_rank_by_words(judged_set),
+                **_describe_questions(judged_set, embedder),
+                **by_vectors,
+            },
+        )
+        counts = f"{len(judged_set.questions)} questions, {len(judged_set.passages)} passages"
         print(f"{name}: {counts}, {time.monotonic() - began:.0f} s", flush=True)
 
 
-def sample(judged: JudgedSet) -> JudgedSet:
-    """Return the set's first questions, the passages that answer them, and some of the others."""
-    questions = judged.questions[:SAMPLED_QUESTIONS]
-    wanted = {at for _, grades in questions for at in grades}
-    others = [at for at in range(len(judged.passages)) if at not in wanted]
+def sample_set(judged_set: JudgedSet) -> JudgedSet:
+    """Return the set's first questions, the passages that answer them, and some others."""
+    questions = judged_set.questions[:SAMPLED_QUESTIONS]
+    answer_positions = {at for _, grades in questions for at in grades}
+    others = [at for at in range(len(judged_set.passages)) if at not in answer_positions]
     random.Random(6).shuffle(others)
-    chosen = sorted([*wanted, *others[: max(0, SAMPLED_PASSAGES - len(wanted))]])
-    place = {at: number for number, at in enumerate(chosen)}
+    chosen = sorted(
+        [*answer_positions, *others[: max(0, SAMPLED_PASSAGES - len(answer_positions))]]
+    )
+    new_positions = {at: number for number, at in enumerate(chosen)}
     return JudgedSet(
-        judged.kind,
-        judged.language,
-        [judged.passages[at] for at in chosen],
-        [(text, {place[at]: grade for at, grade in grades.items()}) for text, grades in questions],
+        judged_set.kind,
+        judged_set.language,
+        [judged_set.passages[at] for at in chosen],
+        [
+            (text, {new_positions[at]: grade for at, grade in grades.items()})
+            for text, grades in questions
+        ],
     )
 
 
-def _by_words(judged: JudgedSet) -> dict[str, Array]:
+def _rank_by_words(judged_set: JudgedSet) -> dict[str, Array]:
     rows = [
         Row(entry.id, _OWNER.tenant, entry_source(entry), entry.vector)
-        for entry in entries_of(judged, _OWNER)
+        for entry in build_entries(judged_set, _OWNER)
     ]
-    place = {row.id: at for at, row in enumerate(rows)}
+    positions = {row.id: at for at, row in enumerate(rows)}
     ranked: list[list[tuple[int, float]]] = []
     terms: list[tuple[int, int]] = []
-    for question, _ in judged.questions:
-        found = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
-        ranked.append([(place[one.id], one.score) for one in found])
-        terms.append((found[0].matched if found else 0, len(parse_query_words(question).terms)))
-    return {**_packed("words", ranked), "terms": np.array(terms, np.uint16)}
+    for question, _ in judged_set.questions:
+        candidates = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
+        ranked.append([(positions[candidate.id], candidate.score) for candidate in candidates])
+        terms.append(
+            (candidates[0].matched if candidates else 0, len(parse_query_words(question).terms))
+        )
+    return {**_pack("words", ranked), "terms": np.array(terms, np.uint16)}
 
 
-async def _by_vectors(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
-    passages, questions = await vectors_of(judged, embedder)
+async def _rank_by_vectors(judged_set: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
+    passages, questions = await embed_set(judged_set, embedder)
     ranked = [
         [(int(at), float(row[at])) for at in np.argsort(-row, kind="stable")[:DEPTH]]
         for row in questions @ passages.T
     ]
-    return _packed("vectors", ranked)
+    return _pack("vectors", ranked)
 
 
-async def vectors_of(judged: JudgedSet, embedder: LocalEmbedder) -> tuple[Array, Array]:
+async def embed_set(judged_set: JudgedSet, embedder: LocalEmbedder) -> tuple[Array, Array]:
     """Return the unit vectors of a set's passages and of its questions."""
-    questions = [question for question, _ in judged.questions]
+    questions = [question for question, _ in judged_set.questions]
     return (
-        await _embedded(embedder, embedded_texts(judged), "document"),
-        await _embedded(embedder, questions, "query"),
+        await _embed(embedder, list_embedding_texts(judged_set), "document"),
+        await _embed(embedder, questions, "query"),
     )
 
 
-def embedded_texts(judged: JudgedSet) -> list[str]:
-    """Return the passages as they are embedded: title and text."""
-    return [build_embedding_text(title, (), text) for title, text in judged.passages]
+def list_embedding_texts(judged_set: JudgedSet) -> list[str]:
+    """Return the texts to embed for the passages: title and text."""
+    return [build_embedding_text(title, (), text) for title, text in judged_set.passages]
 
 
-def _of_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
-    questions = [question for question, _ in judged.questions]
+def _describe_questions(judged_set: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array]:
+    questions = [question for question, _ in judged_set.questions]
     return {
         "english": np.array([is_english(question) for question in questions], np.bool_),
         "foreign": np.array(
@@ -197,24 +212,24 @@ def _of_questions(judged: JudgedSet, embedder: LocalEmbedder) -> dict[str, Array
     }
 
 
-def entries_of(judged: JudgedSet, owner: Owner) -> list[Entry]:
-    """Return the passages as entries, each of a document of its own, without vectors."""
-    counts = count_tokens([text for _, text in judged.passages])
+def build_entries(judged_set: JudgedSet, owner: Owner) -> list[Entry]:
+    """Return the passages as entries without vectors, each in its own document."""
+    counts = count_tokens([text for _, text in judged_set.passages])
     return [
-        _entry(owner, at, judged.language, passage, counts[at])
-        for at, passage in enumerate(judged.passages)
+        _build_entry(owner, at, judged_set.language, passage, counts[at])
+        for at, passage in enumerate(judged_set.passages)
     ]
 
 
-def _entry(owner: Owner, at: int, language: str, passage: Passage, tokens: int) -> Entry:
+def _build_entry(owner: Owner, number: int, language: str, passage: Passage, tokens: int) -> Entry:
     title, text = passage
     document = EntryDocument(
-        document_id=f"{at:05}",
-        indexed_key=f"{at:05}",
+        document_id=f"{number:05}",
+        indexed_key=f"{number:05}",
         source="fusion",
         source_type="file",
-        path=f"{at:05}",
-        uri=f"{at:05}",
+        path=f"{number:05}",
+        uri=f"{number:05}",
         media_type="text/plain",
         title=title or None,
         access_scope="all",
@@ -226,7 +241,7 @@ def _entry(owner: Owner, at: int, language: str, passage: Passage, tokens: int) 
     return Entry(owner, document, chunk, np.zeros(0, np.float32))
 
 
-async def _embedded(embedder: LocalEmbedder, texts: Sequence[str], purpose: Purpose) -> Array:
+async def _embed(embedder: LocalEmbedder, texts: Sequence[str], purpose: Purpose) -> Array:
     parts = [
         (await embedder.embed(texts[at : at + _BATCH], purpose=purpose)).vectors
         for at in range(0, len(texts), _BATCH)
@@ -234,8 +249,8 @@ async def _embedded(embedder: LocalEmbedder, texts: Sequence[str], purpose: Purp
     return np.concatenate(parts)
 
 
-def _packed(ranker: str, lists: Sequence[Sequence[tuple[int, float]]]) -> dict[str, Array]:
-    """Return numbers of passages, and scores as 16-bit shares of the best one."""
+def _pack(ranker: str, lists: Sequence[Sequence[tuple[int, float]]]) -> dict[str, Array]:
+    """Return passage numbers, and scores as 16-bit shares of the best score."""
     ids = np.zeros((len(lists), DEPTH), np.uint16)
     shares = np.zeros((len(lists), DEPTH), np.uint16)
     best = np.zeros(len(lists), np.float32)
@@ -247,26 +262,29 @@ def _packed(ranker: str, lists: Sequence[Sequence[tuple[int, float]]]) -> dict[s
     return {ranker: ids, f"{ranker}_shares": shares, f"{ranker}_best": best}
 
 
-def _save(path: Path, judged: JudgedSet, arrays: Mapping[str, Array]) -> None:
-    grades = [{str(at): grade for at, grade in given.items()} for _, given in judged.questions]
-    about = {"kind": judged.kind, "language": judged.language, "grades": grades}
+def _save_set(path: Path, judged_set: JudgedSet, arrays: Mapping[str, Array]) -> None:
+    grades = [
+        {str(at): grade for at, grade in judged_grades.items()}
+        for _, judged_grades in judged_set.questions
+    ]
+    about = {"kind": judged_set.kind, "language": judged_set.language, "grades": grades}
     packed = np.frombuffer(json.dumps(about).encode(), np.uint8)
     np.savez_compressed(path, about=packed, **arrays)
 
 
-def load(folder: Path = FOLDER) -> list[ListedSet]:
+def load_sets(folder: Path = FOLDER) -> list[ListedSet]:
     """Return the stored sets of a folder, in the order of SETS."""
     paths = {name: folder / f"{name}.npz" for name in SETS}
-    return [_loaded(name, path) for name, path in paths.items() if path.is_file()]
+    return [_read_set(name, path) for name, path in paths.items() if path.is_file()]
 
 
-def _stored(path: Path) -> dict[str, Array]:
+def _read_arrays(path: Path) -> dict[str, Array]:
     with np.load(path) as stored:
         return {key: stored[key] for key in stored.files}
 
 
-def _loaded(name: str, path: Path) -> ListedSet:
-    arrays = _stored(path)
+def _read_set(name: str, path: Path) -> ListedSet:
+    arrays = _read_arrays(path)
     about = json.loads(arrays["about"].tobytes())
     scores = {
         ranker: arrays[f"{ranker}_shares"] / _SCALE * arrays[f"{ranker}_best"][:, None]

@@ -1,7 +1,8 @@
-"""Fusion rules: ways to make one order of the two rankings of each question of a set.
+"""Fusion rules: functions that merge the two rankings of each question of a set.
 
-A rule returns a score for each candidate of each question. Candidates are those of the ranking by
-words, then those of the ranking by vectors that are not among them; `candidates` makes the arrays.
+A rule returns a score for each candidate of each question. The candidates are those of the ranking
+by words, followed by those that only the ranking by vectors has; `Candidates.from_set` makes the
+arrays.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ class Candidates:
     """The candidates of a set's questions: a row for each question, a column for each candidate.
 
     Attributes:
-        listed: the set.
-        word_ranks, vector_ranks: from 0; _ABSENT where a ranking lacks the candidate.
-        passages: numbers of the candidates' passages.
+        listed_set: the set.
+        word_ranks, vector_ranks: ranks from 0; _ABSENT where a ranking lacks the candidate.
+        passages: passage numbers of the candidates.
         grades: 0 where a candidate was not judged, or there is none.
         exists: whether there is a candidate.
     """
 
-    listed: ListedSet
+    listed_set: ListedSet
     word_ranks: Array
     vector_ranks: Array
     passages: Array
@@ -47,27 +48,27 @@ class Candidates:
     exists: Array
 
     @classmethod
-    def of(cls, listed: ListedSet) -> Candidates:
+    def from_set(cls, listed_set: ListedSet) -> Candidates:
         """Number the candidates of each question."""
-        count, depth = listed.words.shape
+        count, depth = listed_set.words.shape
         shape = (count, 2 * depth)
         words, vectors = np.full(shape, _ABSENT), np.full(shape, _ABSENT)
         passages, grades = np.zeros(shape, np.int64), np.zeros(shape)
-        for at, judged in enumerate(listed.grades):
-            place: dict[int, int] = {}
+        for at, grades_by_passage in enumerate(listed_set.grades):
+            columns: dict[int, int] = {}
             rankings = (
-                (words, listed.word_ids[at], listed.words[at]),
-                (vectors, listed.vector_ids[at], listed.vectors[at]),
+                (words, listed_set.word_ids[at], listed_set.words[at]),
+                (vectors, listed_set.vector_ids[at], listed_set.vectors[at]),
             )
             for ranks, ids, scores in rankings:
                 for rank in range(int(np.count_nonzero(scores))):
                     passage = int(ids[rank])
-                    column = place.setdefault(passage, len(place))
+                    column = columns.setdefault(passage, len(columns))
                     ranks[at, column] = rank
                     passages[at, column] = passage
-                    grades[at, column] = judged.get(passage, 0)
+                    grades[at, column] = grades_by_passage.get(passage, 0)
         exists = (words < _ABSENT) | (vectors < _ABSENT)
-        return cls(listed, words, vectors, passages, grades, exists)
+        return cls(listed_set, words, vectors, passages, grades, exists)
 
 
 Rule: TypeAlias = Callable[[Candidates], Array]
@@ -77,156 +78,177 @@ Weight: TypeAlias = Callable[[Candidates], Array]
 """Returns the part of the fused score that words decide, between 0 and 1, by question."""
 
 
-def product(found: Candidates) -> Array:
-    """Score by the product's own fusion, without vectors of questions that are not read."""
-    listed = found.listed
-    scores = np.full(found.grades.shape, -np.inf)
+def score_product(candidates: Candidates) -> Array:
+    """Score with the product's own fusion; drop vectors of questions the embedder cannot read."""
+    listed_set = candidates.listed_set
+    scores = np.full(candidates.grades.shape, -np.inf)
     for at in range(len(scores)):
-        columns = {"words": found.word_ranks[at], "vector": found.vector_ranks[at]}
-        rankings = [_ranking("words", listed.words[at], columns["words"], listed, at)]
-        if listed.unread[at] < UNREAD:
-            rankings.append(_ranking("vector", listed.vectors[at], columns["vector"], listed, at))
+        columns = {"words": candidates.word_ranks[at], "vector": candidates.vector_ranks[at]}
+        rankings = [_build_ranking("words", listed_set.words[at], columns["words"], listed_set, at)]
+        if listed_set.unread[at] < UNREAD:
+            rankings.append(
+                _build_ranking("vector", listed_set.vectors[at], columns["vector"], listed_set, at)
+            )
         for column, score in fuse_rankings(rankings).items():
             scores[at, int(column)] = score
     return scores
 
 
-def _ranking(kind: RankingKind, scores: Array, ranks: Array, listed: ListedSet, at: int) -> Ranking:
-    """Return a ranking as a search recalls it; columns stand for the ids of its candidates."""
-    matched, terms = (int(count) for count in listed.terms[at])
+def _build_ranking(
+    kind: RankingKind, scores: Array, ranks: Array, listed_set: ListedSet, question: int
+) -> Ranking:
+    """Return a ranking in a search's format; columns stand for the ids of its candidates."""
+    matched, terms = (int(count) for count in listed_set.terms[question])
     candidates = [
         Candidate(str(column), "", "", float(scores[ranks[column]]), "", "", 0, matched=matched)
         for column in np.argsort(ranks, kind="stable")
         if ranks[column] < min(FETCHED, len(scores))
     ]
-    is_counted = kind == "words" and bool(listed.english[at])
-    is_foreign = kind == "words" and bool(listed.foreign[at])
+    is_counted = kind == "words" and bool(listed_set.english[question])
+    is_foreign = kind == "words" and bool(listed_set.foreign[question])
     return Ranking(kind, candidates, terms=terms if is_counted else 0, is_foreign=is_foreign)
 
 
-def words_alone(found: Candidates) -> Array:
+def rank_by_words(candidates: Candidates) -> Array:
     """Rank by words alone."""
-    return -found.word_ranks.astype(float)
+    return -candidates.word_ranks.astype(float)
 
 
-def vectors_alone(found: Candidates) -> Array:
+def rank_by_vectors(candidates: Candidates) -> Array:
     """Rank by vectors alone."""
-    return -found.vector_ranks.astype(float)
+    return -candidates.vector_ranks.astype(float)
 
 
-def reciprocal_ranks(found: Candidates, *, k: int, words: float) -> Array:
+def fuse_reciprocal_ranks(candidates: Candidates, *, k: int, words: float) -> Array:
     """Add reciprocal ranks."""
-    fused: Array = words / (k + 1 + found.word_ranks) * (found.word_ranks < _ABSENT)
-    fused += (1 - words) / (k + 1 + found.vector_ranks) * (found.vector_ranks < _ABSENT)
+    fused: Array = words / (k + 1 + candidates.word_ranks) * (candidates.word_ranks < _ABSENT)
+    fused += (1 - words) / (k + 1 + candidates.vector_ranks) * (candidates.vector_ranks < _ABSENT)
     return fused
 
 
-def linear(found: Candidates, *, normalize: Normalize, weight: Weight) -> Array:
+def fuse_linearly(candidates: Candidates, *, normalize: Normalize, weight: Weight) -> Array:
     """Add normalized scores."""
-    words = weight(found)[:, None]
-    by_words = _spread(found.word_ranks, *normalize(found.listed.words, True))
-    by_vectors = _spread(found.vector_ranks, *normalize(found.listed.vectors, False))
+    words = weight(candidates)[:, None]
+    by_words = _look_up_scores(candidates.word_ranks, *normalize(candidates.listed_set.words, True))
+    by_vectors = _look_up_scores(
+        candidates.vector_ranks, *normalize(candidates.listed_set.vectors, False)
+    )
     fused: Array = words * by_words + (1 - words) * by_vectors
     return fused
 
 
-def _spread(ranks: Array, scores: Array, absent: Array) -> Array:
+def _look_up_scores(ranks: Array, scores: Array, absent: Array) -> Array:
     """Return the score of each candidate, by its rank."""
     within = np.minimum(ranks, scores.shape[1] - 1)
-    taken = np.take_along_axis(scores, within, axis=1)
-    spread: Array = np.where(ranks < _ABSENT, taken, absent[:, None])
+    present = np.take_along_axis(scores, within, axis=1)
+    spread: Array = np.where(ranks < _ABSENT, present, absent[:, None])
     return spread
 
 
-def by_reference(scores: Array, of_words: bool) -> tuple[Array, Array]:
-    """Map the best score to 1 and the 30th to 0; lower ones approach -.1 (decision 16)."""
+def normalize_by_reference(scores: Array, is_words: bool) -> tuple[Array, Array]:
+    """Map the best score to 1 and the 30th to 0; lower scores approach -0.1 (decision 16)."""
     zero = scores[:, 29]
-    if not of_words:
-        zero = np.where(zero == 0, _last(scores), zero)
+    if not is_words:
+        zero = np.where(zero == 0, _find_last_scores(scores), zero)
     width = scores[:, 0] - zero
     shares = (scores - zero[:, None]) / np.where(width == 0, 1, width)[:, None]
     bent = np.where(shares >= 0, shares, -0.1 * shares / np.minimum(shares - 1, -1))
     return bent, np.full(len(scores), -0.1)
 
 
-def by_deviation(scores: Array, of_words: bool) -> tuple[Array, Array]:
-    """Map scores to standard deviations from their mean; an absent one counts as the last."""
+def normalize_by_deviation(scores: Array, is_words: bool) -> tuple[Array, Array]:
+    """Map scores to z-scores; an absent candidate gets the last score."""
     values = np.where(scores == 0, np.nan, scores)
     has = ~np.isnan(values)
     count = np.maximum(has.sum(axis=1), 1)
     mean = np.nansum(values, axis=1) / count
     deviation = np.sqrt(np.nansum((values - mean[:, None]) ** 2, axis=1) / count)
     deviation = np.where(deviation == 0, 1, deviation)
-    return (scores - mean[:, None]) / deviation[:, None], (_last(scores) - mean) / deviation
+    return (scores - mean[:, None]) / deviation[:, None], (
+        _find_last_scores(scores) - mean
+    ) / deviation
 
 
-def _last(scores: Array) -> Array:
+def _find_last_scores(scores: Array) -> Array:
     last = np.maximum(np.count_nonzero(scores, axis=1) - 1, 0)
-    taken: Array = scores[np.arange(len(scores)), last]
-    return taken
+    scores_at_last: Array = scores[np.arange(len(scores)), last]
+    return scores_at_last
 
 
-def peak(scores: Array) -> Array:
+def compute_peak(scores: Array) -> Array:
     """Return how many standard deviations the best score lies above the mean."""
-    normalized, _ = by_deviation(scores, True)
+    normalized, _ = normalize_by_deviation(scores, True)
     best: Array = normalized[:, 0]
     return best
 
 
-def constant(found: Candidates, *, words: float) -> Array:
-    """The same weight for every question."""
-    return np.full(len(found.grades), words)
+def weigh_constantly(candidates: Candidates, *, words: float) -> Array:
+    """Return the same weight for every question."""
+    return np.full(len(candidates.grades), words)
 
 
-def of_share(found: Candidates, *, least: float, gain: float) -> Array:
-    """A weight that grows with the share of terms."""
-    weight: Array = least + gain * found.listed.share
+def weigh_by_share(candidates: Candidates, *, base: float, gain: float) -> Array:
+    """Return a weight that grows with the share of matched terms."""
+    weight: Array = base + gain * candidates.listed_set.share
     return weight
 
 
-def of_present(found: Candidates) -> Array:
-    """The first version of linear fusion: vectors count 1, words the share of terms, in English."""
-    share = np.where(found.listed.english, found.listed.share, 1.0)
+def weigh_by_english_share(candidates: Candidates) -> Array:
+    """Return the weight of the first linear fusion: vectors 1, words the share of English terms."""
+    share = np.where(candidates.listed_set.english, candidates.listed_set.share, 1.0)
     weight: Array = share / (1 + share)
     return weight
 
 
-def of_peaks(found: Candidates) -> Array:
-    """The weight of words that earlier replays suggested."""
-    weight = 0.25 + 0.3 * found.listed.share
-    weight += 0.06 * (peak(found.listed.words) - peak(found.listed.vectors))
+def weigh_by_peaks(candidates: Candidates) -> Array:
+    """Return the weight of words that earlier replays suggested."""
+    weight = 0.25 + 0.3 * candidates.listed_set.share
+    weight += 0.06 * (
+        compute_peak(candidates.listed_set.words) - compute_peak(candidates.listed_set.vectors)
+    )
     limited: Array = np.clip(weight, 0.2, 0.65)
     return limited
 
 
-_NORMALIZED: Final[Mapping[str, Normalize]] = {"z-scores": by_deviation, "reference": by_reference}
+_NORMALIZED: Final[Mapping[str, Normalize]] = {
+    "z-scores": normalize_by_deviation,
+    "reference": normalize_by_reference,
+}
 
 
-def families() -> dict[str, dict[str, Rule]]:
+def list_families() -> dict[str, dict[str, Rule]]:
     """Return the rules by family; the rules of a family differ in their constants."""
-    found: dict[str, dict[str, Rule]] = {
-        "words": {"": words_alone},
-        "knn": {"": vectors_alone},
+    rules: dict[str, dict[str, Rule]] = {
+        "words": {"": rank_by_words},
+        "knn": {"": rank_by_vectors},
         "ranks": {
-            f"k={k}, words {words:g}": partial(reciprocal_ranks, k=k, words=words)
+            f"k={k}, words {words:g}": partial(fuse_reciprocal_ranks, k=k, words=words)
             for k in (10, 30, 60)
             for words in (0.4, 0.5, 0.6)
         },
-        "linear fusion": {"": partial(linear, normalize=by_reference, weight=of_present)},
-        "share and peaks": {"": partial(linear, normalize=by_deviation, weight=of_peaks)},
+        "linear fusion": {
+            "": partial(
+                fuse_linearly, normalize=normalize_by_reference, weight=weigh_by_english_share
+            )
+        },
+        "share and peaks": {
+            "": partial(fuse_linearly, normalize=normalize_by_deviation, weight=weigh_by_peaks)
+        },
     }
     for name, normalize in _NORMALIZED.items():
-        found[f"{name}, constant"] = {
+        rules[f"{name}, constant"] = {
             f"{words:g}": partial(
-                linear, normalize=normalize, weight=partial(constant, words=words)
+                fuse_linearly, normalize=normalize, weight=partial(weigh_constantly, words=words)
             )
             for words in (0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6)
         }
-        found[f"{name}, share"] = {
+        rules[f"{name}, share"] = {
             f"{least:g} + {gain:g} share": partial(
-                linear, normalize=normalize, weight=partial(of_share, least=least, gain=gain)
+                fuse_linearly,
+                normalize=normalize,
+                weight=partial(weigh_by_share, base=least, gain=gain),
             )
             for least in (0.15, 0.2, 0.25, 0.3, 0.35)
             for gain in (0.1, 0.2, 0.3, 0.4)
         }
-    return {**found, "product": {"": product}}
+    return {**rules, "product": {"": score_product}}

@@ -1,8 +1,8 @@
-"""The judged sets: passages and questions, made of public files that a person has fetched.
+"""The judged sets: passages and questions, made from public files that a person has fetched.
 
-Each function of SETS reads one kind of file below the data folder (README.md says which and under
-which licence) and returns a set. Choices among passages and questions are seeded: the same files
-make the same set.
+Each function of SETS reads one kind of file below the data folder (README.md lists the files and
+their licences) and returns a set. Passages and questions are sampled with fixed seeds: the same
+files make the same set.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.code_questions.questions import questions as code_questions
+from benchmarks.code_questions.questions import read_questions as code_questions
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
 
@@ -31,7 +31,7 @@ MAX_QUESTIONS: Final = 150
 _PROJECT: Final = Path(__file__).resolve().parents[2]
 _WORDS_PER_PASSAGE: Final = 120
 _NO_TEXT: Final = "(no text)"
-"""Stands for the text of abstracts that have none: an embedder rejects empty texts."""
+"""Replaces missing texts of abstracts: an embedder rejects empty texts."""
 _CODES: Final = frozenset({"identifier"})
 """Kinds of the handbook's questions that are names and codes."""
 
@@ -54,71 +54,73 @@ class JudgedSet:
     questions: Sequence[tuple[str, Mapping[int, int]]]
 
 
-def handbook(_: Path, *, codes: bool) -> JudgedSet:
-    """The example company's handbook: questions for names and codes, or all others."""
+def load_handbook(_: Path, *, codes: bool) -> JudgedSet:
+    """Return the example company's handbook with questions for names and codes, or all others."""
     passages = [
-        (title, text) for root in (HANDBOOK, ANNEX) for title, text in _sections_of_markdown(root)
+        (title, text) for root in (HANDBOOK, ANNEX) for title, text in _read_markdown_sections(root)
     ]
-    flat = [_bare(text) for _, text in passages]
+    flat = [_strip_markup(text) for _, text in passages]
     questions = []
-    for judged in judged_questions():
-        if (judged.kind in _CODES) != codes:
+    for question in judged_questions():
+        if (question.kind in _CODES) != codes:
             continue
         grades = {
             at: judgement.grade
-            for judgement in judged.relevant
+            for judgement in question.relevant
             for at, text in enumerate(flat)
-            if judgement.quote and _bare(judgement.quote) in text
+            if judgement.quote and _strip_markup(judgement.quote) in text
         }
-        questions.append((judged.question, grades))
-    return JudgedSet("names" if codes else "documentation", "en", passages, _answered(questions))
+        questions.append((question.question, grades))
+    return JudgedSet(
+        "names" if codes else "documentation", "en", passages, _drop_unanswered(questions)
+    )
 
 
-def workspace(_: Path) -> JudgedSet:
-    """The example workspace: questions in other words than the texts."""
+def load_workspace(_: Path) -> JudgedSet:
+    """Return the example workspace; its questions use other words than its texts."""
     folder = _PROJECT / "examples" / "workspace"
     passages: list[Passage] = []
     records: list[str] = []
-    for record in _lines(folder / "records.ndjson"):
+    for record in _read_lines(folder / "records.ndjson"):
         text = " ".join(block.get("text", "") for block in record.get("blocks", ()))
         values = record.get("values", ())
         text = text or "; ".join(
             f"{value['name']}: {value.get('value_text', '')}" for value in values
         )
-        for part in _cut(text):
+        for part in _split_words(text):
             passages.append((record.get("title", ""), part))
             records.append(record["id"])
     questions = []
-    for line in _lines(folder / "questions.ndjson"):
+    for line in _read_lines(folder / "questions.ndjson"):
         grades = {
             at: 1
             for at, (_, text) in enumerate(passages)
             if records[at] == line["record"] and line["answer"] in text
         }
         questions.append((line["question"], grades))
-    return JudgedSet("paraphrases", "en", passages, _answered(questions))
+    return JudgedSet("paraphrases", "en", passages, _drop_unanswered(questions))
 
 
-def python_faq(data: Path) -> JudgedSet:
-    """Questions of Python's FAQ, to its answers among the tutorial and the how-tos."""
+def load_python_faq(data: Path) -> JudgedSet:
+    """Return questions of Python's FAQ; passages are its answers, the tutorial and the how-tos."""
     passages: list[Passage] = []
     questions: list[tuple[str, Mapping[int, int]]] = []
     for path in sorted((data / "python-doc" / "faq").glob("*.txt")):
-        for heading, text in _sections_of_rst(path, "-="):
-            parts = list(_cut(text))
+        for heading, text in _read_rst_sections(path, "-="):
+            parts = list(_split_words(text))
             if heading.endswith("?") and parts:
                 first = len(passages)
                 questions.append((heading, {first + n: 1 for n in range(len(parts))}))
                 passages += [("", part) for part in parts]
     for folder in ("tutorial", "howto"):
         for path in sorted((data / "python-doc" / folder).glob("*.txt")):
-            for _, text in _sections_of_rst(path, "-=*"):
-                passages += [("", part) for part in _cut(text)]
-    return JudgedSet("faq", "en", *_limited(passages, questions))
+            for _, text in _read_rst_sections(path, "-=*"):
+                passages += [("", part) for part in _split_words(text)]
+    return JudgedSet("faq", "en", *_sample_set(passages, questions))
 
 
-def debian_faq(data: Path, language: str) -> JudgedSet:
-    """Questions of Debian's FAQ, to its answers without the questions."""
+def load_debian_faq(data: Path, language: str) -> JudgedSet:
+    """Return questions of Debian's FAQ; passages are its answers without the questions."""
     text = (data / "debian-faq" / f"debian-faq.{language}.txt").read_text(encoding="utf-8")
     text = text.replace("\u00a0", " ")
     text = text[text.index("\n1.1. ") :]
@@ -127,70 +129,72 @@ def debian_faq(data: Path, language: str) -> JudgedSet:
     questions: list[tuple[str, Mapping[int, int]]] = []
     for heading, answer in zip(parts[1::2], parts[2::2], strict=False):
         question = " ".join(heading.split()).partition(" ")[2]
-        cut = list(_cut(answer))
+        cut = list(_split_words(answer))
         if "?" in question and cut:
             questions.append((question, {len(passages) + n: 1 for n in range(len(cut))}))
         passages += [("", part) for part in cut]
-    return JudgedSet("faq", language, *_limited(passages, questions))
+    return JudgedSet("faq", language, *_sample_set(passages, questions))
 
 
-def cranfield(data: Path) -> JudgedSet:
-    """Abstracts on aerodynamics; of the grades, 1 is the best and 5 no answer."""
+def load_cranfield(data: Path) -> JudgedSet:
+    """Return abstracts on aerodynamics; original grades 1 to 4 are relevant, 5 is not."""
     folder = data / "cranfield"
-    documents = _smart(folder / "cran.all.1400")
-    queries = _smart(folder / "cran.qry")
+    documents = _read_smart(folder / "cran.all.1400")
+    queries = _read_smart(folder / "cran.qry")
     grades: dict[int, dict[int, int]] = {}
     for line in (folder / "cranqrel").read_text().splitlines():
         question, document, grade = (int(value) for value in line.split()[:3])
         if grade in range(1, 5):
             grades.setdefault(question, {})[document - 1] = 1
     passages = [(parts.get("T", ""), parts.get("W") or _NO_TEXT) for _, parts in documents]
-    # Judgements count the questions in order: the numbers of the questions themselves have gaps.
+    # Judgements number the questions consecutively; the questions' own numbers have gaps.
     questions = [
         (" ".join(parts["W"].split()), grades.get(number, {}))
         for number, (_, parts) in enumerate(queries, 1)
     ]
-    return JudgedSet("scientific", "en", *_limited(passages, questions))
+    return JudgedSet("scientific", "en", *_sample_set(passages, questions))
 
 
-def cisi(data: Path) -> JudgedSet:
-    """Abstracts on library science."""
+def load_cisi(data: Path) -> JudgedSet:
+    """Return abstracts on library science."""
     folder = data / "cisi"
     grades: dict[int, dict[int, int]] = {}
     for line in (folder / "CISI.REL").read_text().splitlines():
         question, document = (int(value) for value in line.split()[:2])
         grades.setdefault(question, {})[document - 1] = 1
-    passages = [(p.get("T", ""), p.get("W") or _NO_TEXT) for _, p in _smart(folder / "CISI.ALL")]
+    passages = [
+        (p.get("T", ""), p.get("W") or _NO_TEXT) for _, p in _read_smart(folder / "CISI.ALL")
+    ]
     questions = [
         (" ".join(parts["W"].split()), grades.get(number, {}))
-        for number, parts in _smart(folder / "CISI.QRY")
+        for number, parts in _read_smart(folder / "CISI.QRY")
     ]
-    return JudgedSet("scientific", "en", *_limited(passages, questions))
+    return JudgedSet("scientific", "en", *_sample_set(passages, questions))
 
 
-def cosqa(data: Path) -> JudgedSet:
-    """Queries of a search engine to functions in Python."""
+def load_cosqa(data: Path) -> JudgedSet:
+    """Return queries of a search engine; passages are functions in Python."""
     folder = data / "cosqa"
     codes = json.loads((folder / "code_idx_map.txt").read_text(encoding="utf-8"))
     texts = {number: code for code, number in codes.items()}
-    asked = [
+    pairs = [
         load
         for name in ("test", "dev")
         for load in json.loads((folder / f"cosqa-retrieval-{name}-500.json").read_text("utf-8"))
         if load["label"] == 1
     ][:MAX_QUESTIONS]
-    wanted = list(dict.fromkeys(one["retrieval_idx"] for one in asked))
-    others = [number for number in sorted(texts) if number not in set(wanted)]
+    answers = list(dict.fromkeys(pair["retrieval_idx"] for pair in pairs))
+    others = [number for number in sorted(texts) if number not in set(answers)]
     random.Random(1).shuffle(others)
-    chosen = [*wanted, *others][:MAX_PASSAGES]
-    place = {number: at for at, number in enumerate(chosen)}
-    questions = [(one["doc"], {place[one["retrieval_idx"]]: 1}) for one in asked]
+    chosen = [*answers, *others][:MAX_PASSAGES]
+    positions = {number: at for at, number in enumerate(chosen)}
+    questions = [(pair["doc"], {positions[pair["retrieval_idx"]]: 1}) for pair in pairs]
     return JudgedSet("code", "en", [("", texts[number]) for number in chosen], questions)
 
 
-def standard_library(_: Path) -> JudgedSet:
-    """First sentences of docstrings of Python's standard library, to the functions without them."""
-    found: list[tuple[Passage, str]] = []
+def load_standard_library(_: Path) -> JudgedSet:
+    """Return first sentences of the standard library's docstrings; passages are their functions."""
+    functions: list[tuple[Passage, str]] = []
     root = Path(sysconfig.get_paths()["stdlib"])
     for path in sorted(root.glob("*.py")):
         source = path.read_text(encoding="utf-8", errors="replace")
@@ -206,21 +210,21 @@ def standard_library(_: Path) -> JudgedSet:
             lines = source.splitlines()
             head = "\n".join(lines[node.lineno - 1 : first.lineno - 1])
             body = "\n".join(lines[rest.lineno - 1 : node.end_lineno])
-            found.append(((path.name, f"{head}\n{body}"), sentence))
-    random.Random(2).shuffle(found)
-    found = found[:MAX_PASSAGES]
-    questions = [(text, {at: 1}) for at, (_, text) in enumerate(found[:MAX_QUESTIONS])]
-    return JudgedSet("code", "en", [passage for passage, _ in found], questions)
+            functions.append(((path.name, f"{head}\n{body}"), sentence))
+    random.Random(2).shuffle(functions)
+    functions = functions[:MAX_PASSAGES]
+    questions = [(text, {at: 1}) for at, (_, text) in enumerate(functions[:MAX_QUESTIONS])]
+    return JudgedSet("code", "en", [passage for passage, _ in functions], questions)
 
 
-def koel(data: Path) -> JudgedSet:
-    """Questions to a Laravel application, most of which several places answer together."""
+def load_koel(data: Path) -> JudgedSet:
+    """Return questions to a Laravel application; most need several code locations together."""
     root = data / "koel"
     passages: list[Passage] = []
     places: list[tuple[str, int, int]] = []
     for path in sorted(root.rglob("*.php")):
         name = path.relative_to(root).as_posix()
-        for first, last, text in _methods(path.read_text(encoding="utf-8", errors="replace")):
+        for first, last, text in _split_methods(path.read_text(encoding="utf-8", errors="replace")):
             passages.append((name, text))
             places.append((name, first, last))
     questions = []
@@ -234,17 +238,17 @@ def koel(data: Path) -> JudgedSet:
             and (not place.lines or (first <= place.lines[1] and place.lines[0] <= last))
         }
         questions.append((question.question, grades))
-    return JudgedSet("multi-hop", "en", *_limited(passages, questions))
+    return JudgedSet("multi-hop", "en", *_sample_set(passages, questions))
 
 
-def python_names(data: Path) -> JudgedSet:
-    """Names of Python's library as people type them, to their descriptions."""
+def load_python_names(data: Path) -> JudgedSet:
+    """Return names of Python's library as people type them; passages are their descriptions."""
     pattern = re.compile(
         r"^\.\. (?:function|class|exception|data|method|attribute):: ([\w.]+)(.*)\n"
         r"((?:\n|   .*\n)+)",
         re.MULTILINE,
     )
-    found: dict[str, str] = {}
+    descriptions: dict[str, str] = {}
     for path in sorted((data / "python-doc" / "library").glob("*.txt")):
         text = path.read_text(encoding="utf-8")
         current = re.search(r"^\.\. (?:current)?module:: ([\w.]+)", text, re.MULTILINE)
@@ -252,8 +256,8 @@ def python_names(data: Path) -> JudgedSet:
         for name, rest, body in pattern.findall(text):
             full = name if name.startswith(module) or not module else f"{module}.{name}"
             if len(body.split()) >= 15:
-                found.setdefault(full, f"{name}{rest}\n{body[:1_200]}")
-    names = sorted(found)
+                descriptions.setdefault(full, f"{name}{rest}\n{body[:1_200]}")
+    names = sorted(descriptions)
     random.Random(3).shuffle(names)
     names = names[:MAX_PASSAGES]
     forms = ("{}", "what does {} do", "{} example", "when should I use {}?")
@@ -261,29 +265,32 @@ def python_names(data: Path) -> JudgedSet:
         (forms[at % len(forms)].format(name), {at: 1})
         for at, name in enumerate(names[:MAX_QUESTIONS])
     ]
-    passages = [(name.rpartition(".")[0], found[name]) for name in names]
+    passages = [(name.rpartition(".")[0], descriptions[name]) for name in names]
     return JudgedSet("names", "en", passages, questions)
 
 
-def git_help(_: Path) -> JudgedSet:
-    """Tasks and flags, to the help of git's commands that do or have them."""
-    commands = sorted(_git("--list-cmds=main,nohelpers").split())
-    shown = ((f"git {command}", _git(command, "-h")) for command in commands)
-    passages = [(title, text) for title, text in shown if "usage:" in text]
-    place = {title: at for at, (title, _) in enumerate(passages)}
-    judged: Mapping[str, Any] = YAML(typ="safe").load(
+def load_git_help(_: Path) -> JudgedSet:
+    """Return tasks and flags as questions; passages are the help of git's commands."""
+    commands = sorted(_run_git("--list-cmds=main,nohelpers").split())
+    helps = ((f"git {command}", _run_git(command, "-h")) for command in commands)
+    passages = [(title, text) for title, text in helps if "usage:" in text]
+    positions = {title: at for at, (title, _) in enumerate(passages)}
+    entries: Mapping[str, Any] = YAML(typ="safe").load(
         _PROJECT / "benchmarks" / "agent_questions.yaml"
     )
     questions = [
-        (one["question"], {place[page]: 1 for page in one["pages"] or () if page in place})
-        for one in judged["git"]
-        if one["kind"] != "none"
+        (
+            entry["question"],
+            {positions[page]: 1 for page in entry["pages"] or () if page in positions},
+        )
+        for entry in entries["git"]
+        if entry["kind"] != "none"
     ]
-    return JudgedSet("documentation", "en", passages, _answered(questions))
+    return JudgedSet("documentation", "en", passages, _drop_unanswered(questions))
 
 
-def _git(*arguments: str) -> str:
-    """Return what git prints of itself, outside any repository."""
+def _run_git(*arguments: str) -> str:
+    """Run git outside any repository, and return its output."""
     run = subprocess.run(
         ["git", *arguments],  # noqa: S607
         check=False,
@@ -295,87 +302,94 @@ def _git(*arguments: str) -> str:
     return run.stdout or run.stderr
 
 
-def squad(data: Path, *, path: str, language: str) -> JudgedSet:
-    """Questions to paragraphs of an encyclopedia, in the format of SQuAD."""
+def load_squad(data: Path, *, path: str, language: str) -> JudgedSet:
+    """Return a set in SQuAD's format: questions to paragraphs of an encyclopedia."""
     passages: list[Passage] = []
     questions: list[tuple[str, Mapping[int, int]]] = []
     for article in json.loads((data / path).read_text(encoding="utf-8"))["data"]:
         for paragraph in article["paragraphs"]:
             # JSQuAD writes the title before the text.
             text = paragraph["context"].partition(" [SEP] ")[2] or paragraph["context"]
-            questions += [(one["question"], {len(passages): 1}) for one in paragraph["qas"]]
+            questions += [(entry["question"], {len(passages): 1}) for entry in paragraph["qas"]]
             passages.append(("", text))
-    return JudgedSet("encyclopedia", language, *_limited(passages, questions, passages_limit=800))
+    return JudgedSet(
+        "encyclopedia", language, *_sample_set(passages, questions, passages_limit=800)
+    )
 
 
 _XQUAD: Final = ("en", "de", "es", "ro", "tr", "vi", "ru", "el", "ar", "hi", "th", "zh")
 SETS: Final[Mapping[str, Callable[[Path], JudgedSet]]] = {
-    "handbook": partial(handbook, codes=False),
-    "handbook-codes": partial(handbook, codes=True),
-    "git": git_help,
-    "workspace": workspace,
-    "python-faq": python_faq,
-    "debian-faq": partial(debian_faq, language="en"),
+    "handbook": partial(load_handbook, codes=False),
+    "handbook-codes": partial(load_handbook, codes=True),
+    "git": load_git_help,
+    "workspace": load_workspace,
+    "python-faq": load_python_faq,
+    "debian-faq": partial(load_debian_faq, language="en"),
     **{
-        f"debian-faq-{language}": partial(debian_faq, language=language)
+        f"debian-faq-{language}": partial(load_debian_faq, language=language)
         for language in ("de", "fr", "it", "ru")
     },
-    "cranfield": cranfield,
-    "cisi": cisi,
-    "cosqa": cosqa,
-    "stdlib": standard_library,
-    "koel": koel,
-    "python-names": python_names,
+    "cranfield": load_cranfield,
+    "cisi": load_cisi,
+    "cosqa": load_cosqa,
+    "stdlib": load_standard_library,
+    "koel": load_koel,
+    "python-names": load_python_names,
     **{
-        f"xquad-{language}": partial(squad, path=f"xquad/xquad.{language}.json", language=language)
+        f"xquad-{language}": partial(
+            load_squad, path=f"xquad/xquad.{language}.json", language=language
+        )
         for language in _XQUAD
     },
-    "arcd-ar": partial(squad, path="arcd/arcd.json", language="ar"),
-    "jsquad-ja": partial(squad, path="jsquad/valid-v1.3.json", language="ja"),
-    "cmrc-zh": partial(squad, path="cmrc2018/cmrc2018_dev.json", language="zh"),
+    "arcd-ar": partial(load_squad, path="arcd/arcd.json", language="ar"),
+    "jsquad-ja": partial(load_squad, path="jsquad/valid-v1.3.json", language="ja"),
+    "cmrc-zh": partial(load_squad, path="cmrc2018/cmrc2018_dev.json", language="zh"),
 }
 """Functions that make the sets, by name."""
 
 
-def _answered(
+def _drop_unanswered(
     questions: Iterable[tuple[str, Mapping[int, int]]],
 ) -> list[tuple[str, Mapping[int, int]]]:
     return [(text, grades) for text, grades in questions if grades]
 
 
-def _limited(
+def _sample_set(
     passages: Sequence[Passage],
     questions: Iterable[tuple[str, Mapping[int, int]]],
     *,
     passages_limit: int = MAX_PASSAGES,
 ) -> tuple[list[Passage], list[tuple[str, Mapping[int, int]]]]:
-    """Choose questions, then their passages and as many others as the limit leaves room for."""
-    asked = _answered(questions)
-    random.Random(4).shuffle(asked)
-    asked = asked[:MAX_QUESTIONS]
-    wanted = dict.fromkeys(at for _, grades in asked for at in sorted(grades))
-    others = [at for at in range(len(passages)) if at not in wanted]
+    """Sample questions, then their passages and as many others as the limit allows."""
+    answered = _drop_unanswered(questions)
+    random.Random(4).shuffle(answered)
+    answered = answered[:MAX_QUESTIONS]
+    answer_positions = dict.fromkeys(at for _, grades in answered for at in sorted(grades))
+    others = [at for at in range(len(passages)) if at not in answer_positions]
     random.Random(5).shuffle(others)
-    chosen = sorted([*wanted, *others[: max(0, passages_limit - len(wanted))]])
-    place = {at: number for number, at in enumerate(chosen)}
+    chosen = sorted([*answer_positions, *others[: max(0, passages_limit - len(answer_positions))]])
+    new_positions = {at: number for number, at in enumerate(chosen)}
     return (
         [passages[at] for at in chosen],
-        [(text, {place[at]: grade for at, grade in grades.items()}) for text, grades in asked],
+        [
+            (text, {new_positions[at]: grade for at, grade in grades.items()})
+            for text, grades in answered
+        ],
     )
 
 
-def _bare(text: str) -> str:
-    """Return the words alone, so that markup does not keep a quote from its passage."""
+def _strip_markup(text: str) -> str:
+    """Return the words alone, so that a quote matches its passage despite markup."""
     return " ".join(re.findall(r"[^\W_]+", text))
 
 
-def _cut(text: str) -> Iterator[str]:
+def _split_words(text: str) -> Iterator[str]:
     words = text.split()
     for at in range(0, len(words), _WORDS_PER_PASSAGE):
         yield " ".join(words[at : at + _WORDS_PER_PASSAGE])
 
 
-def _sections_of_markdown(root: Path) -> Iterator[Passage]:
+def _read_markdown_sections(root: Path) -> Iterator[Passage]:
     for path in sorted([*root.rglob("*.md"), *root.rglob("*.html")]):
         text = re.sub(r"<h\d[^>]*>", "\n#", path.read_text(encoding="utf-8"))
         text = html.unescape(re.sub(r"<[^>]+>|[*`]", "", text))
@@ -383,26 +397,26 @@ def _sections_of_markdown(root: Path) -> Iterator[Passage]:
         yield from ((title, " ".join(part.split())) for part in re.split(r"\n(?=#)", text))
 
 
-def _sections_of_rst(path: Path, underlines: str) -> Iterator[Passage]:
+def _read_rst_sections(path: Path, underlines: str) -> Iterator[Passage]:
     text = path.read_text(encoding="utf-8")
     parts = re.split(rf"^(\S.+)\n[{re.escape(underlines)}]{{4,}}\n", text, flags=re.MULTILINE)
     yield from zip(parts[1::2], parts[2::2], strict=True)
 
 
-def _smart(path: Path) -> list[tuple[int, dict[str, str]]]:
+def _read_smart(path: Path) -> list[tuple[int, dict[str, str]]]:
     """Read a file of the SMART collection: numbers with their fields by letter."""
     text = path.read_text(encoding="utf-8", errors="replace")
-    found = []
+    documents = []
     for block in re.split(r"^\.I ", text, flags=re.MULTILINE)[1:]:
         number, _, rest = block.partition("\n")
         parts = re.split(r"^\.([A-Z]) *\n", rest, flags=re.MULTILINE)
         fields = dict(zip(parts[1::2], (p.strip() for p in parts[2::2]), strict=True))
-        found.append((int(number), fields))
-    return found
+        documents.append((int(number), fields))
+    return documents
 
 
-def _methods(text: str) -> Iterator[tuple[int, int, str]]:
-    """Cut source code before its methods: first line, last line, text."""
+def _split_methods(text: str) -> Iterator[tuple[int, int, str]]:
+    """Split source code before its methods; yield first line, last line and text."""
     lines = text.splitlines()
     starts = [0]
     for at, line in enumerate(lines):
@@ -413,6 +427,6 @@ def _methods(text: str) -> Iterator[tuple[int, int, str]]:
         yield first + 1, end, "\n".join(lines[first:end])[:3_000]
 
 
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
+def _read_lines(path: Path) -> Iterator[dict[str, Any]]:
     for line in path.read_text(encoding="utf-8").splitlines():
         yield json.loads(line)

@@ -1,1 +1,1 @@
-"""The trial of a living index, which is asked and edited while its builds are published."""
+"""The trial of a living index: it is searched and edited while its builds are published."""

@@ -1,12 +1,12 @@
-"""A living index: ten publications and five ways back while it is asked, edited and deleted from.
+"""Trial of a living index: ten publications and five rollbacks under searches, edits and deletions.
 
     python -m benchmarks.living                     about five minutes
     python -m benchmarks.living --steps 3 --name trial
 
 Everything runs as its user runs it: Postgres, Elasticsearch, Dagster with its daemon and the change
-watcher after `rag-assets up`; `rag-assets serve`; commands. Twenty questions a second come from a
-process of their own, in all modes, at rest first and then during all that follows. The benchmark
-ends with exit code 1 if anything is not as it must be (see verdict.py).
+watcher after `rag-assets up`; `rag-assets serve`; commands. A separate process asks twenty
+questions a second in all modes, first at rest and then during all steps. The exit code is 1 if any
+condition of verdict.py fails.
 """
 
 from __future__ import annotations
@@ -27,19 +27,19 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.living.documents import Editor, write_documents
-from benchmarks.living.load import asked, read_answers
-from benchmarks.living.moves import STEPS, Mover, Step, run_command
-from benchmarks.living.service import finds, service
+from benchmarks.living.load import read_answers, run_load
+from benchmarks.living.moves import STEPS, Mover, Step, build_command_runner
+from benchmarks.living.service import is_found, run_service
 from benchmarks.living.verdict import (
     MOST_SLOWER,
     Move,
-    Places,
-    faults,
-    latencies,
-    places_of,
+    RangesByBuild,
+    compute_latencies,
+    find_faults,
+    read_places,
 )
-from benchmarks.measure import PROJECT, load, machine, save
-from benchmarks.saved_to_searchable import cpu_of, running
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.saved_to_searchable import read_cpu, run_stack
 from benchmarks.servers import benchmark_servers
 
 WORK = PROJECT / ".local" / "benchmark-living"
@@ -54,14 +54,14 @@ _BETWEEN_EDITS = 3.0
 
 
 def main() -> None:
-    """Take the trial, and write the result."""
+    """Run the trial and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=len(STEPS), help="the first so many steps")
+    parser.add_argument("--steps", type=int, default=len(STEPS), help="number of steps to run")
     parser.add_argument("--rest", type=float, default=40.0, help="seconds of load at rest")
-    parser.add_argument("--name", default="living", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="living", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     home = arguments.work / "home"
     shutil.rmtree(home, ignore_errors=True)
     folder = home / "sources" / TENANT
@@ -70,13 +70,13 @@ def main() -> None:
     with benchmark_servers(arguments.work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("living"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("living"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
             "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
         }
-        with running() as pids, service(TENANT, home / "service.log") as (url, token):
-            _settle({**servers.pids, **pids})
-            trial = _Trial(arguments.work, folder, url, token, questions)
+        with run_stack() as pids, run_service(TENANT, home / "service.log") as (url, token):
+            _wait_until_idle({**servers.pids, **pids})
+            trial = _LivingTrial(arguments.work, folder, url, token, questions)
             results = trial.run(STEPS[: arguments.steps], arguments.rest)
     result = {
         "benchmark": "living index",
@@ -85,21 +85,21 @@ def main() -> None:
         "documents": {"steady": STEADY, "edited": EDITED, "doomed": DOOMED},
         "rate": RATE,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         **results,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
     sys.exit(1 if results["faults"] else 0)
 
 
-class _Trial:
-    """Asks, edits and moves at once.
+class _LivingTrial:
+    """Runs questions, edits and moves concurrently.
 
     Args:
-        work: a folder for answers.
-        folder: of the tenant's source.
-        url, token: of the service.
-        questions: that documents answer which stay as they are.
+        work: folder for answers.
+        folder: folder of the tenant's source.
+        url, token: address of the service, and a token for it.
+        questions: questions that unchanged documents answer.
     """
 
     def __init__(
@@ -109,41 +109,43 @@ class _Trial:
         self._url, self._token, self._questions = url, token, questions
         self._ended = threading.Event()
         self._editor = Editor(
-            folder, edited=EDITED, doomed=DOOMED, finds=partial(finds, url, token)
+            folder, edited=EDITED, doomed=DOOMED, finds=partial(is_found, url, token)
         )
 
     def run(self, steps: Sequence[Step], rest_seconds: float) -> dict[str, Any]:
-        """Measure at rest, then carry out all steps; returns what was found."""
-        with asked(self._url, self._token, self._questions, self._work / "warm", rate=RATE):
+        """Measure at rest, then run all steps under load; return the figures."""
+        with run_load(self._url, self._token, self._questions, self._work / "warm", rate=RATE):
             time.sleep(_WARM_SECONDS)
-        with asked(self._url, self._token, self._questions, self._work / "rest", rate=RATE):
+        with run_load(self._url, self._token, self._questions, self._work / "rest", rate=RATE):
             time.sleep(rest_seconds)
-        editing = threading.Thread(target=self._edit)
-        mover = Mover(TENANT, self._set, run_command(os.environ))
+        editing = threading.Thread(target=self._edit_until_ended)
+        mover = Mover(TENANT, self._configure_tenant, build_command_runner(os.environ))
         moves = []
-        with asked(self._url, self._token, self._questions, self._work / "moving", rate=RATE):
+        with run_load(self._url, self._token, self._questions, self._work / "moving", rate=RATE):
             editing.start()
             try:
                 for step in steps:
-                    moves.append(mover.take(step))
-                    _report(moves[-1])
+                    moves.append(mover.run_step(step))
+                    _print_move(moves[-1])
                     time.sleep(_PAUSE_SECONDS)
             finally:
                 self._ended.set()
                 editing.join()
-        return self._results(moves)
+        return self._summarize(moves)
 
-    def _results(self, moves: Sequence[Move]) -> dict[str, Any]:
+    def _summarize(self, moves: Sequence[Move]) -> dict[str, Any]:
         rest, answers = (read_answers(self._work / name) for name in ("rest", "moving"))
         editor = self._editor
-        found = faults(answers, moves, editor.edits, editor.deletions, _places())
-        at_rest, moving = latencies(rest), latencies(answers)
+        faults = find_faults(answers, moves, editor.edits, editor.deletions, _read_places())
+        at_rest, moving = compute_latencies(rest), compute_latencies(answers)
         ratio = moving["p95"] / at_rest["p95"]
         if ratio > MOST_SLOWER:
-            found["p95 over three times that at rest"] = [f"{ratio:.2f} times"]
-        for what, examples in found.items():
-            print(f"{what}: {len(examples)}", *examples[:_EXAMPLES], sep="\n  ", flush=True)
-        took = sorted(e.found - e.saved for e in editor.edits if e.found is not None)
+            faults["p95 over three times p95 at rest"] = [f"{ratio:.2f} times"]
+        for fault, examples in faults.items():
+            print(f"{fault}: {len(examples)}", *examples[:_EXAMPLES], sep="\n  ", flush=True)
+        edit_seconds = sorted(
+            e.found_at - e.saved_at for e in editor.edits if e.found_at is not None
+        )
         return {
             "questions": len(answers),
             "by_mode": Counter(answer.mode for answer in answers),
@@ -153,15 +155,15 @@ class _Trial:
             "p95_ratio": round(ratio, 2),
             "edits": len(editor.edits),
             "edit_seconds": {
-                "median": round(took[len(took) // 2], 2) if took else None,
-                "max": round(took[-1], 2) if took else None,
+                "median": round(edit_seconds[len(edit_seconds) // 2], 2) if edit_seconds else None,
+                "max": round(edit_seconds[-1], 2) if edit_seconds else None,
             },
             "deletions": len(editor.deletions),
             "moves": [{**asdict(m), "seconds": round(m.ended - m.began, 2)} for m in moves],
-            "faults": {what: [len(all_), *all_[:_EXAMPLES]] for what, all_ in found.items()},
+            "faults": {fault: [len(all_), *all_[:_EXAMPLES]] for fault, all_ in faults.items()},
         }
 
-    def _edit(self) -> None:
+    def _edit_until_ended(self) -> None:
         while not self._ended.is_set():
             self._editor.edit()
             self._ended.wait(_BETWEEN_EDITS)
@@ -169,12 +171,12 @@ class _Trial:
                 self._editor.delete()
                 self._ended.wait(_BETWEEN_EDITS)
 
-    def _set(self, fields: Mapping[str, Any]) -> None:
+    def _configure_tenant(self, fields: Mapping[str, Any]) -> None:
         _configure(Path(os.environ["RAG_ASSETS_HOME"]), self._folder, fields)
 
 
 def _configure(home: Path, folder: Path, fields: Mapping[str, Any]) -> None:
-    """Set fields of the tenant; what was set before stays."""
+    """Set fields of the tenant, and keep its other fields."""
     path = home / "tenants.yaml"
     entry = {
         "id": TENANT,
@@ -185,31 +187,31 @@ def _configure(home: Path, folder: Path, fields: Mapping[str, Any]) -> None:
         [entry] = json.loads(path.read_text())["tenants"]
     for name, value in fields.items():
         former = entry.get(name)
-        # The two fields of `index` are set in different steps.
+        # Different steps set the two fields of `index`.
         entry[name] = {**former, **value} if name == "index" and former else value
     draft = path.with_suffix(".draft")
     draft.write_text(json.dumps({"tenants": [entry]}))  # JSON is YAML
     draft.replace(path)
 
 
-def _settle(pids: Mapping[str, int]) -> None:
-    """Wait until what was started has done what it does at first."""
-    deadline, quiet, before = time.monotonic() + _SETTLING_SECONDS, 0, cpu_of(pids)
+def _wait_until_idle(pids: Mapping[str, int]) -> None:
+    """Wait until the started processes are idle."""
+    deadline, quiet, before = time.monotonic() + _SETTLING_SECONDS, 0, read_cpu(pids)
     while quiet < _QUIET_SAMPLES and time.monotonic() < deadline:
         time.sleep(1.0)
-        now = cpu_of(pids)
+        now = read_cpu(pids)
         busy = sum(now.values()) - sum(before.values()) > _QUIET_CPU_SECONDS
         quiet, before = 0 if busy else quiet + 1, now
 
 
-def _places() -> Places:
+def _read_places() -> RangesByBuild:
     from rag_assets.cli.session import Session
 
     with Session() as session:
-        return places_of(session.reader(TENANT))
+        return read_places(session.reader(TENANT))
 
 
-def _report(move: Move) -> None:
+def _print_move(move: Move) -> None:
     seconds = move.ended - move.began
     waited = f", after {len(move.waited)} attempts" if move.waited else ""
     print(f"{move.kind:15} {move.generation:3} {seconds:6.2f} s{waited}", flush=True)

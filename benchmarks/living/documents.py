@@ -1,4 +1,4 @@
-"""The documents of the trial: some stay as they are, some are edited, some are deleted."""
+"""The documents of the trial: some stay unchanged, some are edited, some are deleted."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import prose
 
 STEADY = "files/steady-"
-"""With which the names of documents begin that stay as they are."""
+"""Prefix of the URIs of documents that stay unchanged."""
 _QUESTION_WORDS = 8
 _WAIT_SECONDS = 180.0
 _PAUSE_SECONDS = 0.25
@@ -22,14 +22,14 @@ class Edit:
     """An edit of one document.
 
     Attributes:
-        saved: when, in seconds since the epoch.
-        found: when a search first found it; None if none did.
+        saved_at: time of the save, in seconds since the epoch.
+        found_at: time when a search first found it; None if none did.
     """
 
     uri: str
     edition: int
-    saved: float
-    found: float | None
+    saved_at: float
+    found_at: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,58 +37,59 @@ class Deletion:
     """A deletion of one document.
 
     Attributes:
-        gone: when a search no longer found it; None if each did.
+        deleted_at: time of the deletion, in seconds since the epoch.
+        gone_at: time when a search no longer found it; None if every search did.
     """
 
     uri: str
-    deleted: float
-    gone: float | None
+    deleted_at: float
+    gone_at: float | None
 
 
 def write_documents(folder: Path, *, steady: int, edited: int, doomed: int) -> list[str]:
-    """Write all documents; returns questions in words of those that stay.
+    """Write all documents; return questions with words of the steady documents.
 
     Args:
-        folder: of the tenant's source.
-        steady: how many stay as they are.
-        edited: how many are edited; they are short, each is one passage in every build.
-        doomed: how many may be deleted; likewise.
+        folder: folder of the tenant's source.
+        steady: number of documents that stay unchanged.
+        edited: number of documents to edit; they are short, one passage in every build.
+        doomed: number of documents that may be deleted; also one passage each.
     """
     rng = random.Random(16)
     folder.mkdir(parents=True, exist_ok=True)
     questions = []
     for number in range(steady):
-        text = prose.document(rng, 3)
+        text = prose.draw_document(rng, 3)
         (folder / f"steady-{number}.md").write_text(text)
         words = text.split()
         begin = rng.randrange(max(1, len(words) - _QUESTION_WORDS))
         questions.append(" ".join(words[begin : begin + _QUESTION_WORDS]))
     for number in range(edited):
-        (folder / f"edited-{number}.md").write_text(_passage(f"edited-{number}.md", 0, rng))
+        (folder / f"edited-{number}.md").write_text(_build_passage(f"edited-{number}.md", 0, rng))
     for number in range(doomed):
-        (folder / f"doomed-{number}.md").write_text(_passage(f"doomed-{number}.md", 0, rng))
+        (folder / f"doomed-{number}.md").write_text(_build_passage(f"doomed-{number}.md", 0, rng))
     return questions
 
 
-def _passage(name: str, edition: int, rng: random.Random) -> str:
-    """A document of one short passage, found by its mark and by the words of others."""
-    sentence = " ".join(prose.document(rng, 1).split()[10:22])
-    return f"# {name}\n\n{mark(name, edition)}: edition {edition} of {name}. {sentence}\n"
+def _build_passage(name: str, edition: int, rng: random.Random) -> str:
+    """Return a document of one short passage with a mark and words that other documents use."""
+    sentence = " ".join(prose.draw_document(rng, 1).split()[10:22])
+    return f"# {name}\n\n{build_mark(name, edition)}: edition {edition} of {name}. {sentence}\n"
 
 
-def mark(name: str, edition: int) -> str:
-    """A word that one edition of one document has alone."""
+def build_mark(name: str, edition: int) -> str:
+    """Return the word that only this edition of this document contains."""
     return f"zanzibar{name.removesuffix('.md').replace('-', '')}x{edition}"
 
 
 class Editor:
-    """Edits and deletes documents, one after the other, each awaited.
+    """Edits and deletes documents one at a time, and waits until each change is searchable.
 
     Args:
-        folder: of the tenant's source, named "files".
-        edited, doomed: how many documents there are.
-        finds: whether a search for a word finds it in a document now.
-        follow: brings the index up to date; by default somebody else does.
+        folder: folder of the tenant's source, which is named "files".
+        edited, doomed: number of documents of each kind.
+        finds: returns whether a search for a word finds it in a document now.
+        follow: updates the index; by default another process does.
     """
 
     def __init__(
@@ -111,26 +112,26 @@ class Editor:
         edition = len(self.edits) + 1
         name = f"edited-{edition % self._edited}.md"
         draft = self._folder / f".{name}.draft"
-        draft.write_text(_passage(name, edition, self._rng))
-        saved = time.time()
+        draft.write_text(_build_passage(name, edition, self._rng))
+        saved_at = time.time()
         draft.replace(self._folder / name)
         self._follow()
-        found = self._awaited(lambda: self._finds(mark(name, edition)))
-        self.edits.append(Edit(f"files/{name}", edition, saved, found))
+        found_at = self._wait_for(lambda: self._finds(build_mark(name, edition)))
+        self.edits.append(Edit(f"files/{name}", edition, saved_at, found_at))
 
     def delete(self) -> None:
-        """Delete a document, and wait until it is not found any more."""
+        """Delete a document, and wait until it is no longer found."""
         number = len(self.deletions)
         if number == self._doomed:
             return
         name = f"doomed-{number}.md"
-        deleted = time.time()
+        deleted_at = time.time()
         (self._folder / name).unlink()
         self._follow()
-        gone = self._awaited(lambda: not self._finds(mark(name, 0)))
-        self.deletions.append(Deletion(f"files/{name}", deleted, gone))
+        gone_at = self._wait_for(lambda: not self._finds(build_mark(name, 0)))
+        self.deletions.append(Deletion(f"files/{name}", deleted_at, gone_at))
 
-    def _awaited(self, condition: Callable[[], bool]) -> float | None:
+    def _wait_for(self, condition: Callable[[], bool]) -> float | None:
         deadline = time.monotonic() + _WAIT_SECONDS
         while not condition():
             if time.monotonic() > deadline:

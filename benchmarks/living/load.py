@@ -1,9 +1,9 @@
-"""Questions at a steady rate to the service, from a process of its own, until its input closes.
+"""Send questions at a steady rate to the service, from a separate process, until stdin closes.
 
     RAG_ASSETS_TOKEN=… python -m benchmarks.living.load URL QUESTIONS ANSWERS --rate 20
 
-A question is sent at its time whether or not those before it were answered, and its time counts
-from then on: an answer that had to wait delays no other question.
+Each question is sent at its due time, whether or not earlier questions were answered, and its
+latency counts from then: a slow answer delays no other question.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import httpx2 as httpx
 from benchmarks.measure import PROJECT
 
 EDITION = re.compile(r"edition (\d+) of ([\w.-]+)")
-"""In the text of each document that is edited."""
+"""Matches the edition in the text of an edited document."""
 MODES = ("hybrid", "knn", "text")
 TOP_K = 5
 _TIMEOUT_SECONDS = 60.0
@@ -36,12 +36,12 @@ _OK = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class HitPassage:
     """A hit.
 
     Attributes:
-        start, end: its place in the document.
-        edition: of the document, if it is one that is edited.
+        start, end: its range in the document.
+        edition: edition of the document, if it is an edited document.
     """
 
     uri: str
@@ -55,33 +55,40 @@ class Answer:
     """A question and its answer.
 
     Attributes:
-        at: when it was to be sent, in seconds since the epoch.
-        seconds: until it was answered.
-        failure: the status and the beginning of the body of anything but an answer.
+        due_at: due time of the question, in seconds since the epoch.
+        seconds: time until it was answered.
+        failure: status and beginning of the body of a failed request.
         generation: the build that answered.
     """
 
-    at: float
+    due_at: float
     seconds: float
     mode: str
     failure: str | None = None
     generation: int | None = None
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[HitPassage, ...] = ()
 
     @classmethod
     def from_json(cls, row: Mapping[str, Any]) -> Answer:
-        """The answer as a line of the file has it."""
-        return cls(**{**row, "passages": tuple(Passage(**one) for one in row["passages"])})
+        """Parse a row of the answers file."""
+        return cls(**{**row, "passages": tuple(HitPassage(**one) for one in row["passages"])})
 
 
 @contextmanager
-def asked(
+def run_load(
     url: str, token: str, questions: Sequence[str], answers: Path, *, rate: float
 ) -> Iterator[None]:
-    """Have questions asked by another process meanwhile, in all modes; see read_answers."""
-    drawn = answers.with_suffix(".questions.json")
-    drawn.write_text(json.dumps(list(questions)))
-    command = [sys.executable, "-m", "benchmarks.living.load", url, str(drawn), str(answers)]
+    """Run a process that asks questions in all modes until the block ends; see read_answers."""
+    questions_file = answers.with_suffix(".questions.json")
+    questions_file.write_text(json.dumps(list(questions)))
+    command = [
+        sys.executable,
+        "-m",
+        "benchmarks.living.load",
+        url,
+        str(questions_file),
+        str(answers),
+    ]
     process = subprocess.Popen(
         [*command, "--rate", str(rate)],
         cwd=PROJECT,
@@ -93,58 +100,60 @@ def asked(
     finally:
         process.communicate()
     if process.returncode:
-        raise RuntimeError(f"the process that asks ended with exit code {process.returncode}")
+        raise RuntimeError(f"the load process failed with exit code {process.returncode}")
 
 
 def read_answers(path: Path) -> list[Answer]:
-    """All answers in a file."""
+    """Return all answers in a file."""
     return [Answer.from_json(json.loads(line)) for line in path.read_text().splitlines()]
 
 
 async def ask_until(
     ended: asyncio.Event, client: httpx.AsyncClient, questions: Sequence[str], rate: float
 ) -> list[Answer]:
-    """Ask at this rate until the event is set; returns every answer."""
+    """Ask at this rate until the event is set; return every answer."""
     started, epoch = time.perf_counter(), time.time()
-    asked: list[asyncio.Task[Answer]] = []
+    tasks: list[asyncio.Task[Answer]] = []
     for number in itertools.count():
         await asyncio.sleep(max(0.0, started + number / rate - time.perf_counter()))
         if ended.is_set():
-            return await asyncio.gather(*asked)
+            return await asyncio.gather(*tasks)
         due = started + number / rate
         body = {
             "query": questions[number // len(MODES) % len(questions)],
             "mode": MODES[number % len(MODES)],
             "top_k": TOP_K,
         }
-        asked.append(asyncio.create_task(_ask(client, body, due, epoch + due - started)))
+        tasks.append(asyncio.create_task(_ask(client, body, due, epoch + due - started)))
     raise AssertionError
 
 
-async def _ask(client: httpx.AsyncClient, body: Mapping[str, Any], due: float, at: float) -> Answer:
+async def _ask(
+    client: httpx.AsyncClient, body: Mapping[str, Any], due: float, due_at: float
+) -> Answer:
     mode = str(body["mode"])
     try:
         response = await client.post("/rag/query", json=dict(body))
     except httpx.HTTPError as error:
-        return Answer(at, time.perf_counter() - due, mode, failure=repr(error))
+        return Answer(due_at, time.perf_counter() - due, mode, failure=repr(error))
     seconds = time.perf_counter() - due
     if response.status_code != _OK:
         failure = f"{response.status_code} {response.text[:300]}"
-        return Answer(at, seconds, mode, failure=failure)
+        return Answer(due_at, seconds, mode, failure=failure)
     answer = response.json()
-    passages = tuple(passage for hit in answer["hits"] for passage in _passages(hit))
-    return Answer(at, seconds, mode, generation=answer["generation"], passages=passages)
+    passages = tuple(passage for hit in answer["hits"] for passage in _read_passages(hit))
+    return Answer(due_at, seconds, mode, generation=answer["generation"], passages=passages)
 
 
-def _passages(hit: Mapping[str, Any]) -> Iterator[Passage]:
-    for part in hit["ranges"]:
-        text = hit["text"][part["start"] - hit["start"] : part["end"] - hit["start"]]
-        found = EDITION.search(text)
-        edition = None if found is None else int(found[1])
-        yield Passage(hit["uri"], part["start"], part["end"], edition)
+def _read_passages(hit: Mapping[str, Any]) -> Iterator[HitPassage]:
+    for text_range in hit["ranges"]:
+        text = hit["text"][text_range["start"] - hit["start"] : text_range["end"] - hit["start"]]
+        match = EDITION.search(text)
+        edition = None if match is None else int(match[1])
+        yield HitPassage(hit["uri"], text_range["start"], text_range["end"], edition)
 
 
-async def _run(options: argparse.Namespace, stream: TextIO) -> list[Answer]:
+async def _run_until_closed(options: argparse.Namespace, stream: TextIO) -> list[Answer]:
     headers = {"Authorization": f"Bearer {os.environ['RAG_ASSETS_TOKEN']}"}
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -165,7 +174,7 @@ def main() -> None:
     parser.add_argument("answers", type=Path)
     parser.add_argument("--rate", type=float, default=20.0)
     options = parser.parse_args()
-    answers = asyncio.run(_run(options, sys.stdin))
+    answers = asyncio.run(_run_until_closed(options, sys.stdin))
     options.answers.write_text("".join(json.dumps(asdict(answer)) + "\n" for answer in answers))
 
 

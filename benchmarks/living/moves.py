@@ -1,4 +1,4 @@
-"""Ten publications and five ways back, as commands."""
+"""Ten publications and five rollbacks, as commands."""
 
 from __future__ import annotations
 
@@ -13,41 +13,40 @@ from benchmarks.living.verdict import Move
 
 Way: TypeAlias = Literal["rollback", "rollback --now"]
 Step: TypeAlias = Mapping[str, Any] | Way | None
-"""Fields of the tenant, whose build is then published; a way back; None publishes after a way back
-what is configured."""
+"""Fields to set before publishing, or a rollback; None publishes the current configuration."""
 
 _ATTEMPTS = 5
 
 
-def _cut(tokens: int) -> dict[str, Any]:
+def _build_chunker(tokens: int) -> dict[str, Any]:
     return {"chunker": {"chunker": "heading", "max_tokens": tokens, "overlap": 0}}
 
 
 STEPS: Sequence[Step] = (
-    _cut(120),
-    _cut(60),
+    _build_chunker(120),
+    _build_chunker(60),
     "rollback",
     None,
     {"index": {"vector_index": "int8_hnsw"}},
     "rollback --now",
-    _cut(160),
+    _build_chunker(160),
     {"index": {"placement": "dedicated"}},
     "rollback",
-    _cut(90),
+    _build_chunker(90),
     {"embedder": {"provider": "deterministic", "dimensions": 256}},
     "rollback --now",
     None,
     "rollback",
-    _cut(200),
+    _build_chunker(200),
 )
-"""Ten publications, of which eight make a build, and five ways back."""
+"""Ten publications, of which eight make a build, and five rollbacks."""
 
 
 class Mover:
-    """Carries out steps, one after the other.
+    """Runs steps, one after another.
 
     Args:
-        tenant_id: whose builds are moved.
+        tenant_id: the tenant whose builds are published.
         configure: sets fields of the tenant.
         command: runs `rag-assets`; returns exit code, output and errors.
     """
@@ -61,10 +60,10 @@ class Mover:
         self._tenant = tenant_id
         self._configure, self._command = configure, command
 
-    def take(self, step: Step) -> Move:
-        """Carry out one step.
+    def run_step(self, step: Step) -> Move:
+        """Run one step.
 
-        A command that says that another one is writing is run again, as its user would.
+        A command that reports another writer is run again, as its user would.
         """
         began = time.time()
         if isinstance(step, str):
@@ -78,28 +77,28 @@ class Mover:
             code, out, err = self._command("generations", *arguments, "--json")
             if not code:
                 kind = step if isinstance(step, str) else "publish"
-                return Move(kind, began, time.time(), _number(out), tuple(waited))
+                return Move(kind, began, time.time(), _parse_number(out), tuple(waited))
             waited.append((out.strip() or err.strip())[-400:])
             if "is being written by" not in waited[-1]:
                 break
         raise RuntimeError(f"{' '.join(arguments)} failed: {waited[-1]}")
 
 
-def _number(out: str) -> int:
+def _parse_number(out: str) -> int:
     return int(json.loads(out)["number"])
 
 
-def run_command(environment: Mapping[str, str]) -> Callable[..., tuple[int, str, str]]:
-    """What runs a command of an installation in a process of its own."""
+def build_command_runner(environment: Mapping[str, str]) -> Callable[..., tuple[int, str, str]]:
+    """Return a function that runs a command of an installation in a separate process."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "rag_assets.cli", *arguments],
             env=dict(environment),
             capture_output=True,
             text=True,
             check=False,
         )
-        return done.returncode, done.stdout, done.stderr
+        return process.returncode, process.stdout, process.stderr
 
     return run

@@ -1,4 +1,4 @@
-"""The service in a process of its own, and what a caller of it finds."""
+"""The service in a process of its own, and a search by one of its callers."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _CLI = (sys.executable, "-m", "rag_assets.cli")
 
 
 @contextmanager
-def service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
-    """`rag-assets serve`, meanwhile, of the installation that the environment names.
+def run_service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
+    """Run `rag-assets serve` for the installation of the environment until the block ends.
 
     Args:
-        tenant_id: for whom a token is made.
-        log: takes what the service prints.
+        tenant_id: the tenant for which a token is created.
+        log: file for the service's output.
 
     Yields:
         its address, and the token.
     """
     created = ("tokens", "create", tenant_id, "--principal", "trial", "--json")
-    made = subprocess.run([*_CLI, *created], check=True, capture_output=True, text=True)
+    creation = subprocess.run([*_CLI, *created], check=True, capture_output=True, text=True)
     url = f"http://127.0.0.1:{(port := find_free_port())}"
     with (
         log.open("w") as lines,
@@ -43,14 +43,14 @@ def service(tenant_id: str, log: Path) -> Iterator[tuple[str, str]]:
         ) as process,
     ):
         try:
-            _wait_for(f"{url}/health/ready", process, log)
-            yield url, str(json.loads(made.stdout)["token"])
+            _wait_until_ready(f"{url}/health/ready", process, log)
+            yield url, str(json.loads(creation.stdout)["token"])
         finally:
             process.terminate()
 
 
-def finds(url: str, token: str, word: str) -> bool:
-    """Whether a search for a word finds it in a document now."""
+def is_found(url: str, token: str, word: str) -> bool:
+    """Return whether a search for a word finds it in a document now."""
     body = json.dumps({"query": word, "mode": "text", "top_k": 20}).encode()
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     request = urllib.request.Request(f"{url}/rag/query", body, headers)  # noqa: S310
@@ -59,7 +59,7 @@ def finds(url: str, token: str, word: str) -> bool:
     return any(word in hit["text"] for hit in hits)
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:
@@ -67,4 +67,4 @@ def _wait_for(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
                 return
         except urllib.error.URLError:
             time.sleep(0.2)
-    raise RuntimeError(f"the service did not come up at {url}: see {log}")
+    raise RuntimeError(f"the service did not start at {url}: see {log}")

@@ -1,4 +1,4 @@
-"""What must hold of answers that were given while builds were published and documents edited."""
+"""Conditions on answers given while builds were published and documents edited."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from benchmarks.living.load import Answer
 from rag_assets.pipeline.context import TenantContext
 
 EDIT_SECONDS = 60.0
-"""After which an edit must be in every answer."""
+"""Time after which every answer must contain an edit."""
 MOST_SLOWER = 3.0
-"""How many times as long as at rest 95 % of the answers may take."""
+"""Maximum ratio of p95 during the trial to p95 at rest."""
 
-Places = Mapping[int, Mapping[str, frozenset[tuple[int, int]]]]
-"""Where passages begin and end in documents that stay as they are: by build, by uri."""
+RangesByBuild = Mapping[int, Mapping[str, frozenset[tuple[int, int]]]]
+"""Ranges of the passages of steady documents: by build, by URI."""
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A publication, or a way back.
+    """A publication or a rollback.
 
     Attributes:
         kind: "publish", "rollback" or "rollback --now".
-        began, ended: of its command, in seconds since the epoch.
+        began, ended: start and end of its command, in seconds since the epoch.
         generation: the build that answered at its end.
-        waited: what commands before said, which another command or run kept from their work.
+        waited: messages of earlier attempts that another writer blocked.
     """
 
     kind: str
@@ -37,98 +37,100 @@ class Move:
     waited: tuple[str, ...] = ()
 
 
-def faults(
+def find_faults(
     answers: Sequence[Answer],
     moves: Sequence[Move],
     edits: Sequence[Edit],
     deletions: Sequence[Deletion],
-    places: Places,
+    places: RangesByBuild,
 ) -> dict[str, list[str]]:
-    """Everything that is not as it must be, by what is wrong with it."""
-    found = {
+    """Return the violated conditions, each with its examples."""
+    examples_by_fault = {
         "no answer": [f"{a.mode}: {a.failure}" for a in answers if a.failure is not None],
-        "empty": [_of(a) for a in answers if a.failure is None and not a.passages],
-        "passages that its build has not": [*_of_other_builds(answers, places)],
-        "of another build than the published one": [*_of_former_builds(answers, moves)],
-        "a deleted document": [*_with_deleted(answers, deletions)],
-        "a former edition after 60 seconds": [*_with_former(answers, edits)],
-        "edits that took over 60 seconds": [
-            f"{e.uri}, edition {e.edition}" for e in edits if _lasted(e) > EDIT_SECONDS
+        "empty answer": [_describe(a) for a in answers if a.failure is None and not a.passages],
+        "passage is not in its build": [*_find_foreign_passages(answers, places)],
+        "answer from another build than the published one": [*_find_stale_builds(answers, moves)],
+        "deleted document found": [*_find_deleted(answers, deletions)],
+        "outdated edition after 60 seconds": [*_find_outdated(answers, edits)],
+        "edit took over 60 seconds": [
+            f"{e.uri}, edition {e.edition}" for e in edits if _compute_duration(e) > EDIT_SECONDS
         ],
-        "deletions without effect": [d.uri for d in deletions if d.gone is None],
+        "deletion without effect": [d.uri for d in deletions if d.gone_at is None],
     }
-    return {what: examples for what, examples in found.items() if examples}
+    return {fault: examples for fault, examples in examples_by_fault.items() if examples}
 
 
-def _of(answer: Answer) -> str:
-    return f"{answer.mode}, generation {answer.generation}, at {answer.at:.2f}"
+def _describe(answer: Answer) -> str:
+    return f"{answer.mode}, generation {answer.generation}, at {answer.due_at:.2f}"
 
 
-def _of_other_builds(answers: Sequence[Answer], places: Places) -> Iterator[str]:
+def _find_foreign_passages(answers: Sequence[Answer], places: RangesByBuild) -> Iterator[str]:
     for answer in answers:
-        known = places.get(answer.generation or 0)
-        if known is None:
+        ranges = places.get(answer.generation or 0)
+        if ranges is None:
             continue
         for passage in answer.passages:
-            if passage.uri in known and (passage.start, passage.end) not in known[passage.uri]:
-                yield f"{_of(answer)}: {passage.uri} from {passage.start} to {passage.end}"
+            if passage.uri in ranges and (passage.start, passage.end) not in ranges[passage.uri]:
+                yield f"{_describe(answer)}: {passage.uri} from {passage.start} to {passage.end}"
 
 
-def _of_former_builds(answers: Sequence[Answer], moves: Sequence[Move]) -> Iterator[str]:
-    """Answers to questions between two moves that another build gave."""
+def _find_stale_builds(answers: Sequence[Answer], moves: Sequence[Move]) -> Iterator[str]:
+    """Yield answers between two moves that another build than the published one gave."""
     for move, after in zip(moves, [*moves[1:], None], strict=True):
         until = float("inf") if after is None else after.began
         for answer in answers:
-            is_between = move.ended < answer.at and answer.at + answer.seconds < until
+            is_between = move.ended < answer.due_at and answer.due_at + answer.seconds < until
             if is_between and answer.generation not in {move.generation, None}:
-                yield f"{_of(answer)}: {move.generation} was published at {move.ended:.2f}"
+                yield f"{_describe(answer)}: {move.generation} was published at {move.ended:.2f}"
 
 
-def _with_deleted(answers: Sequence[Answer], deletions: Sequence[Deletion]) -> Iterator[str]:
-    gone = {d.uri: d.gone for d in deletions if d.gone is not None}
+def _find_deleted(answers: Sequence[Answer], deletions: Sequence[Deletion]) -> Iterator[str]:
+    gone_at = {d.uri: d.gone_at for d in deletions if d.gone_at is not None}
     for answer in answers:
-        for uri in {passage.uri for passage in answer.passages} & gone.keys():
-            if answer.at > gone[uri]:
-                yield f"{_of(answer)}: {uri}, gone at {gone[uri]:.2f}"
+        for uri in {passage.uri for passage in answer.passages} & gone_at.keys():
+            if answer.due_at > gone_at[uri]:
+                yield f"{_describe(answer)}: {uri}, gone at {gone_at[uri]:.2f}"
 
 
-def _with_former(answers: Sequence[Answer], edits: Sequence[Edit]) -> Iterator[str]:
+def _find_outdated(answers: Sequence[Answer], edits: Sequence[Edit]) -> Iterator[str]:
     saved: dict[str, list[tuple[float, int]]] = {}
     for edit in edits:
-        saved.setdefault(edit.uri, []).append((edit.saved, edit.edition))
+        saved.setdefault(edit.uri, []).append((edit.saved_at, edit.edition))
     for answer in answers:
         for passage in answer.passages:
             if passage.edition is None:
                 continue
-            due = [e for at, e in saved.get(passage.uri, ()) if at + EDIT_SECONDS < answer.at]
+            due = [e for at, e in saved.get(passage.uri, ()) if at + EDIT_SECONDS < answer.due_at]
             if due and passage.edition < max(due):
-                yield f"{_of(answer)}: {passage.uri}, edition {passage.edition} of {max(due)}"
+                yield f"{_describe(answer)}: {passage.uri}, edition {passage.edition} of {max(due)}"
 
 
-def _lasted(edit: Edit) -> float:
-    return float("inf") if edit.found is None else edit.found - edit.saved
+def _compute_duration(edit: Edit) -> float:
+    return float("inf") if edit.found_at is None else edit.found_at - edit.saved_at
 
 
-def latencies(answers: Sequence[Answer]) -> dict[str, float]:
-    """How long answers took, in milliseconds."""
+def compute_latencies(answers: Sequence[Answer]) -> dict[str, float]:
+    """Return percentiles of the answers' latency, in milliseconds."""
     seconds = [answer.seconds for answer in answers]
     cuts = quantiles(seconds, n=100, method="inclusive")
-    found = {"p50": median(seconds), "p95": cuts[94], "p99": cuts[98], "max": max(seconds)}
-    return {name: round(1_000 * value, 1) for name, value in found.items()}
+    percentiles = {"p50": median(seconds), "p95": cuts[94], "p99": cuts[98], "max": max(seconds)}
+    return {name: round(1_000 * value, 1) for name, value in percentiles.items()}
 
 
-def places_of(ctx: TenantContext) -> Places:
-    """Where passages of documents that stay as they are begin and end, in each build that is kept.
+def read_places(ctx: TenantContext) -> RangesByBuild:
+    """Return the ranges of all passages of steady documents, by build and URI.
 
     Args:
-        ctx: of the tenant.
+        ctx: context of the tenant.
     """
-    found: dict[int, Mapping[str, frozenset[tuple[int, int]]]] = {}
+    ranges: dict[int, Mapping[str, frozenset[tuple[int, int]]]] = {}
     for build in ctx.catalog.generations.live(ctx.ref.id):
-        of_build: dict[str, set[tuple[int, int]]] = {}
+        ranges_by_uri: dict[str, set[tuple[int, int]]] = {}
         for entry in ctx.store.entries.stored(build.index_name, ctx.owner(build)):
             uri, start, end = (entry.fields[name] for name in ("uri", "start", "end"))
             if uri.startswith(STEADY):
-                of_build.setdefault(uri, set()).add((start, end))
-        found[build.number] = {uri: frozenset(places) for uri, places in of_build.items()}
-    return found
+                ranges_by_uri.setdefault(uri, set()).add((start, end))
+        ranges[build.number] = {
+            uri: frozenset(uri_ranges) for uri, uri_ranges in ranges_by_uri.items()
+        }
+    return ranges

@@ -1,1 +1,1 @@
-"""A workspace that is pushed to all the time: it is found soon, and nothing is lost."""
+"""A workspace under constant pushes: changes are found soon, and nothing is lost."""

@@ -1,12 +1,12 @@
-"""A workspace that is pushed to all the time, with the daemon and the change watcher after `up`.
+"""Trial of a workspace under constant pushes, with the daemon and the change watcher after `up`.
 
     python -m benchmarks.pushing page --seconds 300       a page that is saved every second
     python -m benchmarks.pushing file --seconds 300       a file whose content is put every second
     python -m benchmarks.pushing file --kills             the same while processes are killed
     python -m benchmarks.pushing bulk --records 50000     lines, with 50 edits meanwhile and kills
 
-The embedder is the deterministic one: its vectors mean nothing, and nothing here asks by them. It
-ends with exit code 1 if anything is not as it must be (see `faults` of both modules).
+The embedder is the deterministic one: its vectors have no meaning, and all searches are by words.
+The exit code is 1 if any condition fails (see `find_faults` in both modules).
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from typing import Any
 
 import psutil
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.pushing import bulk, changing_page
 from benchmarks.pushing.site import SOURCE, Service, Workspace
-from benchmarks.saved_to_searchable import cpu_of, cpu_since, running
+from benchmarks.saved_to_searchable import compute_cpu_since, read_cpu, run_stack
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.client import Client
@@ -45,48 +45,52 @@ _KILLS_WHILE_CHANGING = {20 + 30 * at: victim for at, victim in enumerate(_VICTI
 
 
 def main() -> None:
-    """Take a trial, and write the result."""
+    """Run a trial and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("trial", choices=("page", "file", "bulk"))
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--records", type=int, default=50_000)
     parser.add_argument("--edits", type=int, default=50)
     parser.add_argument("--every", type=float, default=4.0, help="seconds between two edits")
-    parser.add_argument("--kills", action="store_true", help="of page and file")
-    parser.add_argument("--no-kills", action="store_true", help="of bulk")
-    parser.add_argument("--name", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument(
+        "--kills", action="store_true", help="kill processes in the trials page and file"
+    )
+    parser.add_argument("--no-kills", action="store_true", help="kill nothing in the trial bulk")
+    parser.add_argument("--name", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
-    before = machine()
-    with workspace(arguments.work) as (made, meter):
-        cpu = cpu_of(meter)
+    before = describe_machine()
+    with open_workspace(arguments.work) as (pushed_workspace, meter):
+        cpu = read_cpu(meter)
         if arguments.trial != "bulk":
             kills = _KILLS_WHILE_CHANGING if arguments.kills else {}
-            trial = changing_page.tried(made, arguments.seconds, kind=arguments.trial, kills=kills)
-            results = changing_page.result_of(trial)
+            trial = changing_page.run_trial(
+                pushed_workspace, arguments.seconds, kind=arguments.trial, kills=kills
+            )
+            results = changing_page.build_result(trial)
         else:
             kills = {} if arguments.no_kills else _KILLS
-            plan = bulk.Plan(arguments.records, arguments.edits, arguments.every, 5.0, kills)
-            results = bulk.result_of(plan, bulk.tried(made, plan))
-        # Of what was not killed.
+            plan = bulk.BulkPlan(arguments.records, arguments.edits, arguments.every, 5.0, kills)
+            results = bulk.build_result(plan, bulk.run_trial(pushed_workspace, plan))
+        # Killed processes have no CPU figures.
         alive = {name: pid for name, pid in meter.items() if psutil.pid_exists(pid)}
-        results["cpu"] = cpu_since(cpu, alive)
+        results["cpu"] = compute_cpu_since(cpu, alive)
     result = {
         "benchmark": f"pushing: {arguments.trial}",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         **results,
     }
     print(json.dumps(results))
-    print(save(arguments.name or f"pushing-{arguments.trial}", result))
+    print(save_result(arguments.name or f"pushing-{arguments.trial}", result))
     sys.exit(1 if results["faults"] else 0)
 
 
 @contextmanager
-def workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
-    """Everything that `rag-assets up` starts, the service, and a workspace; also pids by name."""
+def open_workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
+    """Start `rag-assets up` and the service; yield a workspace, and the pids by name."""
     home = work / "home"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
@@ -100,19 +104,19 @@ def workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
     with benchmark_servers(work) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("pushing"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("pushing"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
         stack = LocalStack(Settings.from_environment())
-        with running() as pids, Session() as session:
+        with run_stack() as pids, Session() as session:
             created = ("tokens", "create", TENANT, "--principal", "app", "--role", "admin")
-            made = subprocess.run(
+            process = subprocess.run(
                 [*_CLI, *created, "--json"], check=True, capture_output=True, text=True
             )
             service = Service(home / "service.log")
             service.start()
             try:
-                token = str(json.loads(made.stdout)["token"])
+                token = str(json.loads(process.stdout)["token"])
                 with Client(service.url, token) as client:
                     yield (
                         Workspace(

@@ -1,4 +1,4 @@
-"""Many records that are pushed at once while people edit pages, and processes are killed."""
+"""Push many records at once while people edit pages and processes are killed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
-from benchmarks.pushing.recount import Counted, counted
-from benchmarks.pushing.site import Workspace, page
+from benchmarks.pushing.recount import QueueDepth, count_queue
+from benchmarks.pushing.site import Workspace, build_page
 
 PROMISED_SECONDS = 60.0
 BATCH = 1_000
@@ -30,40 +30,40 @@ AND (document.status IS DISTINCT FROM 'READY' OR document.revision IS DISTINCT F
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What is pushed, and when.
+class BulkPlan:
+    """The records to push, and the times of edits and kills.
 
     Attributes:
-        records: pushed as lines.
-        edits: of pages that are there, one by one.
-        every: seconds between two edits.
-        sampled: seconds between two moments at which the queue is counted.
-        kills: what is killed, by the number of the edit before which that happens; see
+        records: number of records pushed as lines.
+        edits: number of edits of existing pages, pushed one by one.
+        edit_seconds: time between two edits.
+        sample_seconds: time between two counts of the queue.
+        kills: what to kill, by the number of the edit before which it is killed; see
             Workspace.kill.
     """
 
     records: int
     edits: int
-    every: float
-    sampled: float
+    edit_seconds: float
+    sample_seconds: float
     kills: Mapping[int, str] = field(default_factory=dict)
 
-    def lines(self) -> Iterator[dict[str, Any]]:
-        """The records, each with a mark of its own."""
+    def build_lines(self) -> Iterator[dict[str, Any]]:
+        """Yield the records, each with its own mark."""
         rng = random.Random(7)
         for number in range(self.records):
-            words = f"{' '.join(rng.choices(_WORDS, k=40))} {mark_of(number)}"
+            words = f"{' '.join(rng.choices(_WORDS, k=40))} {build_mark(number)}"
             kind, body = _BODIES[number % len(_BODIES)](words)
             yield {"op": "put", "type": kind, "id": f"bulk-{number}", **body}
 
 
 @dataclass(frozen=True, slots=True)
-class Edit:
-    """An edit of a page: what became of it.
+class PageEdit:
+    """The outcome of an edit of a page.
 
     Attributes:
-        seconds: from its push until it was found.
-        overtaken: lines that were pushed before it and were not indexed then.
+        seconds: time from its push until it was found.
+        overtaken: number of lines that were pushed before it and not yet indexed.
     """
 
     seconds: float
@@ -71,80 +71,84 @@ class Edit:
 
 
 @dataclass
-class Trial:
-    """What was seen.
+class BulkTrial:
+    """The observations of a trial.
 
     Attributes:
-        counts: the queue at every moment that was sampled.
+        queue_depths: samples of the queue.
         killed: what was killed, in order.
-        entries: how often the index holds each mark in the end.
-        expected: the marks that it should hold, once each.
-        left: documents that wait in the end.
+        entries: how often the index contains each mark in the end.
+        expected_marks: the marks that it should contain, once each.
+        waiting_documents: number of documents that wait in the end.
     """
 
-    edits: list[Edit] = field(default_factory=list)
-    counts: list[Counted] = field(default_factory=list)
+    edits: list[PageEdit] = field(default_factory=list)
+    queue_depths: list[QueueDepth] = field(default_factory=list)
     killed: list[str] = field(default_factory=list)
     entries: Counter[str] = field(default_factory=Counter)
-    expected: set[str] = field(default_factory=set)
-    left: int = 0
+    expected_marks: set[str] = field(default_factory=set)
+    waiting_documents: int = 0
     pushed_seconds: float = 0.0
     indexed_seconds: float = 0.0
 
 
-def mark_of(number: int, edition: str = "bulk") -> str:
-    """The word that one version of one record alone has."""
+def build_mark(number: int, edition: str = "bulk") -> str:
+    """Return the word that only one version of one record contains."""
     return f"mark{edition}{number}x"
 
 
-def _comment(words: str) -> tuple[str, dict[str, Any]]:
+def _build_comment(words: str) -> tuple[str, dict[str, Any]]:
     return "comment", {"page_uuid": "edited-0", "text": words}
 
 
-def _row(words: str) -> tuple[str, dict[str, Any]]:
+def _build_row(words: str) -> tuple[str, dict[str, Any]]:
     return "db_row", {"database_uuid": "d", "values": [{"name": "note", "value_text": words}]}
 
 
-def _page(words: str) -> tuple[str, dict[str, Any]]:
-    return "page", page("A page", words)
+def _build_page(words: str) -> tuple[str, dict[str, Any]]:
+    return "page", build_page("A page", words)
 
 
 _BODIES: tuple[Callable[[str], tuple[str, dict[str, Any]]], ...] = (
-    *(_comment, _row, _row, _comment, _page),
+    *(_build_comment, _build_row, _build_row, _build_comment, _build_page),
 )
 
 
-def faults(trial: Trial) -> list[str]:
-    """All that is not as it must be."""
-    # Those that are listed with the last lines overtake none; if all waited for lines, none would.
+def find_faults(trial: BulkTrial) -> list[str]:
+    """Return the violated conditions."""
+    # Edits listed with the last lines overtake none; if every edit waited for lines, none would.
     overtaking = sum(edit.overtaken > 0 for edit in trial.edits)
     conditions = {
         "an edit was not found within 60 s": max(e.seconds for e in trial.edits)
         <= PROMISED_SECONDS,
         "single edits waited for lines": overtaking >= len(trial.edits) / 4,
-        "queue_depth was not what was recounted": all(
-            count.told == count.recounted for count in trial.counts
+        "queue_depth differs from the recount": all(
+            count.reported == count.recounted for count in trial.queue_depths
         ),
-        "no moment was sampled while records waited": any(count.told for count in trial.counts),
-        "records were lost": trial.expected <= trial.entries.keys(),
-        "something that was replaced is found": trial.entries.keys() <= trial.expected,
-        "records were doubled": max(trial.entries.values(), default=0) == 1,
-        "documents wait for ever": trial.left == 0,
+        "the queue was never sampled while records waited": any(
+            count.reported for count in trial.queue_depths
+        ),
+        "records were lost": trial.expected_marks <= trial.entries.keys(),
+        "a replaced version is found": trial.entries.keys() <= trial.expected_marks,
+        "records are duplicated": max(trial.entries.values(), default=0) == 1,
+        "documents still wait at the end": trial.waiting_documents == 0,
     }
-    return [what for what, holds in conditions.items() if not holds]
+    return [fault for fault, holds in conditions.items() if not holds]
 
 
-def tried(workspace: Workspace, plan: Plan, say: Callable[[str], None] = print) -> Trial:
+def run_trial(
+    workspace: Workspace, plan: BulkPlan, say: Callable[[str], None] = print
+) -> BulkTrial:
     """Push everything, edit and kill meanwhile, and wait until all is indexed."""
-    trial, ended = Trial(), threading.Event()
+    trial, ended = BulkTrial(), threading.Event()
     _prepare(workspace, plan)
     began = time.monotonic()
     with ThreadPoolExecutor(plan.edits + len(plan.kills) + 2) as pool:
-        sampling = pool.submit(_sample, workspace, trial, plan.sampled, ended)
+        sampling = pool.submit(_sample, workspace, trial, plan.sample_seconds, ended)
         pushing = pool.submit(_push, workspace, plan)
         edits = []
         for number in range(plan.edits):
-            time.sleep(max(0.0, began + (number + 1) * plan.every - time.monotonic()))
+            time.sleep(max(0.0, began + (number + 1) * plan.edit_seconds - time.monotonic()))
             if victim := plan.kills.get(number):
                 workspace.kill(victim, pool)
                 trial.killed.append(victim)
@@ -153,28 +157,30 @@ def tried(workspace: Workspace, plan: Plan, say: Callable[[str], None] = print) 
         trial.edits = [edit.result() for edit in edits]
         trial.pushed_seconds = pushing.result() - began
         say(f"pushed in {trial.pushed_seconds:.0f} s")
-        trial.left = _wait_until_indexed(workspace)
+        trial.waiting_documents = _wait_until_indexed(workspace)
         trial.indexed_seconds = time.monotonic() - began
         ended.set()
         sampling.result()
-    trial.expected = {mark_of(n) for n in range(plan.records)}
-    trial.expected |= {mark_of(n, "after") for n in range(plan.edits)}
-    trial.entries = Counter(mark for text in workspace.entries() for mark in _MARK.findall(text))
+    trial.expected_marks = {build_mark(n) for n in range(plan.records)}
+    trial.expected_marks |= {build_mark(n, "after") for n in range(plan.edits)}
+    trial.entries = Counter(
+        mark for text in workspace.read_entry_texts() for mark in _MARK.findall(text)
+    )
     return trial
 
 
-def _prepare(workspace: Workspace, plan: Plan) -> None:
-    """The pages that are edited are there, and found."""
+def _prepare(workspace: Workspace, plan: BulkPlan) -> None:
+    """Push the pages that edits will change, and wait until they are indexed."""
     for number in range(plan.edits):
         workspace.put_page(f"edited-{number}")
-        words = f"Before. {mark_of(number, 'before')}"
-        workspace.put("page", f"edited-{number}", page(f"Page {number}", words))
+        words = f"Before. {build_mark(number, 'before')}"
+        workspace.put("page", f"edited-{number}", build_page(f"Page {number}", words))
     _wait_until_indexed(workspace)
 
 
-def _push(workspace: Workspace, plan: Plan) -> float:
+def _push(workspace: Workspace, plan: BulkPlan) -> float:
     batch: list[dict[str, Any]] = []
-    for line in plan.lines():
+    for line in plan.build_lines():
         batch.append(line)
         if len(batch) == BATCH:
             _push_batch(workspace, batch)
@@ -186,40 +192,42 @@ def _push(workspace: Workspace, plan: Plan) -> float:
 
 def _push_batch(workspace: Workspace, batch: list[dict[str, Any]]) -> None:
     outcomes = {line.outcome for line in workspace.put_lines(batch)}
-    # One that was killed after it had stored them is sent again.
+    # A batch is sent again if the service was killed after storing it.
     if not outcomes <= {"queued", "unchanged"}:
-        raise RuntimeError(f"lines were answered {sorted(outcomes)}")
+        raise RuntimeError(f"lines have unexpected outcomes: {sorted(outcomes)}")
 
 
-def _edit(workspace: Workspace, number: int) -> Edit:
-    mark = mark_of(number, "after")
-    began, at = time.monotonic(), time.time()
-    workspace.put("page", f"edited-{number}", page(f"Page {number}", f"After. {mark}"))
-    while not workspace.finds(mark):
+def _edit(workspace: Workspace, number: int) -> PageEdit:
+    mark = build_mark(number, "after")
+    began, pushed_at = time.monotonic(), time.time()
+    workspace.put("page", f"edited-{number}", build_page(f"Page {number}", f"After. {mark}"))
+    while not workspace.is_found(mark):
         if time.monotonic() - began > _PATIENCE:
-            raise RuntimeError(f"edit {number} is not found")
+            raise RuntimeError(f"edit {number} was not found")
         time.sleep(_PAUSE)
     seconds = time.monotonic() - began
-    [row] = workspace.rows(_OVERTAKEN, at=at)
-    return Edit(round(seconds, 2), int(row[0]))
+    [row] = workspace.query_rows(_OVERTAKEN, at=pushed_at)
+    return PageEdit(round(seconds, 2), int(row[0]))
 
 
-def _sample(workspace: Workspace, trial: Trial, every: float, ended: threading.Event) -> None:
-    while not ended.wait(every):
-        trial.counts.append(counted(workspace))
-    trial.counts.append(counted(workspace))
+def _sample(
+    workspace: Workspace, trial: BulkTrial, interval_seconds: float, ended: threading.Event
+) -> None:
+    while not ended.wait(interval_seconds):
+        trial.queue_depths.append(count_queue(workspace))
+    trial.queue_depths.append(count_queue(workspace))
 
 
 def _wait_until_indexed(workspace: Workspace) -> int:
-    """Wait until nothing waits any more; returns how much does after all patience."""
+    """Wait until the queue is empty; return its depth at the end of the timeout."""
     until = time.monotonic() + _PATIENCE
-    while (left := workspace.status().queue_depth) and time.monotonic() < until:
+    while (left := workspace.read_status().queue_depth) and time.monotonic() < until:
         time.sleep(1.0)
     return left
 
 
-def result_of(plan: Plan, trial: Trial) -> dict[str, Any]:
-    """The figures of a trial."""
+def build_result(plan: BulkPlan, trial: BulkTrial) -> dict[str, Any]:
+    """Return the figures of a trial."""
     seconds = sorted(edit.seconds for edit in trial.edits)
     overtaken = sorted(edit.overtaken for edit in trial.edits)
     return {
@@ -232,8 +240,8 @@ def result_of(plan: Plan, trial: Trial) -> dict[str, Any]:
         "overtaken_p50": overtaken[len(overtaken) // 2],
         "pushed_seconds": round(trial.pushed_seconds, 1),
         "indexed_seconds": round(trial.indexed_seconds, 1),
-        "moments": len(trial.counts),
-        "deepest": max(count.told for count in trial.counts),
+        "moments": len(trial.queue_depths),
+        "deepest": max(count.reported for count in trial.queue_depths),
         "seconds": [edit.seconds for edit in trial.edits],
-        "faults": faults(trial),
+        "faults": find_faults(trial),
     }

@@ -1,6 +1,6 @@
-"""The queue of a workspace, counted again from rows, without the statement of the product.
+"""Count a workspace's queue again from rows, independently of the product's SQL.
 
-What the product tells is what `GET /rag/status` answers an admin, by the function that answers it,
+The product's figure is that of `GET /rag/status` for an admin, from the function that answers it,
 in the transaction whose rows are counted.
 """
 
@@ -38,63 +38,63 @@ _RESOLVED_DAYS = 30
 
 
 @dataclass(frozen=True, slots=True)
-class Counted:
-    """The queue at one moment.
+class QueueDepth:
+    """The depth of the queue at one moment.
 
     Attributes:
-        told: by the product.
-        recounted: from rows, of the same moment.
+        reported: depth that the product reports.
+        recounted: depth counted from rows at the same moment.
     """
 
-    told: int
+    reported: int
     recounted: int
 
 
-def counted(workspace: Workspace) -> Counted:
-    """What the product tells an admin, and what is counted from rows, as of one moment."""
+def count_queue(workspace: Workspace) -> QueueDepth:
+    """Return the queue depth reported to an admin and its recount from rows, in one snapshot."""
     with workspace.catalog.database.begin() as connection:
         connection.execute(text("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"))
-        catalog = Catalog(_OneMoment(connection))
+        catalog = Catalog(_SingleTransaction(connection))
         record = catalog.tenants.get(workspace.id)
-        told = read_status_of_records(catalog, record, readers=None).queue_depth
+        reported = read_status_of_records(catalog, record, readers=None).queue_depth
         days = record.config.get("workspace", {}).get("resolved_comment_days", _RESOLVED_DAYS)
         since = datetime.now(UTC) - timedelta(days=days)
-        return Counted(told, _recounted(connection, workspace.id, since))
+        return QueueDepth(reported, _recount(connection, workspace.id, since))
 
 
-def _recounted(connection: Connection, tenant_id: str, since: datetime) -> int:
-    """How many documents and records wait; comments that were resolved before are left out."""
+def _recount(connection: Connection, tenant_id: str, since: datetime) -> int:
+    """Count the documents and records that wait; leave out comments resolved before `since`."""
 
     def rows(query: str) -> dict[str, Any]:
-        found = connection.execute(text(query), {"tenant": tenant_id})
-        return {row.document_id: row for row in found}
+        result = connection.execute(text(query), {"tenant": tenant_id})
+        return {row.document_id: row for row in result}
 
-    records, known = rows(_RECORDS), rows(_DOCUMENTS)
-    contents, held, answering = rows(_CONTENTS), rows(_HELD), rows(_ANSWERING)
+    records, documents = rows(_RECORDS), rows(_DOCUMENTS)
+    uploaded_ids, indexed_ids, serving_ids = rows(_CONTENTS), rows(_HELD), rows(_ANSWERING)
 
     def is_left_out(record: Any) -> bool:
         if record.source_type == "file":
-            return record.document_id not in contents
+            return record.document_id not in uploaded_ids
         return record.resolved_at is not None and record.resolved_at < since
 
     def waits(id_: str) -> bool:
-        record, document = records.get(id_), known.get(id_)
-        gone = document is None or document.status == "DELETED"
+        record, document = records.get(id_), documents.get(id_)
+        is_deleted = document is None or document.status == "DELETED"
         if record is not None and is_left_out(record):
-            return document is not None and (not gone or id_ in held)
-        if gone:
-            return record is not None or id_ in held
+            return document is not None and (not is_deleted or id_ in indexed_ids)
+        if is_deleted:
+            return record is not None or id_ in indexed_ids
         if record is not None and record.revision != document.revision:
             return True
         if document.access_scope == "tree:excluded":
-            return id_ in held
-        only_next = document.status == "READY" and id_ not in answering
+            return id_ in indexed_ids
+        only_next = document.status == "READY" and id_ not in serving_ids
         return bool(document.status == "PROCESSING") or only_next
 
-    return sum(map(waits, records.keys() | known.keys()))
+    return sum(map(waits, records.keys() | documents.keys()))
 
 
-class _OneMoment(Database):
+class _SingleTransaction(Database):
     """A database that executes everything in one transaction."""
 
     def __init__(self, connection: Connection) -> None:

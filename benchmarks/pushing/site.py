@@ -1,4 +1,4 @@
-"""A workspace behind a service of its own, and what its callers and its operators see of it."""
+"""A workspace behind a service of its own, as its callers and its operators see it."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _RETRY_SECONDS = 120.0
 
 
 class Service:
-    """`rag-assets serve` of the installation that the environment names; it can be killed.
+    """`rag-assets serve` for the installation of the environment; it can be killed.
 
     Args:
-        log: takes what it prints.
+        log: file for its output.
     """
 
     def __init__(self, log: Path) -> None:
@@ -54,15 +54,15 @@ class Service:
 
     @property
     def url(self) -> str:
-        """Its address, the same after each start."""
+        """Return the address of the service, which stays the same after each start."""
         return f"http://127.0.0.1:{self._port}"
 
     def start(self) -> None:
-        """Start it, and wait until it answers."""
+        """Start the service, and wait until it answers."""
         with self._log.open("ab") as lines:
             self._process = subprocess.Popen(
                 [*_CLI, "serve", "--port", str(self._port)],
-                # Of a trial that asks all the time, and pushes as fast as it can.
+                # The trial searches continuously and pushes as fast as it can.
                 env={
                     **os.environ,
                     "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
@@ -78,10 +78,10 @@ class Service:
                     client.ready()
                     return
                 time.sleep(0.1)
-        raise RuntimeError(f"the service did not come up at {self.url}: see {self._log}")
+        raise RuntimeError(f"the service did not start at {self.url}: see {self._log}")
 
     def kill(self) -> None:
-        """End it with all its processes, without a warning."""
+        """Kill the service and all its processes with SIGKILL."""
         if self._process is None:
             return
         with suppress(psutil.NoSuchProcess):
@@ -94,15 +94,15 @@ class Service:
 
 @dataclass
 class Workspace:
-    """A workspace with records alone.
+    """A workspace whose only source is records.
 
     Attributes:
-        id: of its tenant.
-        client: of an admin, who is a member.
-        catalog, instance, store: of its installation.
+        id: id of its tenant.
+        client: client of an admin, who is a member.
+        catalog, instance, store: parts of its installation.
         background: processes that `rag-assets up` starts, by name.
-        token: of that admin.
-        blobs: where contents of files lie.
+        token: the admin's token.
+        blobs: storage of file contents.
     """
 
     id: str
@@ -116,87 +116,89 @@ class Workspace:
     blobs: BlobStore | None = None
 
     def put(self, source_type: str, source_id: str, body: Mapping[str, Any]) -> str:
-        """Push a record, however often that takes; returns the outcome."""
-        sent = self._sent(lambda: self.client.put_typed_record(source_type, source_id, body))
+        """Push a record, with retries; return the outcome."""
+        sent = self._retry(lambda: self.client.put_typed_record(source_type, source_id, body))
         return str(sent.outcome)
 
     def put_content(self, source_id: str, content: bytes) -> None:
-        """Put the content of a file, however often that takes."""
-        self._sent(lambda: self.client.put_record_content(source_id, content))
+        """Put the content of a file, with retries."""
+        self._retry(lambda: self.client.put_record_content(source_id, content))
 
     def put_lines(self, lines: list[dict[str, Any]]) -> tuple[RecordLine, ...]:
-        """Push many, however often that takes."""
-        found: tuple[RecordLine, ...] = self._sent(lambda: self.client.write_records(lines)).lines
-        return found
+        """Push many records, with retries."""
+        outcomes: tuple[RecordLine, ...] = self._retry(
+            lambda: self.client.write_records(lines)
+        ).lines
+        return outcomes
 
     def put_page(self, uuid: str) -> None:
-        """Put a page that all members read into the tree."""
-        self._sent(lambda: self.client.put_page(uuid))
+        """Put a page that all members can read into the tree."""
+        self._retry(lambda: self.client.put_page(uuid))
 
-    def entries(self) -> Iterator[str]:
-        """The text of each entry of the build that answers."""
+    def read_entry_texts(self) -> Iterator[str]:
+        """Yield the text of each entry of the serving build."""
         serving = self.catalog.generations.serving(self.id)
         if serving is not None:
             owner = build_owner(self.catalog.tenants.get(self.id).ref, serving)
             for entry in self.store.entries.stored(serving.index_name, owner):
                 yield str(entry.fields["text"])
 
-    def status(self) -> Status:
-        """What the service says of it."""
-        found: Status = self._sent(self.client.status)
-        return found
+    def read_status(self) -> Status:
+        """Return the status that the service reports."""
+        status: Status = self._retry(self.client.status)
+        return status
 
-    def record_sha256(self, source_type: str, source_id: str) -> str | None:
-        """The hash of what is stored of a record, as the service tells it."""
-        found: RecordWhereabouts = self._sent(lambda: self.client.record(source_type, source_id))
-        return found.sha256
+    def read_record_sha256(self, source_type: str, source_id: str) -> str | None:
+        """Return the hash of a record's stored content, as the service reports it."""
+        record: RecordWhereabouts = self._retry(lambda: self.client.record(source_type, source_id))
+        return record.sha256
 
-    def blob_faults(self) -> list[str]:
-        """What is not as it must be with contents of files."""
+    def find_blob_faults(self) -> list[str]:
+        """Return the errors of reading every needed file content."""
         if self.blobs is None:
             raise RuntimeError("the workspace was opened without its blobs")
         ref = self.catalog.tenants.get(self.id).ref
         own = self.blobs.tenant(ref.id, ref.incarnation)
-        found = []
+        messages = []
         for needed in self.catalog.blob_needs.all(ref.id):
             try:
                 deque(own.stream(needed.sha256), maxlen=0)
             except RagAssetsError as error:
-                found.append(error.message)
-        return found
+                messages.append(error.message)
+        return messages
 
-    def texts(self, words: str) -> list[str] | None:
-        """Texts that a search by words finds now; None while the service is away."""
+    def search_texts(self, words: str) -> list[str] | None:
+        """Return texts that a word search finds now; None while the service is down."""
         with suppress(ClientError):
-            asked = Question(query=words, mode="text", top_k=20)
-            return [hit.text for hit in self.client.query(asked).hits]
+            question = Question(query=words, mode="text", top_k=20)
+            return [hit.text for hit in self.client.query(question).hits]
         return None
 
-    def finds(self, word: str) -> bool:
-        """Whether a search for a word finds it now."""
-        return any(word in found for found in self.texts(word) or ())
+    def is_found(self, word: str) -> bool:
+        """Return whether a search for a word finds it now."""
+        return any(word in found for found in self.search_texts(word) or ())
 
-    def document_id(self, source_type: str, source_id: str) -> str:
-        """The id of a record's document."""
+    def compute_document_id(self, source_type: str, source_id: str) -> str:
+        """Return the id of a record's document."""
         return compute_record_document_id(SOURCE, source_type, source_id)
 
-    def rows(self, query: str, **parameters: Any) -> list[Any]:
-        """What Postgres answers; `:tenant` is the workspace."""
+    def query_rows(self, query: str, **parameters: Any) -> list[Any]:
+        """Query Postgres; `:tenant` is the workspace."""
         with self.catalog.database.begin() as connection:
             return [*connection.execute(text(query), {"tenant": self.id, **parameters})]
 
-    def runs(self, since: float) -> list[dg.DagsterRun]:
-        """Its runs that were begun since a time, the first one first."""
-        wanted = dg.RunsFilter(tags={PARTITION_TAG: self.id})
-        records = self.instance.get_run_records(filters=wanted, ascending=True)
+    def list_runs(self, since: float) -> list[dg.DagsterRun]:
+        """Return its runs that were created since a time, oldest first."""
+        of_tenant = dg.RunsFilter(tags={PARTITION_TAG: self.id})
+        records = self.instance.get_run_records(filters=of_tenant, ascending=True)
         return [r.dagster_run for r in records if r.create_timestamp.timestamp() >= since]
 
     def kill(self, victim: str, pool: ThreadPoolExecutor) -> None:
-        """Kill something without a warning, and start it again.
+        """Kill a process with SIGKILL, and start it again.
 
         Args:
-            victim: "run", "service", or one of the background.
-            pool: starts what was killed while the caller goes on.
+            victim: "run", "service", or a name in `background`.
+            pool: restarts background processes while the caller goes on.
         """
         if victim == "run":
             self.kill_run()
@@ -206,15 +208,15 @@ class Workspace:
         else:
             record = self.background[victim].find()
             if record is None:
-                raise RuntimeError(f"no {victim} was under way")
+                raise RuntimeError(f"no {victim} was running")
             os.kill(record.pid, signal.SIGKILL)
             pool.submit(subprocess.run, [*_CLI, "up"], check=True, stdout=subprocess.DEVNULL)
 
     def kill_run(self, within: float = 120.0) -> str:
-        """Kill the process of the run that is under way; waits for one. Returns its id."""
+        """Wait for a run, and kill its process; return its id."""
         until = time.monotonic() + within
         while time.monotonic() < until:
-            for run in self.runs(0.0):
+            for run in self.list_runs(0.0):
                 tag = run.tags.get(WORKER_TAG) or run.tags.get(PROCESS_TAG)
                 if run.status != dg.DagsterRunStatus.STARTED or tag is None:
                     continue
@@ -223,22 +225,26 @@ class Workspace:
                     os.kill(process.pid, signal.SIGKILL)
                     return run.run_id
             time.sleep(0.02)
-        raise RuntimeError("no run was under way")
+        raise RuntimeError("no run was in progress")
 
-    def written_entries(self, since: float) -> dict[str, int]:
-        """How many entries each run since a time has written, by its id."""
-        found = {}
-        for run in self.runs(since):
+    def count_written_entries(self, since: float) -> dict[str, int]:
+        """Return the number of entries that each run since a time has written, by run id."""
+        entries_by_run = {}
+        for run in self.list_runs(since):
             entries = self.instance.all_logs(
                 run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
             )
             for entry in entries:
-                made = entry.asset_materialization
-                if made is not None and made.asset_key == dg.AssetKey("search_index"):
-                    found[run.run_id] = int(str(made.metadata["upserted"].value))
-        return found
+                materialization = entry.asset_materialization
+                if materialization is not None and materialization.asset_key == dg.AssetKey(
+                    "search_index"
+                ):
+                    entries_by_run[run.run_id] = int(
+                        str(materialization.metadata["upserted"].value)
+                    )
+        return entries_by_run
 
-    def _sent(self, call: Callable[[], Any]) -> Any:
+    def _retry(self, call: Callable[[], Any]) -> Any:
         until = time.monotonic() + _RETRY_SECONDS
         while True:
             try:
@@ -249,7 +255,7 @@ class Workspace:
                 time.sleep(0.2)
 
 
-def page(title: str, words: str) -> dict[str, Any]:
-    """The body of a page with one block."""
+def build_page(title: str, words: str) -> dict[str, Any]:
+    """Return the body of a page with one block."""
     block = {"block_id": "b1", "type": "paragraph", "text": words}
     return {"title": title, "blocks": [block], "url": "https://app.example/p"}

@@ -1,6 +1,6 @@
-"""The same corpus through other frameworks, each in an environment of its own.
+"""The same corpus through other frameworks, each in its own environment.
 
-Each module here is one framework, used as its documentation recommends, and is run with its own
-interpreter: `python -m benchmarks.rivals.NAME FOLDER STATE` brings an index in line with the
-folder's Markdown files and prints what it cost. STATE is a folder for what it remembers.
+Each module here uses one framework as its documentation recommends, and is run with that
+framework's interpreter: `python -m benchmarks.rivals.NAME FOLDER STATE` updates an index from the
+folder's Markdown files and prints the cost. STATE is a folder for the framework's own state.
 """

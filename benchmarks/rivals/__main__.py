@@ -1,12 +1,12 @@
-"""The chain and other frameworks through the same phases, on the same corpus and servers.
+"""Run the chain and other frameworks through the same phases, on the same corpus and servers.
 
     python -m benchmarks.rivals                       all of them, one round
     python -m benchmarks.rivals --rounds 3 --only langchain chain
 
-Each framework gets an environment of its own, made once with uv from requirements/NAME.txt. The
-phases and what is measured are those of benchmarks.chain; `inside` is without imports. In the
-phase "loss" the index, or table, is dropped behind a framework's back: `restored` says whether
-its next run brought the entries back.
+Each framework gets its own environment, made once with uv from requirements/NAME.txt. The phases
+and measurements are those of benchmarks.chain; `inside` is without imports. In the phase "loss"
+the index, or table, is dropped behind a framework's back: `restored` reports whether its next run
+brought the entries back.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ import psycopg
 from elasticsearch import NotFoundError
 
 from benchmarks import corpus
-from benchmarks.chain import PHASES, WAYS, Benchmark, clear, report
-from benchmarks.measure import WORK, CommandFailed, Meter, load, machine, save
+from benchmarks.chain import PHASES, WAYS, Benchmark, clear, print_cost
+from benchmarks.measure import WORK, CommandFailed, Meter, describe_machine, read_load, save_result
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.rivals.names import INDEX
 from benchmarks.servers import Servers, benchmark_servers
 
-_TOLD = (
+_REPORTED = (
     "cocoindex",
     "langchain-core",
     "langchain-elasticsearch",
     "llama-index-core",
     "llama-index-vector-stores-elasticsearch",
 )
-"""Packages whose versions a reader wants to know."""
+"""Packages whose versions the result reports."""
 _CHAIN_PHASES = tuple(phase for phase in PHASES if phase not in ("bare", "kill"))
 
 
 @dataclass(frozen=True, slots=True)
 class Rival:
-    """One framework in one use.
+    """One framework in one configuration.
 
     Attributes:
-        name: what it is called here, and the name of its requirements up to a hyphen.
-        module: the one in this package that uses it.
-        store: where it keeps its entries.
-        environment: what its module reads besides.
+        name: its label; the part before a hyphen names its requirements.
+        module: the module of this package that uses it.
+        store: where it stores its entries.
+        environment: further environment variables of its module.
     """
 
     name: str
@@ -70,12 +70,12 @@ RIVALS = (
 
 
 class Contest:
-    """Takes frameworks through the phases.
+    """Runs frameworks through the phases.
 
     Args:
-        servers: to run on; one framework at a time uses them.
-        work: a folder for environments, and for what the frameworks remember.
-        files: how many documents.
+        servers: used by one framework at a time.
+        work: folder for environments, and for the frameworks' state.
+        files: number of documents.
     """
 
     def __init__(self, servers: Servers, work: Path, files: int) -> None:
@@ -85,47 +85,49 @@ class Contest:
         self.costs: dict[str, dict[str, list[dict[str, Any]]]] = {}
         self.failures: dict[str, str] = {}
 
-    def take(self, rival: Rival, round_number: int) -> None:
-        """All phases of one framework; why it failed is kept, if it did."""
+    def run_rival(self, rival: Rival, round_number: int) -> None:
+        """Run all phases of one framework; record the reason if it fails."""
         costs = self.costs.setdefault(rival.name, defaultdict(list))
         try:
-            python = environment_of(rival, self._work / "environments")
-            run = _Run(rival, python, self._servers, self._work)
-            self._phases(run, round_number, costs)
+            python = ensure_environment(rival, self._work / "environments")
+            run = _RivalRun(rival, python, self._servers, self._work)
+            self._run_phases(run, round_number, costs)
         except (CommandFailed, subprocess.CalledProcessError) as error:
             self.failures[rival.name] = str(error)
             print(f"{rival.name}: {error}")
 
-    def _phases(self, run: _Run, number: int, costs: dict[str, list[dict[str, Any]]]) -> None:
-        corpus.restore(self._folder, self._paths)
+    def _run_phases(
+        self, run: _RivalRun, number: int, costs: dict[str, list[dict[str, Any]]]
+    ) -> None:
+        corpus.restore_files(self._folder, self._paths)
         changes = {
             "cold": list,
             "noop": list,
-            "edit": lambda: corpus.edit(self._paths, number),
-            "rename": lambda: corpus.rename(self._paths),
-            "delete": lambda: corpus.delete(self._paths),
+            "edit": lambda: corpus.edit_files(self._paths, number),
+            "rename": lambda: corpus.rename_files(self._paths),
+            "delete": lambda: corpus.delete_files(self._paths),
         }
         for phase, change in changes.items():
             change()
-            costs[phase].append(run.measured(phase, self._folder))
-        before = run.entries()
-        run.lose()
+            costs[phase].append(run.measure(phase, self._folder))
+        before = run.count_entries()
+        run.drop_index()
         try:
-            lost = run.measured("loss", self._folder)
+            lost = run.measure("loss", self._folder)
         except CommandFailed as error:
             lost = {"failed": error.reason}
-        costs["loss"].append({**lost, "restored": run.entries() == before})
-        run.lose()
+        costs["loss"].append({**lost, "restored": run.count_entries() == before})
+        run.drop_index()
 
 
-class _Run:
-    """One framework with nothing remembered yet."""
+class _RivalRun:
+    """One framework without any state yet."""
 
     def __init__(self, rival: Rival, python: Path, servers: Servers, work: Path) -> None:
         self._rival, self._python, self._servers = rival, python, servers
         self._state = work / "states" / rival.name
         shutil.rmtree(self._state, ignore_errors=True)
-        self._database = servers.database("rival")
+        self._database = servers.create_database("rival")
         with psycopg.connect(self._database, autocommit=True) as connection:
             connection.execute("CREATE EXTENSION vector")
         environment = {
@@ -136,26 +138,26 @@ class _Run:
         }
         self._meter = Meter(servers.pids, environment, work / "commands.log")
 
-    def measured(self, phase: str, folder: Path) -> dict[str, Any]:
-        """Run it once; what it cost, and how many entries there are then."""
+    def measure(self, phase: str, folder: Path) -> dict[str, Any]:
+        """Run the framework once; return its cost and the number of entries afterwards."""
         module = f"benchmarks.rivals.{self._rival.module}"
         cost = self._meter.run([str(self._python), "-m", module, str(folder), str(self._state)])
-        report(f"{self._rival.name} {phase}", cost)
-        return {**cost.as_json(), "entries": self.entries()}
+        print_cost(f"{self._rival.name} {phase}", cost)
+        return {**cost.as_json(), "entries": self.count_entries()}
 
-    def entries(self) -> int:
-        """How many there are; none where there is no index, or no table."""
+    def count_entries(self) -> int:
+        """Count the framework's entries; 0 if there is no index or table."""
         if self._rival.store == "elasticsearch":
             with suppress(NotFoundError):
-                return self._servers.entries(INDEX)
+                return self._servers.count_entries(INDEX)
             return 0
         with psycopg.connect(self._database) as connection, suppress(psycopg.errors.UndefinedTable):
             row = connection.execute(f"SELECT count(*) FROM {INDEX}").fetchone()  # noqa: S608
             return int(row[0]) if row else 0
         return 0
 
-    def lose(self) -> None:
-        """Drop the index, or table, if there is one."""
+    def drop_index(self) -> None:
+        """Drop the index or table, if there is one."""
         if self._rival.store == "elasticsearch":
             self._servers.drop_indexes(f"{INDEX}*")
             return
@@ -163,56 +165,56 @@ class _Run:
             connection.execute(f"DROP TABLE IF EXISTS {INDEX}")
 
 
-def environment_of(rival: Rival, folder: Path) -> Path:
-    """The interpreter of a framework's environment, which is made if it isn't there."""
+def ensure_environment(rival: Rival, folder: Path) -> Path:
+    """Return the interpreter of a framework's environment; create it if it is missing."""
     name = rival.name.partition("-")[0]
     return install_python(folder / name, REQUIREMENTS / f"{name}.txt")
 
 
-def versions_of(folder: Path, names: Sequence[str]) -> dict[str, str]:
-    """The pinned version of each framework's own packages."""
-    found = {}
+def read_versions(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """Return the pinned version of each framework's own packages."""
+    versions = {}
     for path in sorted(folder.glob("*.txt")):
         if path.stem in {name.partition("-")[0] for name in names}:
             pins = [line.split()[0] for line in path.read_text().splitlines() if "==" in line]
-            found.update(pin.split("==") for pin in pins if pin.partition("==")[0] in _TOLD)
-    return found
+            versions.update(pin.split("==") for pin in pins if pin.partition("==")[0] in _REPORTED)
+    return versions
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     names = [rival.name for rival in RIVALS]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--files", type=int, default=corpus.FILES)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=["chain", *names], default=["chain", *names])
-    parser.add_argument("--name", default="rivals", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--name", default="rivals", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     clear(arguments.work)
-    facts = machine()
+    facts = describe_machine()
     with benchmark_servers(arguments.work) as servers:
         contest = Contest(servers, arguments.work, arguments.files)
         chain = Benchmark(servers, arguments.work, arguments.files, _CHAIN_PHASES, WAYS)
         for number in range(1, arguments.rounds + 1):
             if "chain" in arguments.only:
-                chain.round(number)
+                chain.run_round(number)
             for rival in RIVALS:
                 if rival.name in arguments.only:
-                    contest.take(rival, number)
+                    contest.run_rival(rival, number)
     result = {
         "benchmark": "rivals",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "files": arguments.files,
         "rounds": arguments.rounds,
         "machine": facts,
-        "versions": versions_of(REQUIREMENTS, names),
-        "load_average_after": load(),
+        "versions": read_versions(REQUIREMENTS, names),
+        "load_average_after": read_load(),
         "failures": contest.failures,
-        "entries": chain.entries,
+        "entries": chain.entry_count,
         "costs": {"chain": chain.costs, **contest.costs},
     }
-    print(save(arguments.name, json.loads(json.dumps(result))))
+    print(save_result(arguments.name, json.loads(json.dumps(result))))
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""CocoIndex: an app over a folder, into Postgres with pgvector.
+"""CocoIndex: an app that indexes a folder into Postgres with pgvector.
 
-It has no Elasticsearch target of its own, so this is its native one, as in its own example of
-text embedding: files memoised, chunks mapped, rows declared. Its splitter counts characters:
-1,150 of this corpus are about 256 tokens. COCOINDEX_VECTOR_INDEX=hnsw adds the vector index that
-the example leaves out; without one, a search there reads every row.
+It has no Elasticsearch target, so this uses its native target, as in its own example of text
+embedding: files are memoised, chunks mapped, rows declared. Its splitter counts characters: 1,150
+of this corpus are about 256 tokens. COCOINDEX_VECTOR_INDEX=hnsw adds the vector index that the
+example leaves out; without it, a search there reads every row.
 """
 
 from __future__ import annotations
@@ -55,14 +55,14 @@ class Row:
 async def lifespan(builder: coco.EnvironmentBuilder) -> AsyncIterator[None]:
     """Connect to Postgres."""
     builder.settings.db_path = Path(sys.argv[2]) / "cocoindex.db"
-    async with asyncpg.create_pool(common.postgres_url()) as pool:
+    async with asyncpg.create_pool(common.get_postgres_url()) as pool:
         builder.provide(_DATABASE, pool)
         yield
 
 
 @coco.fn.as_async(batching=True, max_batch_size=64)
 async def embed(texts: list[str]) -> list[NDArray[np.float32]]:
-    """Vectors for a batch of texts, which CocoIndex puts together."""
+    """Return the vectors of a batch of texts, which CocoIndex collects."""
     return list((await _EMBEDDER.embed(texts)).vectors)
 
 
@@ -70,7 +70,7 @@ async def embed(texts: list[str]) -> list[NDArray[np.float32]]:
 async def declare_chunk(
     chunk: Chunk, path: PurePath, ids: IdGenerator, table: postgres.TableTarget[Row]
 ) -> None:
-    """Say which row a chunk is."""
+    """Declare the row of a chunk."""
     table.declare_row(
         row=Row(
             id=await ids.next_id(chunk.text),
@@ -97,7 +97,7 @@ async def process_file(file: FileLike[Any], table: postgres.TableTarget[Row]) ->
 
 @coco.fn
 async def app_main(folder: Path) -> None:
-    """From the folder to the table."""
+    """Index the folder into the table."""
     table = await postgres.mount_table_target(
         _DATABASE,
         table_name=INDEX,
@@ -113,8 +113,8 @@ async def app_main(folder: Path) -> None:
     await coco.mount_each(process_file, files.items(), table)
 
 
-def synchronise(task: common.Task) -> dict[str, Any]:
-    """Bring the table in line with the files."""
+def synchronise(task: common.RivalTask) -> dict[str, Any]:
+    """Update the table from the files."""
     app = coco.App(coco.AppConfig(name="Rival"), app_main, folder=task.folder)
     app.update_blocking()
     return {}

@@ -1,10 +1,11 @@
-"""The questions to a real Laravel application, asked of other programs that search source code.
+"""Ask other programs that search source code the questions to a real Laravel application.
 
     python -m benchmarks.rivals.code --repository PATH [--only NAME...]
 
 PATH is a clone of the application that benchmarks/code_questions/questions.yaml names, at its
-commit. Each program works on a copy of its own; see code_programs and code_graphs for how it is
-used, and why. What can't be used on this machine is told with the reason, not with a recall of 0.
+commit. Each program works on its own copy; code_programs and code_graphs document how each is used
+and why. A program that cannot be used on this machine is reported with the reason, not with a
+recall of 0.
 """
 
 from __future__ import annotations
@@ -18,12 +19,23 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.code_questions.__main__ import measures, report, require_commit, shown
-from benchmarks.code_questions.ours import Answers
-from benchmarks.code_questions.questions import DEPTH, Found, Question, application, questions
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.code_questions.__main__ import (
+    compute_measures,
+    print_answers,
+    print_figures,
+    require_commit,
+)
+from benchmarks.code_questions.questions import (
+    DEPTH,
+    FoundPassage,
+    Question,
+    read_application,
+    read_questions,
+)
+from benchmarks.code_questions.variants import Answers
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.rivals.code_graphs import CodeGraph, CodeReviewGraph, GitNexus
-from benchmarks.rivals.code_programs import CocoIndexCode, Place, Program, version_of
+from benchmarks.rivals.code_programs import CocoIndexCode, Program, ProgramFolders, read_version
 from benchmarks.rivals.environments import NotUsableError
 from benchmarks.rivals.model_server import model_server
 
@@ -37,21 +49,21 @@ PROGRAMS: Final[tuple[Program, ...]] = (
 
 
 def main() -> None:
-    """Ask, and write the result."""
-    options = _options()
+    """Ask the programs and save the result."""
+    options = _parse_options()
     require_commit(options.repository)
-    asked = questions(options.repository)
-    facts = machine()
+    questions = read_questions(options.repository)
+    facts = describe_machine()
     programs: dict[str, Any] = {}
     with model_server() as address:
         for program in PROGRAMS:
             if options.only and program.name not in options.only:
                 continue
-            programs[program.name] = taken(program, options, address, asked)
-            report({program.name: programs[program.name]})
+            programs[program.name] = measure_program(program, options, address, questions)
+            print_figures({program.name: programs[program.name]})
     if options.only:
         return
-    repository, commit = application()
+    repository, commit = read_application()
     result = {
         "benchmark": "code-rivals",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -60,61 +72,63 @@ def main() -> None:
         "depth": DEPTH,
         "programs": programs,
         "machine": facts,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
-def taken(
-    program: Program, options: argparse.Namespace, address: str, asked: Sequence[Question]
+def measure_program(
+    program: Program, options: argparse.Namespace, address: str, questions: Sequence[Question]
 ) -> dict[str, Any]:
-    """What a program answers; why it does not, where it does not."""
+    """Return the figures of a program, or the reason why there are none."""
     environment = options.work / "environments" / program.name
-    told: dict[str, Any] = {}
+    result: dict[str, Any] = {}
     root, home = options.work / program.name / "repository", options.work / program.name / "home"
-    place = Place(environment, root, home, address)
+    folders = ProgramFolders(environment, root, home, address)
     try:
         program.install(environment)
-        told["version"] = version_of(program, environment)
+        result["version"] = read_version(program, environment)
         shutil.rmtree(options.work / program.name, ignore_errors=True)
         home.mkdir(parents=True)
         clone = ["git", "clone", "--quiet", "--no-hardlinks", str(options.repository), str(root)]
         subprocess.run(clone, check=True)
         try:
             started = time.monotonic()
-            program.index(place)
-            told["index_seconds"] = round(time.monotonic() - started, 1)
-            answers = _answers(program, place, asked)
+            program.index(folders)
+            result["index_seconds"] = round(time.monotonic() - started, 1)
+            answers = _ask_all(program, folders, questions)
         finally:
-            program.close(place)
+            program.close(folders)
     except subprocess.CalledProcessError as error:
-        return {**told, "failed": f"{error}: {(error.stderr or error.stdout or '')[-500:]}"}
+        return {**result, "failed": f"{error}: {(error.stderr or error.stdout or '')[-500:]}"}
     except NotUsableError as error:
-        return {**told, "failed": str(error)}
+        return {**result, "failed": str(error)}
     if options.show:
-        shown([question for question in asked if question.tuned], answers.found)
-    return {**told, **measures(asked, answers)}
+        print_answers([question for question in questions if question.is_tuned], answers.passages)
+    return {**result, **compute_measures(questions, answers)}
 
 
-def _answers(program: Program, place: Place, asked: Sequence[Question]) -> Answers:
-    found: dict[str, Sequence[Found]] = {}
+def _ask_all(program: Program, folders: ProgramFolders, questions: Sequence[Question]) -> Answers:
+    passages: dict[str, Sequence[FoundPassage]] = {}
     spent = []
-    for question in asked:
+    for question in questions:
         started = time.perf_counter()
-        found[question.id] = program.ask(place, question.question)
+        passages[question.id] = program.ask(folders, question.question)
         spent.append(1_000 * (time.perf_counter() - started))
-    if not any(found.values()):
+    if not any(passages.values()):
         raise NotUsableError("it answered every question with nothing")
-    return Answers(found, round(sorted(spent)[len(spent) // 2], 1))
+    return Answers(passages, round(sorted(spent)[len(spent) // 2], 1))
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--repository", type=Path, required=True, help="a clone at the commit")
-    parser.add_argument("--only", nargs="+", help="names of programs")
-    parser.add_argument("--show", action="store_true", help="print what was found, and what not")
-    parser.add_argument("--name", default="code-rivals", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--repository", type=Path, required=True, help="clone at the commit")
+    parser.add_argument("--only", nargs="+", help="programs to ask")
+    parser.add_argument(
+        "--show", action="store_true", help="print missed locations and found passages"
+    )
+    parser.add_argument("--name", default="code-rivals", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     options = parser.parse_args()
     options.repository = options.repository.resolve()
     return options

@@ -1,7 +1,7 @@
-"""A program that searches source code, used as its documentation recommends; and one with vectors.
+"""The interface of programs that search source code, and one that searches by vectors.
 
-Each has an environment of its own. What a program would load from a hub it is given
-by `model_server`; each says so where it does.
+Each program has its own environment. Models that a program would load from a hub are served by
+`model_server`; each program documents where it uses it.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.code_questions.questions import DEPTH, Found
-from benchmarks.rivals.environments import REQUIREMENTS, install_python, python_with_extensions
+from benchmarks.code_questions.questions import DEPTH, FoundPassage
+from benchmarks.rivals.environments import REQUIREMENTS, find_python_with_extensions, install_python
 from benchmarks.rivals.model_server import MODEL
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a program works.
+class ProgramFolders:
+    """The folders and the model of a program.
 
     Attributes:
-        environment: the folder of its packages.
-        root: a copy of the repository that it alone uses.
+        environment: folder of its packages.
+        root: copy of the repository for this program alone.
         home: its folder for settings.
         model: address of the served model.
     """
@@ -36,26 +36,26 @@ class Place:
     model: str
 
     def run(self, command: Sequence[str | Path], **variables: str) -> str:
-        """What a command prints.
+        """Run a command and return its output.
 
         Raises:
             CalledProcessError: it failed.
         """
-        return self.ran(command, **variables).stdout
+        return self.run_process(command, **variables).stdout
 
-    def ran(
+    def run_process(
         self, command: Sequence[str | Path], **variables: str
     ) -> subprocess.CompletedProcess[str]:
-        """A command that has ended, with what it printed and what it complained about.
+        """Run a command and return the completed process.
 
         Raises:
             CalledProcessError: it failed.
         """
-        given = {"HOME": str(self.home), "PATH": os.environ["PATH"], **variables}
+        environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], **variables}
         return subprocess.run(
             [str(part) for part in command],
             cwd=self.root,
-            env=given,
+            env=environment,
             check=True,
             capture_output=True,
             text=True,
@@ -63,91 +63,99 @@ class Place:
 
 
 class Program(Protocol):
-    """A program that is asked."""
+    """A program that answers questions about source code."""
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """Return its label."""
 
     @property
     def package(self) -> str:
-        """The name of its package, by which its version is known."""
+        """Return the name of its package, to look up its version."""
 
     def install(self, folder: Path) -> None:
-        """Make its environment, unless it is there."""
+        """Create its environment, unless it exists."""
 
-    def index(self, place: Place) -> None:
+    def index(self, folders: ProgramFolders) -> None:
         """Index the repository."""
 
-    def ask(self, place: Place, question: str) -> list[Found]:
-        """The first passages that it finds."""
+    def ask(self, folders: ProgramFolders, question: str) -> list[FoundPassage]:
+        """Return the first passages that it finds."""
 
-    def close(self, place: Place) -> None:
-        """End what it has started."""
+    def close(self, folders: ProgramFolders) -> None:
+        """Stop the processes it has started."""
 
 
 @dataclass(frozen=True, slots=True)
 class CocoIndexCode:
-    """`ccc`: chunks along syntax trees with their vectors, in SQLite, behind a process."""
+    """`ccc`: chunks along syntax trees with their vectors, in SQLite, behind a daemon."""
 
     name: str = "cocoindex-code"
     package: str = "cocoindex-code"
 
     def install(self, folder: Path) -> None:
-        """With uv, of an interpreter whose SQLite loads the extension that holds its vectors."""
-        wanted = REQUIREMENTS / f"{self.name}.txt"
-        install_python(folder, wanted, python_with_extensions())
+        """Install with uv, on a Python whose SQLite loads the extension for its vectors."""
+        requirements = REQUIREMENTS / f"{self.name}.txt"
+        install_python(folder, requirements, find_python_with_extensions())
 
-    def index(self, place: Place) -> None:
-        """With the shipped model: its own default is loaded from a hub."""
+    def index(self, folders: ProgramFolders) -> None:
+        """Index with the shipped model: its own default is downloaded from a hub."""
         embedding = {"model": f"openai/{MODEL}", "provider": "litellm"}
-        (place.home / ".cocoindex_code").mkdir(parents=True, exist_ok=True)
-        settings = {"embedding": embedding, "envs": self._variables(place)}
-        (place.home / ".cocoindex_code" / "global_settings.yml").write_text(json.dumps(settings))
-        place.run([self._command(place), "init"], **self._variables(place))
+        (folders.home / ".cocoindex_code").mkdir(parents=True, exist_ok=True)
+        settings = {"embedding": embedding, "envs": self._variables(folders)}
+        (folders.home / ".cocoindex_code" / "global_settings.yml").write_text(json.dumps(settings))
+        folders.run([self._command(folders), "init"], **self._variables(folders))
         for again in (True, True, False):
             try:
-                place.run([self._command(place), "index"], **self._variables(place))
+                folders.run([self._command(folders), "index"], **self._variables(folders))
             except subprocess.CalledProcessError as error:
-                # On a busy machine its process begins to listen after the command has given up.
+                # On a busy machine its daemon may start to listen after the command's timeout.
                 if not again or "in time" not in error.stderr:
                     raise
             else:
                 return
 
-    def ask(self, place: Place, question: str) -> list[Found]:
-        """By `ccc search`."""
-        command = [self._command(place), "search", "--json", "--limit", str(DEPTH), "--", question]
-        found = json.loads(place.run(command, **self._variables(place)))
+    def ask(self, folders: ProgramFolders, question: str) -> list[FoundPassage]:
+        """Ask with `ccc search`."""
+        command = [
+            self._command(folders),
+            "search",
+            "--json",
+            "--limit",
+            str(DEPTH),
+            "--",
+            question,
+        ]
+        answer = json.loads(folders.run(command, **self._variables(folders)))
         return [
-            Found(one["file_path"], one["start_line"], one["end_line"], text=one["content"])
-            for one in found["results"]
+            FoundPassage(hit["file_path"], hit["start_line"], hit["end_line"], text=hit["content"])
+            for hit in answer["results"]
         ]
 
-    def close(self, place: Place) -> None:
-        """By `ccc daemon stop`."""
-        place.run([self._command(place), "daemon", "stop"], **self._variables(place))
+    def close(self, folders: ProgramFolders) -> None:
+        """Stop its daemon with `ccc daemon stop`."""
+        folders.run([self._command(folders), "daemon", "stop"], **self._variables(folders))
 
     @staticmethod
-    def _command(place: Place) -> Path:
-        return place.environment / "bin" / "ccc"
+    def _command(folders: ProgramFolders) -> Path:
+        return folders.environment / "bin" / "ccc"
 
     @staticmethod
-    def _variables(place: Place) -> dict[str, str]:
+    def _variables(folders: ProgramFolders) -> dict[str, str]:
         return {
-            "OPENAI_API_BASE": place.model,
+            "OPENAI_API_BASE": folders.model,
             "OPENAI_API_KEY": "none",
             "COCOINDEX_DISABLE_USAGE_TRACKING": "1",
             "LITELLM_LOCAL_MODEL_COST_MAP": "True",
         }
 
 
-def version_of(program: Program, environment: Path) -> str:
-    """The version of a program's package in its environment."""
+def read_version(program: Program, environment: Path) -> str:
+    """Return the version of a program's package in its environment."""
     manifest = environment / "node_modules" / program.package / "package.json"
     if manifest.exists():
         return str(json.loads(manifest.read_text())["version"])
-    [found] = environment.glob(
+    [metadata] = environment.glob(
         f"lib/*/site-packages/{program.package.replace('-', '_')}-*.dist-info"
     )
-    return found.name.removesuffix(".dist-info").rpartition("-")[2]
+    return metadata.name.removesuffix(".dist-info").rpartition("-")[2]

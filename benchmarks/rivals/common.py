@@ -1,6 +1,6 @@
-"""What every framework is given: the corpus, the limit of a chunk, the embedder, the servers.
+"""The inputs of every framework: the corpus, the embedder, the token counter, the servers.
 
-Run in the frameworks' environments: besides the standard library it needs numpy and toktok.
+Runs in the frameworks' environments: besides the standard library it needs numpy and toktok.
 """
 
 from __future__ import annotations
@@ -23,49 +23,49 @@ DIMENSIONS = 384
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
-    """What a command is to bring in line.
+class RivalTask:
+    """A folder to index.
 
     Attributes:
-        folder: of the Markdown files.
-        state: a folder for what the framework remembers from one run to the next.
+        folder: contains the Markdown files.
+        state: folder for the framework's state between two runs.
     """
 
     folder: Path
     state: Path
 
     def texts(self) -> Iterator[tuple[str, str]]:
-        """Path within the folder and text of every file, in order."""
+        """Yield path within the folder and text of every file, in order."""
         for path in sorted(self.folder.rglob("*.md")):
             yield str(path.relative_to(self.folder)), path.read_text()
 
 
 def embed(texts: list[str]) -> list[list[float]]:
-    """The vectors that the project's own deterministic embedder gives, as lists."""
+    """Return the vectors of the project's own deterministic embedder, as lists."""
     vectors = asyncio.run(DeterministicEmbedder(DIMENSIONS).embed(texts)).vectors
     return [vector.tolist() for vector in vectors]
 
 
 def count_tokens(text: str) -> int:
-    """cl100k_base tokens, counted as the project counts them."""
+    """Count cl100k_base tokens, as the project counts them."""
     counts: list[int] = batch_count([text], "cl100k_base", threads=1)
     return counts[0]
 
 
-def elasticsearch_url() -> str:
-    """Where Elasticsearch answers."""
+def get_elasticsearch_url() -> str:
+    """Return the address of Elasticsearch."""
     return os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
 
 
-def postgres_url() -> str:
-    """Where Postgres answers."""
+def get_postgres_url() -> str:
+    """Return the URL of the Postgres database."""
     return os.environ["RAG_ASSETS_DATABASE_URL"]
 
 
-def run(synchronise: Callable[[Task], dict[str, Any]]) -> None:
-    """Time the work of a framework whose modules are imported by now, and print what it says."""
-    task = Task(Path(sys.argv[1]), Path(sys.argv[2]))
+def run(synchronise: Callable[[RivalTask], dict[str, Any]]) -> None:
+    """Time the work of a framework, whose modules are already imported, and print its report."""
+    task = RivalTask(Path(sys.argv[1]), Path(sys.argv[2]))
     task.state.mkdir(parents=True, exist_ok=True)
     started = time.perf_counter()
-    said = synchronise(task)
-    print(json.dumps({"inside": time.perf_counter() - started, **said}))
+    report = synchronise(task)
+    print(json.dumps({"inside": time.perf_counter() - started, **report}))

@@ -1,10 +1,10 @@
 """LangChain: index() with a SQL record manager, into its Elasticsearch store.
 
-- cleanup "full": of the three modes the one that also removes the chunks of deleted files, and
-  faster than "incremental", which looks for former versions after each batch.
-- 1,000 chunks a batch, since the documentation asks for batches as large as possible.
-- One refresh at the end instead of one a batch; the record manager in SQLite, as in the
-  documentation, which spares it a round trip a batch.
+- cleanup "full": of the three modes, the one that also removes the chunks of deleted files; faster
+  than "incremental", which looks for former versions after each batch.
+- 1,000 chunks per batch, since the documentation asks for batches as large as possible.
+- One refresh at the end instead of one per batch; the record manager is in SQLite, as in the
+  documentation, which saves a round trip per batch.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from benchmarks.rivals import common
 from benchmarks.rivals.names import INDEX
 
 
-class Deterministic(Embeddings):
+class DeterministicEmbeddings(Embeddings):
     """The benchmark's embedder."""
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        """One vector a text."""
+        """Return one vector per text."""
         return common.embed(texts)
 
     def embed_query(self, text: str) -> list[float]:
-        """The same vector that a document of this text has."""
+        """Return the vector that a document with this text has."""
         return common.embed([text])[0]
 
 
-def chunks(task: common.Task) -> Iterator[Document]:
-    """Every chunk of every file."""
+def split_files(task: common.RivalTask) -> Iterator[Document]:
+    """Yield every chunk of every file."""
     splitter = MarkdownTextSplitter(
         chunk_size=MAX_TOKENS,
         chunk_overlap=OVERLAP,
@@ -47,12 +47,12 @@ def chunks(task: common.Task) -> Iterator[Document]:
         yield from splitter.split_documents([Document(text, metadata={"source": path})])
 
 
-def synchronise(task: common.Task) -> dict[str, Any]:
-    """Bring the index in line with the files."""
-    client = elasticsearch.Elasticsearch(common.elasticsearch_url(), request_timeout=120)
+def synchronise(task: common.RivalTask) -> dict[str, Any]:
+    """Update the index from the files."""
+    client = elasticsearch.Elasticsearch(common.get_elasticsearch_url(), request_timeout=120)
     store = ElasticsearchStore(
         index_name=INDEX,
-        embedding=Deterministic(),
+        embedding=DeterministicEmbeddings(),
         client=client,
         strategy=DenseVectorStrategy(),
     )
@@ -60,8 +60,8 @@ def synchronise(task: common.Task) -> dict[str, Any]:
         f"elasticsearch/{INDEX}", db_url=f"sqlite:///{task.state}/records.db"
     )
     records.create_schema()
-    said = index(
-        chunks(task),
+    report = index(
+        split_files(task),
         records,
         store,
         batch_size=1_000,
@@ -70,9 +70,9 @@ def synchronise(task: common.Task) -> dict[str, Any]:
         key_encoder="blake2b",
         upsert_kwargs={"refresh_indices": False},
     )
-    if said["num_added"] or said["num_deleted"]:
+    if report["num_added"] or report["num_deleted"]:
         client.indices.refresh(index=INDEX)
-    return dict(said)
+    return dict(report)
 
 
 if __name__ == "__main__":

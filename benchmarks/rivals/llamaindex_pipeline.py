@@ -1,12 +1,12 @@
 """LlamaIndex: an IngestionPipeline with a docstore, into its Elasticsearch store.
 
-- Strategy "upserts and delete", so that deleted files go as well.
-- The docstore keeps texts as well, since without them it cannot delete a file that is gone. The
-  cache of transformations is off: it is a JSON file of all vectors, written as a whole, and would
-  cost more than it saves.
-- Its store deletes by query, which the bare Elasticsearch server of this benchmark does not know:
+- Strategy "upserts and delete", so that deleted files are removed as well.
+- The docstore also keeps texts, because without them it cannot delete a removed file. The cache of
+  transformations is off: it is a JSON file of all vectors, rewritten as a whole, and would cost
+  more than it saves.
+- Its store deletes by query, which this benchmark's bare Elasticsearch server does not support:
   the ids are looked up and deleted in bulk instead, with the same refresh.
-- Asynchronous (`arun`), in one process: spawning more costs more than splitting this corpus.
+- Asynchronous (`arun`), in one process: starting more costs more than splitting this corpus.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from benchmarks.rivals.names import INDEX
 from rag_assets.models.providers.deterministic import DeterministicEmbedder
 
 
-class Deterministic(BaseEmbedding):
+class DeterministicEmbedding(BaseEmbedding):
     """The benchmark's embedder."""
 
     def _get_text_embedding(self, text: str) -> list[float]:
@@ -46,38 +46,38 @@ class Deterministic(BaseEmbedding):
         return [vector.tolist() for vector in answer.vectors]
 
 
-class Store(ElasticsearchStore):
-    """Its Elasticsearch store, deleting without a query."""
+class BulkDeletingStore(ElasticsearchStore):
+    """LlamaIndex's Elasticsearch store, which deletes without a query."""
 
     async def adelete(self, ref_doc_id: str, **_: Any) -> None:
         """Delete a document's nodes."""
-        of_document = {"term": {"metadata.ref_doc_id": ref_doc_id}}
-        found = await self.client.search(
-            index=self.index_name, query=of_document, size=10_000, source=False
+        query = {"term": {"metadata.ref_doc_id": ref_doc_id}}
+        response = await self.client.search(
+            index=self.index_name, query=query, size=10_000, source=False
         )
-        ids = [hit["_id"] for hit in found["hits"]["hits"]]
+        ids = [hit["_id"] for hit in response["hits"]["hits"]]
         actions = [{"_op_type": "delete", "_index": self.index_name, "_id": id_} for id_ in ids]
         await async_bulk(self.client, actions, refresh=True)
 
 
-async def _synchronise(task: common.Task) -> dict[str, Any]:
+async def _synchronise(task: common.RivalTask) -> dict[str, Any]:
     remembered = task.state / "docstore.json"
     docstore = SimpleDocumentStore()
     if remembered.exists():
         docstore = SimpleDocumentStore.from_persist_path(str(remembered))
-    store = Store(
+    store = BulkDeletingStore(
         index_name=INDEX,
-        es_client=AsyncElasticsearch(common.elasticsearch_url(), request_timeout=120),
+        es_client=AsyncElasticsearch(common.get_elasticsearch_url(), request_timeout=120),
         batch_size=500,
     )
     splitter = SentenceSplitter(
         chunk_size=MAX_TOKENS,
         chunk_overlap=OVERLAP,
-        # It only asks how many there are.
+        # The splitter uses only the number of tokens.
         tokenizer=lambda text: range(common.count_tokens(text)),
     )
     pipeline = IngestionPipeline(
-        transformations=[splitter, Deterministic(embed_batch_size=100)],
+        transformations=[splitter, DeterministicEmbedding(embed_batch_size=100)],
         docstore=docstore,
         docstore_strategy=DocstoreStrategy.UPSERTS_AND_DELETE,
         vector_store=store,
@@ -92,8 +92,8 @@ async def _synchronise(task: common.Task) -> dict[str, Any]:
     return {"nodes": len(nodes)}
 
 
-def synchronise(task: common.Task) -> dict[str, Any]:
-    """Bring the index in line with the files."""
+def synchronise(task: common.RivalTask) -> dict[str, Any]:
+    """Update the index from the files."""
     return asyncio.run(_synchronise(task))
 
 

@@ -1,7 +1,7 @@
-"""The shipped embedding model behind OpenAI's interface, for programs that ask a server.
+"""The shipped embedding model behind OpenAI's API, for programs that need a server.
 
-Other programs load models from a hub, which a machine without a network has not. Served like this,
-they search with the very vectors that the project searches with.
+Other programs download models from a hub, which a machine without a network cannot reach. With this
+server they search with exactly the project's vectors.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from rag_assets.models.embedding.local import OnnxEmbedder
 
 MODEL: Final = "all-MiniLM-L6-v2"
 _BLANK: Final = "(blank)"
-"""Sent in place of a text without a word, which the model refuses."""
+"""Replaces texts without words, which the model refuses."""
 
 
 @contextmanager
 def model_server() -> Iterator[str]:
-    """A server on this machine, as long as it is needed; its address, with `/v1`."""
+    """Serve the model on this machine until the block ends; yield its address, with `/v1`."""
     with _Server(("127.0.0.1", 0), _Handler) as server:
         thread = Thread(target=server.serve_forever, daemon=True)
         thread.start()
@@ -44,10 +44,10 @@ class _Server(ThreadingHTTPServer):
         self._embedder, self._lock = OnnxEmbedder(), Lock()
 
     def vectors(self, texts: list[str]) -> npt.NDArray[np.float32]:
-        """A unit vector for each text."""
-        given = [text if text.strip() else _BLANK for text in texts]
+        """Return a unit vector for each text."""
+        embeddable = [text if text.strip() else _BLANK for text in texts]
         with self._lock:  # one batch at a time takes all cores
-            return asyncio.run(self._embedder.embed(given)).vectors
+            return asyncio.run(self._embedder.embed(embeddable)).vectors
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -56,10 +56,10 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Answer a request for embeddings."""
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        given = asked["input"]
-        vectors = self.server.vectors([given] if isinstance(given, str) else given)
-        packed = asked.get("encoding_format") == "base64"
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        texts = request["input"]
+        vectors = self.server.vectors([texts] if isinstance(texts, str) else texts)
+        packed = request.get("encoding_format") == "base64"
         data = [
             {
                 "object": "embedding",
@@ -79,4 +79,4 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 (named by its base)
-        """Say nothing: a line for each request would hide what programs say."""
+        """Log nothing: a line for each request would hide the programs' own output."""

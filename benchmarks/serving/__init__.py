@@ -1,1 +1,1 @@
-"""The service under load, beside bare Elasticsearch through its official client."""
+"""The service under load, compared with bare Elasticsearch through its official client."""

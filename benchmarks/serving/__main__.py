@@ -1,13 +1,13 @@
-"""The service under load, beside bare Elasticsearch through its official client.
+"""Measure the service under load, and bare Elasticsearch through its official client.
 
     python -m benchmarks.serving                     2,000 and 16,000 chunks; eight minutes, the
                                                      first time some more for the model
     python -m benchmarks.serving --large             50,000 chunks as well
     python -m benchmarks.serving --rounds 1 --only service-hybrid --name trial
 
-Load is made by a process of its own (service_load.py, bare_load.py; wrk if it is installed). The
+A separate process makes the load (service_load.py, bare_load.py; wrk if it is installed). The
 service and bare Elasticsearch alternate within each round. CPU is reported by process and request:
-unlike times, it is valid on a busy machine, too; `elsewhere` is the CPU of other processes.
+unlike times, it is valid on a busy machine; `elsewhere` is the CPU of other processes.
 """
 
 from __future__ import annotations
@@ -18,46 +18,46 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
-from benchmarks.serving.cases import Case, cases
-from benchmarks.serving.installation import Installation
+from benchmarks.serving.cases import LoadCase, list_cases
+from benchmarks.serving.installation import ServingInstallation
 from benchmarks.serving.runner import Runner
 
 WORK = PROJECT / ".local" / "benchmark-serving"
 
 
-def measure(runner: Runner, wanted: Sequence[Case], rounds: int) -> list[dict[str, Any]]:
-    """Every case, round after round; cases that matter less take part in the first alone."""
+def measure(runner: Runner, cases: Sequence[LoadCase], rounds: int) -> list[dict[str, Any]]:
+    """Run every case, round after round; cases without `every_round` run in the first only."""
     runner.warm_up()
     return [
         runner.run(case)
         for number in range(rounds)
-        for case in wanted
+        for case in cases
         if number == 0 or case.every_round
     ]
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--requests", type=int, default=800, help="of each case and round")
-    parser.add_argument("--large", action="store_true", help="50,000 chunks as well")
-    parser.add_argument("--only", default="", help="cases whose names begin so")
-    parser.add_argument("--workers", type=int, default=1, help="of the service")
-    parser.add_argument("--name", default="serving", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument("--requests", type=int, default=800, help="per case and round")
+    parser.add_argument("--large", action="store_true", help="measure 50,000 chunks as well")
+    parser.add_argument("--only", default="", help="run cases whose names start with this")
+    parser.add_argument("--workers", type=int, default=1, help="worker processes of the service")
+    parser.add_argument("--name", default="serving", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     tenants = ["bench", "small", *(["large"] if arguments.large else [])]
-    wanted = [case for case in cases(tenants) if case.name.startswith(arguments.only)]
+    cases = [case for case in list_cases(tenants) if case.name.startswith(arguments.only)]
     with benchmark_servers(arguments.work, fresh=False) as servers:
-        installation = Installation(servers, arguments.work, tenants)
-        chunks = installation.index()
-        before = machine()
-        with installation.service(arguments.workers) as service:
+        installation = ServingInstallation(servers, arguments.work, tenants)
+        chunks = installation.index_tenants()
+        before = describe_machine()
+        with installation.run_service(arguments.workers) as service:
             runner = Runner(servers, installation, service, arguments.requests)
-            runs = measure(runner, wanted, arguments.rounds)
+            runs = measure(runner, cases, arguments.rounds)
     result = {
         "benchmark": "serving",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
@@ -66,10 +66,10 @@ def main() -> None:
         "workers": arguments.workers,
         "chunks": chunks,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
         "runs": runs,
     }
-    print(save(arguments.name, result))
+    print(save_result(arguments.name, result))
 
 
 if __name__ == "__main__":

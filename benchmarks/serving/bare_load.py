@@ -1,11 +1,11 @@
-"""Load on Elasticsearch itself by many callers, through its official client.
+"""Put load from many callers on Elasticsearch itself, through its official client.
 
     python -m benchmarks.serving.bare_load URL FILE --client async --callers 50
 
-The searches are those of the service: in one request, made by the same functions, with vectors that
-were computed beforehand. All candidates come with their texts: the service reads those
-of its hits alone, but with another request. `--lean` requests no more candidates than hits, as is
-enough without further look-ups.
+The searches are the service's: in one request, built by the same functions, with vectors that were
+computed beforehand. All candidates are returned with their texts, whereas the service reads the
+texts of its hits alone, with another request. `--lean` requests no more candidates than hits, which
+is enough without further look-ups.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import numpy as np
 from elastic_transport import OrjsonSerializer
 from elasticsearch import AsyncElasticsearch, Elasticsearch
 
-from benchmarks.serving.load import LoadOptions, Timed, parser
-from benchmarks.serving.questions import Drawn, read
+from benchmarks.serving.load import LoadOptions, LoadTimer, build_parser
+from benchmarks.serving.questions import DrawnQuestions, read_questions
 from rag_assets.search.recall import compute_candidate_count
 from rag_assets.storage.index.elasticsearch import queries
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
@@ -40,89 +40,98 @@ class BareLoadOptions(LoadOptions):
     lean: bool
 
 
-def lines_of(options: BareLoadOptions, drawn: Drawn, number: int) -> _Lines:
-    """The searches of the service for a question, as lines of a multi-search."""
+def build_lines(options: BareLoadOptions, questions: DrawnQuestions, number: int) -> _Lines:
+    """Return the service's searches for a question, as lines of a multi-search."""
     limit = options.top_k if options.lean else compute_candidate_count(options.top_k)
     narrowing = EntryFilter(scopes=frozenset({"public"}))
     by: dict[str, np.ndarray | str] = {
-        "knn": drawn.vectors[number],
-        "text": drawn.queries[number],
+        "knn": questions.vectors[number],
+        "text": questions.queries[number],
     }
     kinds = ("knn", "text") if options.mode == "hybrid" else (options.mode,)
-    place = drawn.place
-    owner = Owner(place.tenant, place.incarnation, place.generation)
-    found: _Lines = []
+    target = questions.target
+    owner = Owner(target.tenant, target.incarnation, target.generation)
+    lines: _Lines = []
     for kind in kinds:
         body = queries.ranking(owner, RankingRequest(by[kind], limit, narrowing))
-        found += [
-            {"index": place.index_name, "routing": place.tenant},
+        lines += [
+            {"index": target.index_name, "routing": target.tenant},
             {**queries.ENTRY_OPTIONS, **body},
         ]
-    return found
+    return lines
 
 
-async def search(url: str, searches: list[_Lines], callers: int) -> tuple[Timed, list[int]]:
+async def search_async(
+    url: str, searches: list[_Lines], callers: int
+) -> tuple[LoadTimer, list[int]]:
     """Search with one client on one event loop."""
-    timed, hits, requests = Timed(), [], iter(searches)
+    timed, hits, requests = LoadTimer(), [], iter(searches)
     async with AsyncElasticsearch(url, connections_per_node=callers, **_OPTIONS) as client:
-        # Opens the connections.
+        # Open the connections.
         await asyncio.gather(*(client.msearch(searches=searches[0]) for _ in range(callers)))
 
         async def call() -> None:
             for lines in requests:
-                with timed.one():
+                with timed.time_request():
                     answer = await client.msearch(searches=lines)
-                hits.append(_hits(answer["responses"]))
+                hits.append(_count_hits(answer["responses"]))
 
-        with timed.all():
+        with timed.time_load():
             await asyncio.gather(*(call() for _ in range(callers)))
     return timed, hits
 
 
-def search_in_threads(url: str, searches: list[_Lines], callers: int) -> tuple[Timed, list[int]]:
+def search_in_threads(
+    url: str, searches: list[_Lines], callers: int
+) -> tuple[LoadTimer, list[int]]:
     """Search with one client and a thread for each caller."""
-    timed, hits, requests = Timed(), [], iter(searches)
+    timed, hits, requests = LoadTimer(), [], iter(searches)
     with (
         Elasticsearch(url, connections_per_node=callers, **_OPTIONS) as client,
         ThreadPoolExecutor(callers) as pool,
     ):
-        _wait(pool, lambda: client.msearch(searches=searches[0]), callers)
+        _run_in_threads(pool, lambda: client.msearch(searches=searches[0]), callers)
 
         def call() -> None:
             for lines in requests:
-                with timed.one():
+                with timed.time_request():
                     answer = client.msearch(searches=lines)
-                hits.append(_hits(answer["responses"]))
+                hits.append(_count_hits(answer["responses"]))
 
-        with timed.all():
-            _wait(pool, call, callers)
+        with timed.time_load():
+            _run_in_threads(pool, call, callers)
     return timed, hits
 
 
-def _wait(pool: ThreadPoolExecutor, call: Callable[[], object], times: int) -> None:
+def _run_in_threads(pool: ThreadPoolExecutor, call: Callable[[], object], times: int) -> None:
     for future in [pool.submit(call) for _ in range(times)]:
         future.result()
 
 
-def _hits(responses: list[Mapping[str, Any]]) -> int:
+def _count_hits(responses: list[Mapping[str, Any]]) -> int:
     return sum(len(response["hits"]["hits"]) for response in responses)
 
 
 def main() -> None:
-    """Send a request, and report its time."""
-    arguments = parser(__doc__)
+    """Send the searches, and report their times."""
+    arguments = build_parser(__doc__)
     arguments.add_argument("--client", choices=("async", "threads"), default="async")
-    arguments.add_argument("--lean", action="store_true", help="no more candidates than hits")
+    arguments.add_argument(
+        "--lean", action="store_true", help="request no more candidates than hits"
+    )
     options = arguments.parse_args(namespace=BareLoadOptions())
-    drawn = read(options.questions)
-    made = [lines_of(options, drawn, number) for number in options.chosen(len(drawn.queries))]
-    # Not from the arguments, which everybody on the machine can read: it holds a password.
+    questions = read_questions(options.questions)
+    searches = [
+        build_lines(options, questions, number)
+        for number in options.choose_questions(len(questions.queries))
+    ]
+    # The URL holds a password, and every user of the machine can read arguments.
     url = os.environ["RAG_ASSETS_ELASTICSEARCH_URL"]
     if options.client == "async":
-        timed, hits = asyncio.run(search(url, made, options.callers))
+        timed, hits = asyncio.run(search_async(url, searches, options.callers))
     else:
-        timed, hits = search_in_threads(url, made, options.callers)
-    timed.report(hits)
+        timed, hits = search_in_threads(url, searches, options.callers)
+    timed.print_report(hits)
 
 
 if __name__ == "__main__":

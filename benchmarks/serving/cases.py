@@ -1,4 +1,4 @@
-"""The cases measured: a target, a kind of search, a number of callers."""
+"""The measured cases: a target, a kind of search, a number of callers."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from rag_assets.tenants.model import SearchMode
+from rag_assets.tenants.modes import SearchMode
 
 Target = Literal["service", "bare", "bare-threads", "bare-lean", "wrk"]
-"""The service; Elasticsearch through its client, on one event loop, in threads, or for no more
-candidates than hits; the service under load by wrk."""
+"""The service; Elasticsearch through its client on one event loop, in threads, or with no more
+candidates than hits; the service under load from wrk."""
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LoadCase:
     """One kind of load.
 
     Attributes:
-        repeated: whether few questions are repeated.
+        repeated: whether a few questions are repeated.
         every_round: whether it is measured in each round, or once.
     """
 
@@ -33,19 +33,19 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Its name in the output."""
+        """Return its name in the output."""
         questions = "-repeated" if self.repeated else ""
         return f"{self.target}-{self.mode}-top{self.top_k}-{self.callers}-{self.tenant}{questions}"
 
 
-def cases(tenants: Sequence[str]) -> list[Case]:
-    """All cases, each for the service and for Elasticsearch.
+def list_cases(tenants: Sequence[str]) -> list[LoadCase]:
+    """Return all cases, each for the service and for Elasticsearch.
 
     Args:
-        tenants: that are indexed; `bench` has all cases.
+        tenants: the indexed tenants; `bench` has all cases.
     """
-    first = Case("service", every_round=True)
-    found = [
+    first = LoadCase("service", every_round=True)
+    cases = [
         first,
         replace(first, target="bare"),
         replace(first, target="bare-threads"),
@@ -53,15 +53,15 @@ def cases(tenants: Sequence[str]) -> list[Case]:
         replace(first, repeated=True),
     ]
     if shutil.which("wrk"):
-        found.append(replace(first, target="wrk", every_round=False))
-    for case in _others(tenants):
-        found += [case, replace(case, target="bare")]
-    return found
+        cases.append(replace(first, target="wrk", every_round=False))
+    for case in _list_other_cases(tenants):
+        cases += [case, replace(case, target="bare")]
+    return cases
 
 
-def _others(tenants: Sequence[str]) -> Iterator[Case]:
-    yield from (Case("service", callers=callers) for callers in (1, 10))
-    yield from (Case("service", top_k=top_k) for top_k in (20, 50))
-    yield Case("service", mode="knn")
-    yield Case("service", mode="text")
-    yield from (Case("service", tenant=tenant) for tenant in tenants if tenant != "bench")
+def _list_other_cases(tenants: Sequence[str]) -> Iterator[LoadCase]:
+    yield from (LoadCase("service", callers=callers) for callers in (1, 10))
+    yield from (LoadCase("service", top_k=top_k) for top_k in (20, 50))
+    yield LoadCase("service", mode="knn")
+    yield LoadCase("service", mode="text")
+    yield from (LoadCase("service", tenant=tenant) for tenant in tenants if tenant != "bench")

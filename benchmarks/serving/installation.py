@@ -1,6 +1,6 @@
 """An installation with tenants of several sizes, and the service in front of it.
 
-It stays in its folder from one benchmark to the next: what is indexed already costs nothing.
+It stays in its folder between benchmarks, so that documents are indexed only once.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ import psutil
 from benchmarks import corpus
 from benchmarks.measure import PROJECT
 from benchmarks.servers import Servers
-from benchmarks.serving.questions import read
+from benchmarks.serving.questions import read_questions
 from rag_assets.runtime.net import find_free_port
 
 QUESTIONS = 20_000
-"""Of each tenant: none is sent twice unless a case repeats it."""
+"""Questions per tenant: none is sent twice unless a case repeats it."""
 FILES = {"small": 250, "bench": 2_000, "large": 6_200}
-"""Tenants by the number of their documents: about 2,000, 16,000 and 50,000 chunks."""
+"""Number of documents by tenant: about 2,000, 16,000 and 50,000 chunks."""
 
 _START_SECONDS = 60
 _TENANT = """\
@@ -41,12 +41,12 @@ _TENANT = """\
 
 
 @dataclass(frozen=True, slots=True)
-class Service:
+class RunningService:
     """The service in a process of its own.
 
     Attributes:
-        pid: of the process.
-        tokens: by tenant.
+        pid: id of its process.
+        tokens: tokens by tenant.
     """
 
     url: str
@@ -54,13 +54,12 @@ class Service:
     tokens: Mapping[str, str]
 
 
-class Installation:
-    """Tenants whose documents are indexed by the product, with the model that it ships.
+class ServingInstallation:
+    """Tenants whose documents are indexed by the product, with its shipped model.
 
     Args:
-        servers: to run on.
-        work: a folder for everything that is made.
-        tenants: of FILES.
+        work: folder for everything that the benchmark makes.
+        tenants: names in FILES.
     """
 
     def __init__(self, servers: Servers, work: Path, tenants: list[str]) -> None:
@@ -73,10 +72,10 @@ class Installation:
             "RAG_ASSETS_HOME": str(home),
             "RAG_ASSETS_DATABASE_URL": servers.postgres_url,
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-            # What is measured is how fast it answers, not how soon it refuses.
+            # A high limit: the benchmark measures answers, not refusals.
             "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
         }
-        made = [
+        entries = [
             _TENANT.format(
                 tenant=tenant,
                 folder=self._folder(tenant),
@@ -85,33 +84,33 @@ class Installation:
             )
             for tenant in tenants
         ]
-        (home / "tenants.yaml").write_text("tenants:\n" + "".join(made))
+        (home / "tenants.yaml").write_text("tenants:\n" + "".join(entries))
 
-    def index(self) -> dict[str, int]:
-        """Have everything indexed and questions drawn; returns chunks by tenant."""
-        self._command("rag_assets.cli", "up", "--no-dagster")
+    def index_tenants(self) -> dict[str, int]:
+        """Index all tenants and draw their questions; return chunks by tenant."""
+        self._run_command("rag_assets.cli", "up", "--no-dagster")
         chunks = {}
         for tenant in self._tenants:
             if not self._folder(tenant).exists():
                 corpus.write_corpus(self._folder(tenant), FILES[tenant])
             print(f"{tenant}: indexing {FILES[tenant]:,} files", flush=True)
-            self._command("rag_assets.cli", "sync", tenant, "--json")
-            self._command(
+            self._run_command("rag_assets.cli", "sync", tenant, "--json")
+            self._run_command(
                 "benchmarks.serving.questions",
-                *(str(self.questions(tenant)), tenant, str(self._folder(tenant))),
+                *(str(self.get_questions_path(tenant)), tenant, str(self._folder(tenant))),
                 *("--count", str(QUESTIONS)),
             )
-            chunks[tenant] = read(self.questions(tenant)).place.chunks
+            chunks[tenant] = read_questions(self.get_questions_path(tenant)).target.chunks
         return chunks
 
-    def questions(self, tenant: str) -> Path:
-        """The file of a tenant's questions."""
+    def get_questions_path(self, tenant: str) -> Path:
+        """Return the file of a tenant's questions."""
         return self._work / f"questions-{tenant}.json"
 
     @contextmanager
-    def service(self, workers: int) -> Iterator[Service]:
-        """`rag-assets serve`, until the block ends."""
-        tokens = {tenant: self._token(tenant) for tenant in self._tenants}
+    def run_service(self, workers: int) -> Iterator[RunningService]:
+        """Run `rag-assets serve` until the block ends."""
+        tokens = {tenant: self._create_token(tenant) for tenant in self._tenants}
         url = f"http://127.0.0.1:{(port := find_free_port())}"
         with (
             (self._work / "service.log").open("a") as log,
@@ -127,24 +126,24 @@ class Installation:
             ) as process,
         ):
             try:
-                _wait_for(f"{url}/health/ready", process)
-                yield Service(url, process.pid, tokens)
+                _wait_until_ready(f"{url}/health/ready", process)
+                yield RunningService(url, process.pid, tokens)
             finally:
                 process.terminate()
 
-    def _token(self, tenant: str) -> str:
-        made: dict[str, Any] = json.loads(
-            self._command(
+    def _create_token(self, tenant: str) -> str:
+        answer: dict[str, Any] = json.loads(
+            self._run_command(
                 "rag_assets.cli", "tokens", "create", tenant, "--principal", "load", "--json"
             )
         )
-        return str(made["token"])
+        return str(answer["token"])
 
     def _folder(self, tenant: str) -> Path:
         return self._work / f"corpus-{tenant}"
 
-    def _command(self, module: str, *arguments: str) -> str:
-        done = subprocess.run(
+    def _run_command(self, module: str, *arguments: str) -> str:
+        process = subprocess.run(
             [sys.executable, "-m", module, *arguments],
             cwd=PROJECT,
             env=self._environment,
@@ -152,12 +151,12 @@ class Installation:
             text=True,
             check=False,
         )
-        if done.returncode:
-            raise SystemExit(f"{module} {' '.join(arguments)} failed: {done.stdout.strip()}")
-        return done.stdout
+        if process.returncode:
+            raise SystemExit(f"{module} {' '.join(arguments)} failed: {process.stdout.strip()}")
+        return process.stdout
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while psutil.pid_exists(process.pid) and process.poll() is None:
         try:
@@ -167,4 +166,4 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
             if time.monotonic() > deadline:
                 break
             time.sleep(0.2)
-    raise SystemExit(f"the service did not come up at {url}: see service.log")
+    raise SystemExit(f"the service did not start at {url}: see service.log")

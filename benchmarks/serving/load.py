@@ -11,14 +11,14 @@ from pathlib import Path
 
 import psutil
 
-from rag_assets.tenants.model import SearchMode
+from rag_assets.tenants.modes import SearchMode
 
 
-class Timed:
+class LoadTimer:
     """Times requests, and prints the results.
 
-    CPU is this process's own, between the first request and the last answer: reading questions
-    and looking at answers is no part of it.
+    CPU is this process's own, between the first request and the last answer, without reading
+    questions and examining answers.
     """
 
     def __init__(self) -> None:
@@ -26,25 +26,25 @@ class Timed:
         self._seconds = self._cpu = self._idle = 0.0
 
     @contextmanager
-    def all(self) -> Iterator[None]:
+    def time_load(self) -> Iterator[None]:
         """Time the whole load."""
-        started, cpu, idle = time.perf_counter(), time.process_time(), _idle()
+        started, cpu, idle = time.perf_counter(), time.process_time(), _read_idle()
         yield
         self._seconds = time.perf_counter() - started
-        self._cpu, self._idle = time.process_time() - cpu, _idle() - idle
+        self._cpu, self._idle = time.process_time() - cpu, _read_idle() - idle
 
     @contextmanager
-    def one(self) -> Iterator[None]:
+    def time_request(self) -> Iterator[None]:
         """Time one request."""
         started = time.perf_counter()
         yield
         self.latencies.append(time.perf_counter() - started)
 
-    def report(self, hits: Sequence[int]) -> None:
+    def print_report(self, hits: Sequence[int]) -> None:
         """Print the result.
 
         Args:
-            hits: of each answer, how many; an answer without any ends the benchmark.
+            hits: number of hits of each answer; an answer without any ends the benchmark.
         """
         if not hits or not all(hits):
             raise SystemExit(f"{sum(not hit for hit in hits)} answers without a hit")
@@ -58,7 +58,7 @@ class Timed:
         print(json.dumps(report))
 
 
-def _idle() -> float:
+def _read_idle() -> float:
     times = psutil.cpu_times()
     return float(times.idle + getattr(times, "iowait", 0.0))
 
@@ -75,8 +75,8 @@ class LoadOptions(argparse.Namespace):
     mode: SearchMode
     top_k: int
 
-    def chosen(self, count: int) -> list[int]:
-        """The numbers of the questions to send, in order.
+    def choose_questions(self, count: int) -> list[int]:
+        """Return the numbers of the questions to send, in order.
 
         Args:
             count: number of questions.
@@ -85,15 +85,17 @@ class LoadOptions(argparse.Namespace):
         return [(self.start + n % different) % count for n in range(self.requests)]
 
 
-def parser(about: str) -> argparse.ArgumentParser:
-    """Options that every kind of load takes."""
-    made = argparse.ArgumentParser(description=about.splitlines()[0])
-    made.add_argument("url")
-    made.add_argument("questions", type=Path)
-    made.add_argument("--callers", type=int, default=50)
-    made.add_argument("--requests", type=int, default=1_000)
-    made.add_argument("--start", type=int, default=0, help="the number of the first question")
-    made.add_argument("--different", type=int, help="questions; by default as many as requests")
-    made.add_argument("--mode", choices=("hybrid", "knn", "text"), default="hybrid")
-    made.add_argument("--top-k", type=int, default=5)
-    return made
+def build_parser(description: str) -> argparse.ArgumentParser:
+    """Build a parser with the options of every kind of load."""
+    parser = argparse.ArgumentParser(description=description.splitlines()[0])
+    parser.add_argument("url")
+    parser.add_argument("questions", type=Path)
+    parser.add_argument("--callers", type=int, default=50)
+    parser.add_argument("--requests", type=int, default=1_000)
+    parser.add_argument("--start", type=int, default=0, help="number of the first question")
+    parser.add_argument(
+        "--different", type=int, help="number of different questions; default: one per request"
+    )
+    parser.add_argument("--mode", choices=("hybrid", "knn", "text"), default="hybrid")
+    parser.add_argument("--top-k", type=int, default=5)
+    return parser

@@ -1,4 +1,4 @@
--- For wrk: asks each line of a file in turn, and tells every thousandth of the latencies.
+-- wrk script: sends each line of a file in turn, and prints the per-mille quantiles of the latency.
 -- wrk … -s questions.lua URL -- FILE TOKEN
 
 local bodies, asked = {}, 0
@@ -18,15 +18,15 @@ function request()
 end
 
 function done(summary, latency, requests)
-   local told = {}
+   local quantiles = {}
    for part = 1, 999 do
-      told[part] = string.format("%.6f", latency:percentile(part / 10) / 1000000)
+      quantiles[part] = string.format("%.6f", latency:percentile(part / 10) / 1000000)
    end
    local failures = summary.errors
    print(string.format(
       '{"requests": %d, "failed": %d, "latencies": [%s]}',
       summary.requests,
       failures.connect + failures.read + failures.write + failures.status + failures.timeout,
-      table.concat(told, ", ")
+      table.concat(quantiles, ", ")
    ))
 end

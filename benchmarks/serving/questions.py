@@ -1,10 +1,10 @@
-"""Questions drawn from the documents of a tenant, each with its vector.
+"""Draw questions from the documents of a tenant, and embed them.
 
     python -m benchmarks.serving.questions FILE TENANT FOLDER --count 5000
 
-FILE (JSON) then holds the questions and where bare Elasticsearch has to look, and beside it their
-vectors, by the embedder that built the index: bare Elasticsearch is given them, the service makes
-its own.
+Afterwards FILE (JSON) holds the questions and the index that bare Elasticsearch has to search. A
+second file holds their vectors, from the embedder of the index: bare Elasticsearch gets them, the
+service computes its own.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _OPENINGS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where bare Elasticsearch has to look for what the service would find."""
+class SearchTarget:
+    """The entries that the service would search, for bare Elasticsearch."""
 
     index_name: str
     tenant: str
@@ -43,57 +43,61 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
-    """Questions.
+class DrawnQuestions:
+    """Questions with their vectors.
 
     Attributes:
-        vectors: of shape (questions, dimensions).
+        vectors: array of shape (questions, dimensions).
     """
 
-    place: Place
+    target: SearchTarget
     queries: Sequence[str]
     vectors: npt.NDArray[np.float32]
 
 
-def drawn(texts: Sequence[str], count: int) -> list[str]:
-    """Distinct questions in the words of these texts, the same ones for the same texts."""
+def draw_questions(texts: Sequence[str], count: int) -> list[str]:
+    """Draw distinct questions with words of these texts, reproducibly."""
     rng = random.Random(_SEED)
-    found: dict[str, None] = {}
-    while len(found) < count:
-        sentences = list(_sentences(rng.choice(texts)))
+    questions: dict[str, None] = {}
+    while len(questions) < count:
+        sentences = list(_split_sentences(rng.choice(texts)))
         words = rng.choice(sentences).split()
         length = rng.randint(6, 12)
         start = rng.randint(0, max(0, len(words) - length))
-        said = " ".join(words[start : start + length]).rstrip(".,:")
-        found[f"{rng.choice(_OPENINGS)} {said}?"] = None
-    return list(found)
+        phrase = " ".join(words[start : start + length]).rstrip(".,:")
+        questions[f"{rng.choice(_OPENINGS)} {phrase}?"] = None
+    return list(questions)
 
 
-def _sentences(text: str) -> Iterator[str]:
+def _split_sentences(text: str) -> Iterator[str]:
     for line in text.splitlines():
         if line[:1].isalpha():
             yield from line.split(". ")
 
 
-def read(path: Path) -> Drawn:
-    """What `main` wrote."""
-    found = json.loads(path.read_text())
-    return Drawn(Place(**found["place"]), found["queries"], np.load(_vectors(path), mmap_mode="r"))
+def read_questions(path: Path) -> DrawnQuestions:
+    """Read the files that `main` wrote."""
+    content = json.loads(path.read_text())
+    return DrawnQuestions(
+        SearchTarget(**content["place"]),
+        content["queries"],
+        np.load(_get_vectors_path(path), mmap_mode="r"),
+    )
 
 
-def _vectors(path: Path) -> Path:
+def _get_vectors_path(path: Path) -> Path:
     return path.with_suffix(".npy")
 
 
-def _known(path: Path, embedder_id: str, queries: list[str]) -> bool:
-    """Whether the vectors of these questions are there from the last time."""
+def _has_vectors(path: Path, embedder_id: str, queries: list[str]) -> bool:
+    """Return whether the vectors of these questions exist from the last run."""
     if not path.exists():
         return False
     before = json.loads(path.read_text())
     return bool(before["queries"] == queries and before["place"].get("embedder_id") == embedder_id)
 
 
-def _write(path: Path, tenant_id: str, queries: list[str]) -> None:
+def _write_questions(path: Path, tenant_id: str, queries: list[str]) -> None:
     from rag_assets.cli.session import Session
     from rag_assets.storage.index.model import Owner
 
@@ -101,10 +105,10 @@ def _write(path: Path, tenant_id: str, queries: list[str]) -> None:
         record = session.catalog.tenants.get(tenant_id)
         serving = session.catalog.generations.serving(tenant_id)
         if serving is None:
-            raise SystemExit(f"{tenant_id} was never indexed")
+            raise SystemExit(f"{tenant_id} has no serving build: sync it first")
         owner = Owner(record.id, record.incarnation, serving.number)
         chunks = session.store.entries.count(serving.index_name, owner)
-        place = Place(
+        target = SearchTarget(
             serving.index_name,
             record.id,
             record.incarnation,
@@ -112,16 +116,16 @@ def _write(path: Path, tenant_id: str, queries: list[str]) -> None:
             serving.embedder_id,
             chunks,
         )
-        if not _known(path, place.embedder_id, queries):
+        if not _has_vectors(path, target.embedder_id, queries):
             tenant = session.embedders.tenant(record)
             embedder = session.embedders.get_generation_embedder(record.ref, tenant, serving)
             answer = asyncio.run(embedder.embed(queries, purpose="query"))
-            np.save(_vectors(path), answer.vectors)
-    path.write_text(json.dumps({"place": asdict(place), "queries": queries}))
+            np.save(_get_vectors_path(path), answer.vectors)
+    path.write_text(json.dumps({"place": asdict(target), "queries": queries}))
 
 
 def main() -> None:
-    """Write the file."""
+    """Write the files."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("tenant")
@@ -129,7 +133,7 @@ def main() -> None:
     parser.add_argument("--count", type=int, required=True)
     arguments = parser.parse_args()
     texts = [path.read_text() for path in sorted(arguments.folder.rglob("*.md"))]
-    _write(arguments.file, arguments.tenant, drawn(texts, arguments.count))
+    _write_questions(arguments.file, arguments.tenant, draw_questions(texts, arguments.count))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Runs cases, and reports times and CPU."""
+"""Run cases, and report times and CPU."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from benchmarks.measure import PROJECT, tree_cpu
+from benchmarks.measure import PROJECT, read_tree_cpu
 from benchmarks.servers import Servers
-from benchmarks.serving.cases import Case
-from benchmarks.serving.installation import QUESTIONS, Installation, Service
+from benchmarks.serving.cases import LoadCase
+from benchmarks.serving.installation import QUESTIONS, RunningService, ServingInstallation
 from rag_assets.runtime.net import mask_url
 
 _FEW = 50
-"""Questions of a case that repeats them."""
+"""Number of questions of a case that repeats them."""
 _WARM_UP = 500
 _COMPILED = 5_000
 """Searches."""
@@ -29,13 +29,17 @@ class Runner:
     """Runs cases.
 
     Args:
-        servers, service: whose CPU is measured.
-        installation: knows the questions.
-        requests: of a case.
+        servers, service: processes whose CPU is measured.
+        installation: has the questions.
+        requests: number of requests of a case.
     """
 
     def __init__(
-        self, servers: Servers, installation: Installation, service: Service, requests: int
+        self,
+        servers: Servers,
+        installation: ServingInstallation,
+        service: RunningService,
+        requests: int,
     ) -> None:
         self._url = servers.elasticsearch_url
         self._installation, self._service, self._requests = installation, service, requests
@@ -44,23 +48,27 @@ class Runner:
         self._next = 0
 
     def warm_up(self) -> None:
-        """Have servers compile and load what they need, and few questions be known."""
-        # Elasticsearch compiles its code for as long: the first case would look slow.
-        self._answer(Case("bare"), 0, _COMPILED)
-        self._answer(Case("service"), self._from(_COMPILED), _COMPILED)
+        """Let servers compile and load what they need, and cache the repeated questions."""
+        # Elasticsearch's JIT compiles for that long, which would slow the first case.
+        self._run_case(LoadCase("bare"), 0, _COMPILED)
+        self._run_case(LoadCase("service"), self._reserve_questions(_COMPILED), _COMPILED)
         for tenant in self._service.tokens:
-            self._answer(Case("service", tenant=tenant), self._from(_WARM_UP), _WARM_UP)
-        self._answer(Case("service", repeated=True), 0, _FEW)
+            self._run_case(
+                LoadCase("service", tenant=tenant), self._reserve_questions(_WARM_UP), _WARM_UP
+            )
+        self._run_case(LoadCase("service", repeated=True), 0, _FEW)
 
-    def run(self, case: Case) -> dict[str, Any]:
-        """Run a case; returns times in milliseconds, and CPU in milliseconds a request."""
-        # Few callers take their time, and their answers hardly differ.
+    def run(self, case: LoadCase) -> dict[str, Any]:
+        """Run a case; return times in milliseconds, and CPU in milliseconds per request."""
+        # Few callers take long, and their latencies vary little.
         requests = self._requests if case.callers > 1 else self._requests // 4
-        start = self._from(requests) if case.target in _OURS and not case.repeated else 0
-        before = self._cpu()
-        answer = self._answer(case, start, requests)
-        after = self._cpu()
-        # wrk runs for a time, not for a number of requests.
+        start = (
+            self._reserve_questions(requests) if case.target in _OURS and not case.repeated else 0
+        )
+        before = self._read_cpu()
+        answer = self._run_case(case, start, requests)
+        after = self._read_cpu()
+        # wrk runs for a duration, not for a number of requests.
         requests = answer.get("requests", requests)
         used = {name: after[name] - before[name] for name in after} | {"load": answer["cpu"]}
         cores = len(os.sched_getaffinity(0))
@@ -70,17 +78,17 @@ class Runner:
             "requests": requests,
             "seconds": round(answer["seconds"], 3),
             "per_second": round(requests / answer["seconds"], 1),
-            **percentiles(answer["latencies"]),
+            **compute_percentiles(answer["latencies"]),
             "cpu_ms": {k: round(1_000 * cpu / requests, 2) for k, cpu in used.items()},
             "elsewhere": round(elsewhere, 2),
         }
         _print_result(case, result)
         return result
 
-    def _answer(self, case: Case, start: int, requests: int) -> dict[str, Any]:
-        questions = self._installation.questions(case.tenant)
+    def _run_case(self, case: LoadCase, start: int, requests: int) -> dict[str, Any]:
+        questions = self._installation.get_questions_path(case.tenant)
         token = self._service.tokens[case.tenant]
-        module, url, how = self._how(case)
+        module, url, options_of_target = self._build_target(case)
         options = {
             "callers": case.callers,
             "requests": requests,
@@ -89,31 +97,40 @@ class Runner:
             "top-k": case.top_k,
             **({"different": _FEW} if case.repeated else {}),
         }
-        command = [sys.executable, "-m", f"benchmarks.serving.{module}", url, str(questions), *how]
+        command = [
+            sys.executable,
+            "-m",
+            f"benchmarks.serving.{module}",
+            url,
+            str(questions),
+            *options_of_target,
+        ]
         for name, value in options.items():
             command += [f"--{name}", str(value)]
-        return _run(command, {"RAG_ASSETS_TOKEN": token, "RAG_ASSETS_ELASTICSEARCH_URL": self._url})
+        return _run_command(
+            command, {"RAG_ASSETS_TOKEN": token, "RAG_ASSETS_ELASTICSEARCH_URL": self._url}
+        )
 
-    def _how(self, case: Case) -> tuple[str, str, list[str]]:
+    def _build_target(self, case: LoadCase) -> tuple[str, str, list[str]]:
         if case.target in _OURS:
             return _OURS[case.target], self._service.url, []
         client = "threads" if case.target == "bare-threads" else "async"
         lean = ["--lean"] if case.target == "bare-lean" else []
         return "bare_load", mask_url(self._url), ["--client", client, *lean]
 
-    def _from(self, requests: int) -> int:
+    def _reserve_questions(self, requests: int) -> int:
         start = self._next
         self._next = start + requests
         if self._next > QUESTIONS:
             raise SystemExit("questions would be repeated: send fewer requests or draw more")
         return start
 
-    def _cpu(self) -> dict[str, float]:
-        return {name: tree_cpu(pid) for name, pid in self._pids.items()}
+    def _read_cpu(self) -> dict[str, float]:
+        return {name: read_tree_cpu(pid) for name, pid in self._pids.items()}
 
 
-def _run(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
-    done = subprocess.run(
+def _run_command(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
+    process = subprocess.run(
         command,
         cwd=PROJECT,
         env={**os.environ, "PYTHONPATH": str(PROJECT), **environment},
@@ -121,17 +138,17 @@ def _run(command: list[str], environment: Mapping[str, str]) -> dict[str, Any]:
         text=True,
         check=False,
     )
-    if done.returncode:
+    if process.returncode:
         raise SystemExit(f"{command[2]} failed")
-    answer: dict[str, Any] = json.loads(done.stdout)
+    answer: dict[str, Any] = json.loads(process.stdout)
     return answer
 
 
-def percentiles(latencies: Sequence[float]) -> dict[str, float]:
-    """Milliseconds that half, 95 and 99 of a hundred requests took at most.
+def compute_percentiles(latencies: Sequence[float]) -> dict[str, float]:
+    """Return the 50th, 95th and 99th percentile in milliseconds.
 
     Args:
-        latencies: seconds, one or more.
+        latencies: seconds; at least one value.
     """
     ordered = sorted(latencies)
     return {
@@ -140,7 +157,7 @@ def percentiles(latencies: Sequence[float]) -> dict[str, float]:
     }
 
 
-def _print_result(case: Case, result: Mapping[str, Any]) -> None:
+def _print_result(case: LoadCase, result: Mapping[str, Any]) -> None:
     cpu = ", ".join(f"{name} {ms}" for name, ms in result["cpu_ms"].items())
     print(
         f"{case.name:34} p50 {result['p50']:7.1f} p95 {result['p95']:7.1f}"

@@ -1,8 +1,9 @@
-"""Load on the service by wrk: a second opinion on service_load, if wrk is installed.
+"""Put load on the service with wrk, if it is installed: a second opinion on service_load.
 
     RAG_ASSETS_TOKEN=… python -m benchmarks.serving.wrk_load URL FILE --callers 50
 
-wrk runs for a time, not for a number of requests: for one in which it hardly sends all of them.
+wrk runs for a duration, not for a number of requests; the duration is too short to send all of
+them, so that no question is repeated.
 """
 
 from __future__ import annotations
@@ -17,27 +18,27 @@ from pathlib import Path
 
 import psutil
 
-from benchmarks.serving.load import LoadOptions, parser
-from benchmarks.serving.questions import read
+from benchmarks.serving.load import LoadOptions, build_parser
+from benchmarks.serving.questions import read_questions
 
 _SCRIPT = Path(__file__).with_name("questions.lua")
 _FASTEST = 150
-"""Requests a second."""
+"""Requests per second that wrk rarely exceeds."""
 
 
 def main() -> None:
-    """Send a request, and report its time."""
-    options = parser(__doc__).parse_args(namespace=LoadOptions())
-    queries = read(options.questions).queries
+    """Send the requests, and report their times."""
+    options = build_parser(__doc__).parse_args(namespace=LoadOptions())
+    queries = read_questions(options.questions).queries
     with tempfile.NamedTemporaryFile("w") as bodies:
-        for number in options.chosen(len(queries)):
-            wanted = {"query": queries[number], "top_k": options.top_k, "mode": options.mode}
-            bodies.write(json.dumps(wanted) + "\n")
+        for number in options.choose_questions(len(queries)):
+            query = {"query": queries[number], "top_k": options.top_k, "mode": options.mode}
+            bodies.write(json.dumps(query) + "\n")
         bodies.flush()
         seconds = max(2, options.requests // _FASTEST)
         command = ["wrk", "-t1", f"-c{options.callers}", f"-d{seconds}s", "-s", str(_SCRIPT)]
         idle, started = psutil.cpu_times().idle, time.perf_counter()
-        done = subprocess.run(
+        process = subprocess.run(
             [
                 *command,
                 f"{options.url}/rag/query",
@@ -49,13 +50,15 @@ def main() -> None:
             text=True,
             check=True,
         )
-        idle, taken = psutil.cpu_times().idle - idle, time.perf_counter() - started
-    report = json.loads(done.stdout.splitlines()[-1])
+        idle, elapsed = psutil.cpu_times().idle - idle, time.perf_counter() - started
+    report = json.loads(process.stdout.splitlines()[-1])
     if report.pop("failed"):
-        raise SystemExit(f"requests of wrk failed: {done.stdout}")
+        raise SystemExit(f"requests of wrk failed: {process.stdout}")
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(
-        json.dumps({**report, "seconds": taken, "idle": idle, "cpu": used.ru_utime + used.ru_stime})
+        json.dumps(
+            {**report, "seconds": elapsed, "idle": idle, "cpu": used.ru_utime + used.ru_stime}
+        )
     )
 
 

@@ -1,5 +1,5 @@
 """Judged questions to the example's workspace: rankings, chips, and a change of its model.
 
-Belongs here: the installation that is asked, and what an answer is worth. Does not: the workspace
-and its questions (examples/workspace), and the model that writes (benchmarks/extractive_writer).
+Belongs here: the installation that is searched, and the measures of answers. Not here: the
+workspace and its questions (examples/workspace), and the chat model (benchmarks/extractive_writer).
 """

@@ -1,11 +1,11 @@
-"""How well a workspace answers judged questions, whether chips lead to the block, another model.
+"""Measure a workspace's rankings, the blocks that its chips lead to, and a change of its model.
 
     python -m benchmarks.workspace_questions                        some four minutes
     python -m benchmarks.workspace_questions --half tuned --show    while something is improved
 
-examples/workspace is pushed into two workspaces, one of which has no chunks of blocks, and asked by
-its people with the shipped model. Answers are written by extractive_writer.py. Then one is given
-another model, as an application does it: multilingual-e5-small, served as Ollama does.
+examples/workspace is pushed into two workspaces, one of which has no chunks of blocks, and searched
+by its people with the shipped model. extractive_writer.py writes the answers. Then one workspace
+changes its model, as an application does it: to multilingual-e5-small, served as Ollama does.
 """
 
 from __future__ import annotations
@@ -22,10 +22,22 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.extractive_writer import Writer, extractive_writer
-from benchmarks.measure import PROJECT, load, machine, save
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
 from benchmarks.servers import benchmark_servers
-from benchmarks.workspace_questions.measures import HALVES, by_half, holds_answer, is_found, ndcg
-from benchmarks.workspace_questions.site import Site, prepare, served_e5, service, sync
+from benchmarks.workspace_questions.measures import (
+    HALVES,
+    compute_ndcg,
+    estimate_halves,
+    holds_answer,
+    is_found,
+)
+from benchmarks.workspace_questions.site import (
+    Site,
+    make_installation,
+    run_service,
+    serve_e5,
+    start_sync,
+)
 from examples.workspace.data import Question, people, questions, rows
 from examples.workspace.loading import load as push
 from rag_assets.client import Question as Asked
@@ -41,24 +53,24 @@ from rag_assets.tenants.modes import SearchMode
 
 WORK: Final = PROJECT / ".local" / "benchmark-workspace"
 BLOCKS, PAGES = "osterby", "osterby-pages"
-"""The workspace as it is, and one whose long pages have no chunks of blocks."""
+"""The default workspace, and one whose long pages have no chunks of blocks."""
 MODES: Final[tuple[SearchMode, ...]] = ("hybrid", "knn", "text")
 _PAGES_ALONE: Final = {"chunker": "heading", "max_tokens": 1_200, "overlap": 150}
 _SYNCS: Final = 5
-"""A served model on a busy machine does not answer in time; the next sync goes on."""
+"""Attempts: a served model may time out on a busy machine; the next sync resumes."""
 _PAUSE: Final = 0.5
 _E5: Final = "multilingual-e5-small"
 _E5_DIMENSIONS: Final = 384
 
 Hits = Mapping[str, Sequence[Hit]]
-"""By question id."""
+"""Hits by question id."""
 
 
 def main() -> None:
-    """Measure, and write the result."""
-    options = _options()
-    asked = [question for question in questions() if question.half in HALVES[options.half]]
-    before = machine()
+    """Measure and save the result."""
+    options = _parse_options()
+    chosen = [question for question in questions() if question.half in HALVES[options.half]]
+    before = describe_machine()
     with (
         benchmark_servers(options.work) as servers,
         extractive_writer(OnnxEmbedder()) as writer,
@@ -72,17 +84,17 @@ def main() -> None:
             },
         }
         tenants = {BLOCKS: common, PAGES: {**common, "chunker": _PAGES_ALONE}}
-        prepare(servers, options.work / "home", tenants)
-        with service(options.work / "service.log") as site:
+        make_installation(servers, options.work / "home", tenants)
+        with run_service(options.work / "service.log") as site:
             for tenant in tenants:
                 with site.client(tenant) as admin:
                     outcomes = push(admin)
                 print(tenant, dict(outcomes))
-                _require(sync(tenant).wait() == 0, "the sync failed")
+                _require(start_sync(tenant).wait() == 0, "the sync failed")
             measured = {
-                "rankings": rankings(site, asked),
-                "chips": chips(site, asked, writer, show=options.show),
-                "another model": switched(site, asked),
+                "rankings": measure_rankings(site, chosen),
+                "chips": measure_chips(site, chosen, writer, show=options.show),
+                "another model": measure_model_change(site, chosen),
             }
     print(json.dumps(measured, indent=1))
     if options.half != "all":
@@ -92,24 +104,26 @@ def main() -> None:
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "records": dict(Counter(row["type"] for row in rows("records"))),
-        "questions": len(asked),
+        "questions": len(chosen),
         **measured,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
-    print(save(options.name, result))
+    print(save_result(options.name, result))
 
 
-def rankings(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
-    """nDCG@10 of each mode, with chunks of blocks and without."""
+def measure_rankings(site: Site, questions: Sequence[Question]) -> dict[str, Any]:
+    """Return nDCG@10 of each mode, with chunks of blocks and without."""
     values = {
-        f"{name}, {mode}": ndcg(asked, hits_of(site, tenant, asked, mode=mode, top_k=DEPTH))
+        f"{name}, {mode}": compute_ndcg(
+            questions, search_all(site, tenant, questions, mode=mode, top_k=DEPTH)
+        )
         for name, tenant in (("pages with blocks", BLOCKS), ("pages alone", PAGES))
         for mode in MODES
     }
     gain = estimate_difference(values["pages with blocks, hybrid"], values["pages alone, hybrid"])
     means = {
-        name: {half: asdict(one) for half, one in by_half(asked, of).items()}
+        name: {half: asdict(one) for half, one in estimate_halves(questions, of).items()}
         for name, of in values.items()
     }
     return {NDCG_NAME: means, "blocks against pages alone, hybrid": asdict(gain)}
@@ -118,61 +132,65 @@ def rankings(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
 NDCG_NAME: Final = f"nDCG@{DEPTH}"
 
 
-def hits_of(site: Site, tenant: str, asked: Sequence[Question], **request: Any) -> Hits:
-    """What each asker finds."""
-    found = {}
-    for question in asked:
+def search_all(site: Site, tenant: str, questions: Sequence[Question], **request: Any) -> Hits:
+    """Return the hits that each asker gets, by question id."""
+    hits = {}
+    for question in questions:
         with site.client(tenant, people()[question.asker]) as client:
             answer = client.query(Asked(query=question.question, **request))
         _require(not answer.degraded, f"{question.id} was answered without {answer.degraded}")
-        found[question.id] = answer.hits
-    return found
+        hits[question.id] = answer.hits
+    return hits
 
 
-def chips(site: Site, asked: Sequence[Question], writer: Writer, *, show: bool) -> dict[str, Any]:
-    """Whether what is cited, and what hits show, is the block that holds the answer."""
-    hits = hits_of(site, BLOCKS, asked)
-    nearest = _answers(site, asked)
-    writer.told = {question.question: question.answer for question in asked}
-    told = _answers(site, asked)
-    writer.told = {}
+def measure_chips(
+    site: Site, questions: Sequence[Question], writer: Writer, *, show: bool
+) -> dict[str, Any]:
+    """Return how often citations and hits lead to the block that holds the answer."""
+    hits = search_all(site, BLOCKS, questions)
+    nearest = _ask_all(site, questions)
+    writer.required_words = {question.question: question.answer for question in questions}
+    exact = _ask_all(site, questions)
+    writer.required_words = {}
     outcomes = {
-        question.id: _outcomes(question, hits[question.id], told[question.id], nearest[question.id])
-        for question in asked
+        question.id: _judge(question, hits[question.id], exact[question.id], nearest[question.id])
+        for question in questions
     }
     if show:
-        for question in asked:
+        for question in questions:
             print(
                 f"{question.id} {question.question} → {question.record}#{question.block_id}"
                 f" {outcomes[question.id]}"
             )
-            for citation in told[question.id].citations:
-                print(f"     told    {citation.source_id}#{citation.block_id}")
+            for citation in exact[question.id].citations:
+                print(f"     exact   {citation.source_id}#{citation.block_id}")
             for hit in hits[question.id][:4]:
                 print(f"     hit     {hit.source_id}#{hit.block_id} {hit.source_type} {hit.score}")
     return {
-        half: _counted([outcomes[question.id] for question in asked if question.half in of])
+        half: _count_outcomes(
+            [outcomes[question.id] for question in questions if question.half in of]
+        )
         for half, of in HALVES.items()
     }
 
 
-def _answers(site: Site, asked: Sequence[Question]) -> dict[str, AnswerResult]:
-    found = {}
-    for question in asked:
+def _ask_all(site: Site, questions: Sequence[Question]) -> dict[str, AnswerResult]:
+    answers = {}
+    for question in questions:
         with site.client(BLOCKS, people()[question.asker]) as client:
-            found[question.id] = client.answer(question.question)
-    return found
+            answers[question.id] = client.answer(question.question)
+    return answers
 
 
-def _outcomes(
-    question: Question, hits: Sequence[Hit], told: AnswerResult, nearest: AnswerResult
+def _judge(
+    question: Question, hits: Sequence[Hit], exact: AnswerResult, nearest: AnswerResult
 ) -> dict[str, bool | None]:
-    """What is right of one question; None where there is nothing to judge."""
+    """Return the correct outcomes of one question; None where there is nothing to judge."""
     first = next((hit for hit in hits if is_found(question, [hit])), None)
     return {
         "found": first is not None,
         "hit": None if first is None else holds_answer(question, first),
-        "cited": _is_cited(question, told),
+        "cited": _is_cited(question, exact),
         "claim, words": None if first is None else _is_claimed(question, first),
         "claim, meaning": None
         if first is None
@@ -182,17 +200,17 @@ def _outcomes(
 
 
 def _is_cited(question: Question, answer: AnswerResult) -> bool | None:
-    """Whether the first citation leads to the answer; None of a question without an answer."""
+    """Return whether the first citation leads to the answer; None if there is no citation."""
     return holds_answer(question, answer.citations[0]) if answer.citations else None
 
 
 def _is_claimed(question: Question, hit: Hit, model: Callable[[], Embedder] | None = None) -> bool:
-    """Whether a claim in none of the passage's words, here the question, leads to the answer.
+    """Return whether the citation of a claim, here the question, leads to the answer.
 
     Args:
         question: the claim.
         hit: the passage that it cites.
-        model: tells what it means; None: its words alone count.
+        model: compares meanings; None compares words alone.
     """
     parts = list_block_parts(hit.text, question.question, hit.blocks, offset=hit.start)
     cited = CitedHit(hit, question.question, parts)
@@ -200,7 +218,7 @@ def _is_claimed(question: Question, hit: Hit, model: Callable[[], Embedder] | No
     return holds_answer(question, build_citation(cited, near.get(hit.number)))
 
 
-def _counted(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:
+def _count_outcomes(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:
     names = outcomes[0] if outcomes else ()
     judged = {
         name: [outcome[name] for outcome in outcomes if outcome[name] is not None] for name in names
@@ -208,46 +226,52 @@ def _counted(outcomes: Sequence[Mapping[str, bool | None]]) -> dict[str, Any]:
     return {name: {"right": sum(map(bool, of)), "of": len(of)} for name, of in judged.items()}
 
 
-def switched(site: Site, asked: Sequence[Question]) -> dict[str, Any]:
-    """nDCG@10 before and after a change of the model, and that the former one answers meanwhile."""
-    before = ndcg(asked, hits_of(site, BLOCKS, asked, top_k=DEPTH))
-    with served_e5() as url, site.client(BLOCKS) as admin:
+def measure_model_change(site: Site, questions: Sequence[Question]) -> dict[str, Any]:
+    """Return nDCG@10 before, during and after a change of the model; searches must not fail."""
+    before = compute_ndcg(questions, search_all(site, BLOCKS, questions, top_k=DEPTH))
+    with serve_e5() as url, site.client(BLOCKS) as admin:
         model = {"provider": "ollama", "embedding_model": _E5, "base_url": url}
         waiting = admin.change_workspace_settings({**model, "dimensions": _E5_DIMENSIONS})
-        _require(waiting.pending_model is not None, "the model does not wait")
-        pending = ndcg(asked, hits_of(site, BLOCKS, asked, top_k=DEPTH))
+        _require(waiting.pending_model is not None, "the new model is not pending")
+        pending = compute_ndcg(questions, search_all(site, BLOCKS, questions, top_k=DEPTH))
         admin.reindex()
         questions_meanwhile = 0
         for _ in range(_SYNCS):
-            run = sync(BLOCKS)
+            run = start_sync(BLOCKS)
             while run.poll() is None:
-                one = asked[questions_meanwhile % len(asked)]
-                found = hits_of(site, BLOCKS, [one], top_k=DEPTH)
-                _require(bool(found[one.id]), f"{one.id} found nothing while the model changed")
+                question = questions[questions_meanwhile % len(questions)]
+                hits = search_all(site, BLOCKS, [question], top_k=DEPTH)
+                _require(
+                    bool(hits[question.id]), f"{question.id} found nothing while the model changed"
+                )
                 questions_meanwhile += 1
                 time.sleep(_PAUSE)
             if run.returncode == 0:
                 break
         _require(run.returncode == 0, "the sync failed")
-        after = ndcg(asked, hits_of(site, BLOCKS, asked, top_k=DEPTH))
+        after = compute_ndcg(questions, search_all(site, BLOCKS, questions, top_k=DEPTH))
     named = {"all-MiniLM-L6-v2": before, "while the other waits": pending, _E5: after}
     return {
-        NDCG_NAME: {name: asdict(by_half(asked, of)["all"]) for name, of in named.items()},
+        NDCG_NAME: {
+            name: asdict(estimate_halves(questions, of)["all"]) for name, of in named.items()
+        },
         "questions meanwhile": questions_meanwhile,
     }
 
 
-def _require(condition: bool, otherwise: str) -> None:
+def _require(condition: bool, message: str) -> None:
     if not condition:
-        raise SystemExit(otherwise)
+        raise SystemExit(message)
 
 
-def _options() -> argparse.Namespace:
+def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--half", choices=[*HALVES], default="all", help="of the questions")
-    parser.add_argument("--show", action="store_true", help="print what was found")
-    parser.add_argument("--name", default="workspace-questions", help="of the file of results")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for all that is made")
+    parser.add_argument(
+        "--half", choices=[*HALVES], default="all", help="half of the questions to ask"
+    )
+    parser.add_argument("--show", action="store_true", help="print citations and hits")
+    parser.add_argument("--name", default="workspace-questions", help="name of the result file")
+    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     return parser.parse_args()
 
 

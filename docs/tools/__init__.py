@@ -1,1 +1,1 @@
-"""The generators of documentation: pages written from the code."""
+"""Generators of documentation pages from code and benchmark results."""

@@ -1,97 +1,97 @@
-"""The tables about code memory, from what its benchmarks found."""
+"""Tables about code memory, from its benchmark results."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from docs.tools.tables import as_table
+from docs.tools.tables import format_table
 
 _Result = Mapping[str, Any]
 _Cause = tuple[str, int, str, str]
-"""An application, how many differences, of which kind, and why."""
+"""Application, number of differences, their kind, and their cause."""
 _OF_DJANGO = ("routes", "columns")
 _FEW = 5
-"""Differences below which a cause is not listed."""
+"""Least number of differences for a cause to be listed."""
 _PLAIN = {
     "is told as conditional": "is reported as conditional",
     "is told without one": "is reported without one",
     "which is told here": "which is derived here",
 }
-"""Words of former results, and plainer ones."""
+"""Plain words for those in stored results."""
 _SHOWN = 12
-"""Digits of a commit's id."""
+"""Digits of a commit's id to show."""
 
 
-def code_truth_table(result: _Result) -> str:
-    """Routes and columns of applications as Laravel and as rag-assets have them."""
+def build_code_truth_table(result: _Result) -> str:
+    """Return routes and columns that Laravel and rag-assets find, by application."""
     rows = [
         [
-            f"{name} at {found['commit'][:_SHOWN]}, Laravel {found['routes']['laravel']}",
-            *(_shares(found["routes"])),
-            *(_shares(found["columns"])),
+            f"{name} at {figures['commit'][:_SHOWN]}, Laravel {figures['routes']['laravel']}",
+            *(_format_shares(figures["routes"])),
+            *(_format_shares(figures["columns"])),
         ]
-        for name, found in result["applications"].items()
+        for name, figures in result["applications"].items()
     ]
     columns = ["application", "routes", "recall", "precision", "columns", "recall", "precision"]
-    causes = _list_causes(_causes(result))
-    return f"{as_table(columns, rows)}\n{causes}\nTaken {result['taken']}.\n"
+    causes = _list_causes(_read_causes(result))
+    return f"{format_table(columns, rows)}\n{causes}\nTaken {result['taken']}.\n"
 
 
-def django_truth_table(result: _Result) -> str:
-    """Routes and columns of applications as Django and as rag-assets have them."""
+def build_django_truth_table(result: _Result) -> str:
+    """Return routes and columns that Django and rag-assets find, by application."""
     rows = [
         [
-            f"{name} {found['version']}",
-            *(one for what in _OF_DJANGO for one in _shares(found[what])),
+            f"{name} {figures['version']}",
+            *(one for what in _OF_DJANGO for one in _format_shares(figures[what])),
         ]
-        for name, found in result["applications"].items()
+        for name, figures in result["applications"].items()
     ]
     heads = (head for what in _OF_DJANGO for head in (what, "recall", "precision"))
     causes = _list_causes(
         (name, count, f"{what} {side}", cause)
-        for name, found in result["applications"].items()
+        for name, figures in result["applications"].items()
         for what in _OF_DJANGO
         for key, side in (("missed", "not derived"), ("wrong", "not Django's"))
-        for cause, count in found[what][key].items()
+        for cause, count in figures[what][key].items()
     )
-    table = as_table(["application", *heads], rows)
+    table = format_table(["application", *heads], rows)
     return f"{table}\n{causes}\nTaken {result['taken']}.\n"
 
 
-def code_routes_table(result: _Result) -> str:
-    """The names that the walk finds for judged routes, by application."""
+def build_code_routes_table(result: _Result) -> str:
+    """Return the names that the walk finds for judged routes, by application."""
     rows = [
         [
             f"{name} at {result['commits'][name][:_SHOWN]}",
             *(
-                f"{sum(counts[key] for counts in found['kinds'].values()):,}"
+                f"{sum(counts[key] for counts in figures['kinds'].values()):,}"
                 for key in ("judged", "found", "right")
             ),
-            f"{found['recall']:.3f}",
-            f"{found['precision']:.3f}",
+            f"{figures['recall']:.3f}",
+            f"{figures['precision']:.3f}",
         ]
-        for name, found in result["applications"].items()
+        for name, figures in result["applications"].items()
     ]
     whole = result["all"]
-    told = f"Together: precision {whole['precision']:.3f}, recall {whole['recall']:.3f}."
+    totals = f"Together: precision {whole['precision']:.3f}, recall {whole['recall']:.3f}."
     heads = ["application", "names judged", "found", "right", "recall", "precision"]
-    return f"{as_table(heads, rows)}\n{told} Taken {result['taken']}.\n"
+    return f"{format_table(heads, rows)}\n{totals} Taken {result['taken']}.\n"
 
 
-def code_definitions_table(result: _Result) -> str:
-    """Compare exports and definitions with those of a compiler or a judge."""
+def build_code_definitions_table(result: _Result) -> str:
+    """Return exports and definitions compared with those of a compiler or a judge."""
     rows = [
         [
-            f"{name} at {found['commit'][:_SHOWN]}, {about}",
-            f"{found['true']:,}",
-            f"{found['recall']:.3f}",
-            f"{found['precision']:.3f}",
+            f"{name} at {figures['commit'][:_SHOWN]}, {about}",
+            f"{figures['true']:,}",
+            f"{figures['recall']:.3f}",
+            f"{figures['precision']:.3f}",
         ]
         for language, about in _LANGUAGES.items()
-        for name, found in result[language].items()
+        for name, figures in result[language].items()
     ]
-    table = as_table(["repository", "names", "recall", "precision"], rows)
+    table = format_table(["repository", "names", "recall", "precision"], rows)
     return f"{table}\nTaken {result['taken']}.\n"
 
 
@@ -101,37 +101,37 @@ _LANGUAGES = {
 }
 
 
-def _shares(found: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{found['true']:,}"
-    yield f"{found['recall']:.3f}"
-    yield f"{found['precision']:.3f}"
+def _format_shares(figures: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{figures['true']:,}"
+    yield f"{figures['recall']:.3f}"
+    yield f"{figures['precision']:.3f}"
 
 
 def _list_causes(causes: Iterable[_Cause]) -> str:
-    """List the causes of several differences; the result also has the rarer ones."""
+    """List frequent causes of differences, and count the rare ones."""
     lines = []
     rare = 0
     for name, count, what, cause in causes:
         if count < _FEW:
             rare += count
             continue
-        lines.append(f"- {name}: {count:,} {what}: {_in_plain_words(cause)}\n")
+        lines.append(f"- {name}: {count:,} {what}: {_simplify(cause)}\n")
     if rare:
         lines.append(f"- rarer causes: {rare} differences in all\n")
     return "".join(lines)
 
 
-def _in_plain_words(cause: str) -> str:
+def _simplify(cause: str) -> str:
     for words, plain in _PLAIN.items():
         cause = cause.replace(words, plain)
     return cause
 
 
-def _causes(result: _Result) -> Iterator[_Cause]:
-    for name, found in result["applications"].items():
+def _read_causes(result: _Result) -> Iterator[_Cause]:
+    for name, figures in result["applications"].items():
         for what in ("routes", "columns"):
             for side in ("missed", "wrong"):
-                for cause, names in found[what][side].items():
+                for cause, names in figures[what][side].items():
                     yield name, len(names), f"{what} {_SIDES[side]}", cause
 
 

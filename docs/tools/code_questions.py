@@ -1,4 +1,4 @@
-"""The table of the questions to a real Laravel application, of code memory and of others."""
+"""The table of questions to a real Laravel application: code memory and other programs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from docs.tools.tables import as_table, origin
+from docs.tools.tables import describe_origin, format_table
 
 RESULTS: Final = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
 _WAYS: Final = (
@@ -16,30 +16,36 @@ _WAYS: Final = (
     "vectors alone (kNN)",
     "words alone (BM25)",
 )
-"""Variants that the page shows; the result also has one for each step that is switched off."""
+"""Variants that the page shows; the result also has one for each switched-off step."""
 _KINDS: Final = ("multi-hop", "single-hop")
 _HALVES: Final = {"all": "all", "untouched": "untouched half"}
 
 
-def code_questions_table(result: Mapping[str, Any]) -> str:
-    """Recall by kind of question, on all of them and on the half that no choice was made by."""
+def build_code_questions_table(result: Mapping[str, Any]) -> str:
+    """Return recall by kind of question, on all questions and on the half no choice is based on."""
     columns = [
         "program",
         *(f"{kind}, {name}" for kind in _KINDS for name in _HALVES.values()),
     ]
-    rows = [_row(name, result["variants"][name]) for name in _WAYS]
+    rows = [_build_row(name, result["variants"][name]) for name in _WAYS]
     others = json.loads((RESULTS / "code-rivals.json").read_text(encoding="utf-8"))
-    rows += [_row(_shown(name, of), of) for name, of in others["programs"].items()]
-    told = result["application"]
-    where = f"{told['repository'].partition('://')[2]} at {told['commit'][:12]}"
-    return f"{as_table(columns, rows)}\nRecall@{result['depth']} on {where}. {origin(result)}"
+    rows += [
+        _build_row(_format_program(name, figures), figures)
+        for name, figures in others["programs"].items()
+    ]
+    application = result["application"]
+    where = f"{application['repository'].partition('://')[2]} at {application['commit'][:12]}"
+    return (
+        f"{format_table(columns, rows)}\n"
+        f"Recall@{result['depth']} on {where}. {describe_origin(result)}"
+    )
 
 
-def _shown(name: str, of: Mapping[str, Any]) -> str:
-    return f"{name} {of['version']}" if "version" in of else name
+def _format_program(name: str, figures: Mapping[str, Any]) -> str:
+    return f"{name} {figures['version']}" if "version" in figures else name
 
 
-def _row(name: str, of: Mapping[str, Any]) -> list[str]:
-    if "failed" in of:
+def _build_row(name: str, figures: Mapping[str, Any]) -> list[str]:
+    if "failed" in figures:
         return [name, "not measured", *[""] * (len(_KINDS) * len(_HALVES) - 1)]
-    return [name, *(f"{of[half][kind]:.2f}" for kind in _KINDS for half in _HALVES)]
+    return [name, *(f"{figures[half][kind]:.2f}" for kind in _KINDS for half in _HALVES)]

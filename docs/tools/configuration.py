@@ -38,32 +38,32 @@ _NAMES = {"integer": "whole number", "number": "number", "string": "text", "bool
 Schema = Mapping[str, Any]
 
 
-def configuration_page() -> str:
-    """The whole page."""
+def build_configuration_page() -> str:
+    """Return the page's text."""
     schema = TypeAdapter(Tenant).json_schema()
     models: dict[str, Schema] = {"Tenant": schema, **schema.get("$defs", {})}
-    parts = [_HEAD, "## Environment\n", _environment(settings.__doc__)]
+    parts = [_HEAD, "## Environment\n", _build_environment_table(settings.__doc__)]
     parts += ["\nFor your own [Elasticsearch](elasticsearch.md):\n"]
-    parts += [_environment(elasticsearch_settings.__doc__)]
-    parts += ["\nFor `rag-assets serve`:\n", _environment(service_settings.__doc__)]
-    parts += ["\nFor the panel of the service:\n", _environment(panel_settings.__doc__)]
+    parts += [_build_environment_table(elasticsearch_settings.__doc__)]
+    parts += ["\nFor `rag-assets serve`:\n", _build_environment_table(service_settings.__doc__)]
+    parts += ["\nFor the panel of the service:\n", _build_environment_table(panel_settings.__doc__)]
     parts += ["\nFor programs that use [the client](client.md):\n"]
-    parts += [_environment(cleandoc(client_settings.ClientOptions.__doc__ or ""))]
-    parts += ["\n## tenants.yaml\n", _example()]
-    for name in _order(models):
-        parts += [f"\n### {_title(name, models)}\n", *_section(models[name], models)]
-    parts += ["\n## Chunkers\n", *_chunkers(), "\n## Profiles\n", *_profiles()]
+    parts += [_build_environment_table(cleandoc(client_settings.ClientOptions.__doc__ or ""))]
+    parts += ["\n## tenants.yaml\n", _build_example()]
+    for name in _order_models(models):
+        parts += [f"\n### {_build_title(name, models)}\n", *_write_section(models[name], models)]
+    parts += ["\n## Chunkers\n", *_write_chunkers(), "\n## Profiles\n", *_write_profiles()]
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _environment(docstring: str | None) -> str:
+def _build_environment_table(docstring: str | None) -> str:
     lines = (docstring or "").splitlines()
     rows = [line for line in lines if line.startswith("|")]
     return "\n".join(f"| `{row[2:].replace(' |', '` |', 1)}" if n > 1 else row
                      for n, row in enumerate(rows))  # fmt: skip
 
 
-def _example() -> str:
+def _build_example() -> str:
     return """```yaml
 agents: [~/.config/swebash/agents.yaml]   # agents with the strategy rag are tenants
 tenants:
@@ -82,8 +82,8 @@ tenants:
 """
 
 
-def _order(models: Mapping[str, Schema]) -> Iterator[str]:
-    """Models as the tenant names them, each once."""
+def _order_models(models: Mapping[str, Schema]) -> Iterator[str]:
+    """Yield the models in the order in which the tenant refers to them, each once."""
     seen: list[str] = []
     todo = ["Tenant"]
     while todo:
@@ -91,36 +91,36 @@ def _order(models: Mapping[str, Schema]) -> Iterator[str]:
         if name in seen or "properties" not in models[name]:
             continue
         seen.append(name)
-        todo += [ref for field in models[name]["properties"].values() for ref in _refs(field)]
+        todo += [ref for field in models[name]["properties"].values() for ref in _find_refs(field)]
     yield from seen
 
 
-def _refs(schema: Any) -> Iterator[str]:
+def _find_refs(schema: Any) -> Iterator[str]:
     if isinstance(schema, Mapping):
         if "$ref" in schema:
             yield str(schema["$ref"]).rpartition("/")[2]
         for value in schema.values():
-            yield from _refs(value)
+            yield from _find_refs(value)
     elif isinstance(schema, list):
         for value in schema:
-            yield from _refs(value)
+            yield from _find_refs(value)
 
 
-def _title(name: str, models: Mapping[str, Schema]) -> str:
+def _build_title(name: str, models: Mapping[str, Schema]) -> str:
     if name == "Tenant":
         return "A tenant"
     users = [
         f"`{field}`"
         for model in models.values()
         for field, schema in model.get("properties", {}).items()
-        if name in _refs(schema)
+        if name in _find_refs(schema)
     ]
     kind = models[name].get("properties", {}).get("type", {}).get("const")
     title = ", ".join(dict.fromkeys(users)) or name
     return f"{title} of {kind}" if kind else title
 
 
-def _section(model: Schema, models: Mapping[str, Schema]) -> Iterator[str]:
+def _write_section(model: Schema, models: Mapping[str, Schema]) -> Iterator[str]:
     parsed = parse(model.get("description", ""), DocstringStyle.GOOGLE)
     meanings = {
         name.strip(): (param.description or "").replace("\n", " ")
@@ -131,12 +131,12 @@ def _section(model: Schema, models: Mapping[str, Schema]) -> Iterator[str]:
     yield "| field | takes | default | meaning |\n|---|---|---|---|"
     for name, field in model["properties"].items():
         required = name in model.get("required", ())
-        default = "required" if required else _default(field)
+        default = "required" if required else _format_default(field)
         meaning = meanings.get(name, field.get("description", ""))
-        yield f"| `{name}` | {_takes(field, models)} | {default} | {_cell(meaning)} |"
+        yield f"| `{name}` | {_format_type(field, models)} | {default} | {_escape_cell(meaning)} |"
 
 
-def _default(field: Schema) -> str:
+def _format_default(field: Schema) -> str:
     value = field.get("default")
     if "$ref" in field and "default" not in field:
         return "see there"
@@ -149,41 +149,43 @@ def _default(field: Schema) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _takes(field: Schema, models: Mapping[str, Schema]) -> str:
+def _format_type(field: Schema, models: Mapping[str, Schema]) -> str:
     if kinds_of := field.get("anyOf") or field.get("oneOf"):
-        kinds = [_takes(kind, models) for kind in kinds_of if kind.get("type") != "null"]
+        kinds = [_format_type(kind, models) for kind in kinds_of if kind.get("type") != "null"]
         return " or ".join(kinds)
     if "$ref" in field:
         name = str(field["$ref"]).rpartition("/")[2]
         model = models[name]
         if "properties" not in model:
-            return _takes(model, models)
-        title = _title(name, models)
+            return _format_type(model, models)
+        title = _build_title(name, models)
         anchor = title.replace("`", "").replace(", ", "-").replace(" ", "-").lower()
         return f"[{title}](#{anchor})"
-    return _plain(field, models)
+    return _format_plain_type(field, models)
 
 
-def _plain(field: Schema, models: Mapping[str, Schema]) -> str:
+def _format_plain_type(field: Schema, models: Mapping[str, Schema]) -> str:
     if "const" in field:
         return f"`{field['const']}`"
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
     if field.get("type") == "array":
         items = field.get("items", {})
-        return f"list of {_takes(items, models)}" if items else "list"
+        return f"list of {_format_type(items, models)}" if items else "list"
     if field.get("type") == "object":
         inner = field.get("additionalProperties")
-        return f"mapping to {_takes(inner, models)}" if isinstance(inner, Mapping) else "mapping"
+        return (
+            f"mapping to {_format_type(inner, models)}" if isinstance(inner, Mapping) else "mapping"
+        )
     bounds = [text.format(field[key]) for key, text in _BOUNDS.items() if key in field]
-    return _cell(", ".join([_NAMES.get(field.get("type", ""), "any value"), *bounds]))
+    return _escape_cell(", ".join([_NAMES.get(field.get("type", ""), "any value"), *bounds]))
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-_RULES_OF_CHUNKERS = """\
+_CHUNKER_RULES = """\
 A limit is never exceeded; the overlap is at most half of it. A table, code, a list's item or a
 paragraph that fits into a chunk is not cut. A longer table is cut between rows, code between
 statements, and a chunk that begins within one has a [context](searching.md#context-of-a-passage),
@@ -191,8 +193,8 @@ which counts in the limit and has a quarter of it at most.
 """
 
 
-def _chunkers() -> Iterator[str]:
-    yield _RULES_OF_CHUNKERS
+def _write_chunkers() -> Iterator[str]:
+    yield _CHUNKER_RULES
     yield "| chunker | cuts | limit | from | to | overlap |\n|---|---|---:|---:|---:|---:|"
     for name, kind in installed_kinds().chunkers.items():
         limit = f"`max_{kind.unit}: {kind.limit}`"
@@ -201,17 +203,19 @@ def _chunkers() -> Iterator[str]:
         yield f"| {' | '.join(row)} |"
 
 
-def _profiles() -> Iterator[str]:
+def _write_profiles() -> Iterator[str]:
     yield "A profile is a named set of defaults; what a tenant sets itself goes before it.\n"
     yield "| profile | sets |\n|---|---|"
     for name, profile in installed_systems().profiles.items():
         facts = (
-            item for group, values in profile.defaults.items() for item in _settings(group, values)
+            item
+            for group, values in profile.defaults.items()
+            for item in _format_settings(group, values)
         )
         yield f"| `{name}` | {', '.join(facts)} |"
 
 
-def _settings(group: str, values: Any) -> Iterator[str]:
+def _format_settings(group: str, values: Any) -> Iterator[str]:
     if isinstance(values, Mapping):
         yield from (f"`{group}.{key}: {value}`" for key, value in values.items())
     elif not isinstance(values, Sequence):

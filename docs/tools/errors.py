@@ -43,21 +43,27 @@ document, or a string that was sent.
 Texts = dict[str, set[tuple[str, str]]]
 
 
-def errors_page() -> str:
-    """Return the whole page."""
-    classes = _classes()
-    texts = _texts(classes)
-    parts = [_HEAD, *_kinds(classes), *_problems(), *_reasons(), *_fields(texts.pop("ValueError"))]
+def build_errors_page() -> str:
+    """Return the page's text."""
+    classes = _find_classes()
+    texts = _find_texts(classes)
+    parts = [
+        _HEAD,
+        *_write_kinds(classes),
+        *_write_problems(),
+        *_write_reasons(),
+        *_write_fields(texts.pop("ValueError")),
+    ]
     parts += [
         "\n## Texts by error\n",
         "Each text is the message, and after the arrow its remedy.\n",
     ]
     for name in sorted(texts):
-        parts += _section(classes[name], texts[name])
+        parts += _write_section(classes[name], texts[name])
     return "\n".join(parts).rstrip() + "\n"
 
 
-def _kinds(classes: Mapping[str, type[RagAssetsError]]) -> Iterator[str]:
+def _write_kinds(classes: Mapping[str, type[RagAssetsError]]) -> Iterator[str]:
     yield "\n## Kinds of failures\n"
     yield "| kind | text for a document | text for a request | retry helps | errors |"
     yield "|---|---|---|---|---|"
@@ -65,7 +71,7 @@ def _kinds(classes: Mapping[str, type[RagAssetsError]]) -> Iterator[str]:
         names = sorted(
             name
             for name, error in classes.items()
-            if _is_of_documents(error) and kind in _kinds_of(error)
+            if _is_document_error(error) and kind in _find_kinds(error)
         )
         is_same = words.text_of_request == words.text
         request = "the same" if is_same else words.text_of_request
@@ -74,8 +80,8 @@ def _kinds(classes: Mapping[str, type[RagAssetsError]]) -> Iterator[str]:
         yield f"| `{kind}` | {words.text} | {request} | {retry} | {', '.join(names)} |"
 
 
-def _kinds_of(error: type[RagAssetsError]) -> set[str]:
-    """Return the kinds that an error can be, by each of its attributes that decide."""
+def _find_kinds(error: type[RagAssetsError]) -> set[str]:
+    """Return the failure kinds of an error class, over all attributes that decide the kind."""
     samples = [error("x")]
     if issubclass(error, errors.RequestRefused):
         faults: tuple[errors.Fault, ...] = ("key", "model", "quota", "address")
@@ -88,13 +94,13 @@ def _kinds_of(error: type[RagAssetsError]) -> set[str]:
     return {failure_kind(sample) for sample in samples}
 
 
-def _problems() -> Iterator[str]:
+def _write_problems() -> Iterator[str]:
     yield "\n## Problems of the API\n"
     yield "| status | type | title | detail | errors |"
     yield "|---|---|---|---|---|"
     rows: dict[tuple[int, str, str, str], list[str]] = defaultdict(list)
     for error, kind in list_kinds().items():
-        detail = kind.detail or _detail(error, kind.status)
+        detail = kind.detail or _describe_detail(error, kind.status)
         rows[kind.status, kind.name, kind.title, detail].append(error.__name__)
     for kind in HTTP_KINDS:
         rows[kind.status, kind.name, kind.title, "none"].append("")
@@ -102,7 +108,7 @@ def _problems() -> Iterator[str]:
         yield f"| {status} | `{name}` | {title} | {detail} | {', '.join(filter(None, names))} |"
 
 
-def _detail(error: type[RagAssetsError], status: int) -> str:
+def _describe_detail(error: type[RagAssetsError], status: int) -> str:
     if status < _INTERNAL:
         return "message and remedy"
     if issubclass(error, errors.ProviderError | errors.ChatError):
@@ -110,7 +116,7 @@ def _detail(error: type[RagAssetsError], status: int) -> str:
     return "none: the log has it, under the request's id"
 
 
-def _reasons() -> Iterator[str]:
+def _write_reasons() -> Iterator[str]:
     yield "\n## Reasons of a context without passages\n"
     yield "`reason` and `detail` of `POST /api/projects/{id}/guidelines/context`, the panel's"
     yield "“Try it” and `rag-assets guidelines context`. A failure of a provider has the text of"
@@ -120,25 +126,25 @@ def _reasons() -> Iterator[str]:
     yield from (f"| `{reason}` | {text} |" for reason, text in REASONS.items())
 
 
-def _fields(values: set[tuple[str, str]]) -> Iterator[str]:
+def _write_fields(values: set[tuple[str, str]]) -> Iterator[str]:
     yield "\n## Invalid fields\n"
     yield "`errors[].problem` of an invalid request, followed by what came, as in"
     yield "“it must be an array; got a string”; for tenants.yaml and commands without that.\n"
     for text in sorted({*allowed_texts(), *PATTERNS.values(), *(text for text, _ in values)}):
-        yield f"- {_plain(text)}"
+        yield f"- {_escape(text)}"
 
 
-def _section(error: type[RagAssetsError], texts: set[tuple[str, str]]) -> Iterator[str]:
+def _write_section(error: type[RagAssetsError], texts: set[tuple[str, str]]) -> Iterator[str]:
     yield f"\n### {error.__name__}\n"
-    yield f"{(error.__doc__ or '').strip().partition(chr(10))[0]} {_surfaces(error)}\n"
+    yield f"{(error.__doc__ or '').strip().partition(chr(10))[0]} {_describe_surfaces(error)}\n"
     for message, hint in sorted(texts):
-        yield f"- {_plain(message)}" + (f" → {_plain(hint)}" if hint else "")
+        yield f"- {_escape(message)}" + (f" → {_escape(hint)}" if hint else "")
 
 
-def _surfaces(error: type[RagAssetsError]) -> str:
+def _describe_surfaces(error: type[RagAssetsError]) -> str:
     kind = get_problem_kind(error)
-    if _is_of_documents(error):
-        kinds = ", ".join(f"`{each}`" for each in sorted(_kinds_of(error)))
+    if _is_document_error(error):
+        kinds = ", ".join(f"`{each}`" for each in sorted(_find_kinds(error)))
         return f"Operators read these texts; admins read those of {kinds}."
     if kind.name == "internal":
         return "Command line and log; the API answers `internal` without it."
@@ -147,26 +153,26 @@ def _surfaces(error: type[RagAssetsError]) -> str:
     return f"Command line, panel, MCP, and the API as `{kind.name}` ({kind.status})."
 
 
-def _is_of_documents(error: type[RagAssetsError]) -> bool:
+def _is_document_error(error: type[RagAssetsError]) -> bool:
     return issubclass(error, errors.DocumentRejected | errors.ProviderError | errors.ChatError)
 
 
-def _classes() -> dict[str, type[RagAssetsError]]:
-    """Return every class of errors by name; modules that define some are imported for it."""
-    for path in _modules():
+def _find_classes() -> dict[str, type[RagAssetsError]]:
+    """Return every error class by name; imports the modules that define any."""
+    for path in _list_modules():
         text = path.read_text(encoding="utf-8")
         if any(
             isinstance(node, ast.ClassDef) and _is_error(node) for node in ast.walk(ast.parse(text))
         ):
             import_module(".".join(path.relative_to(_ROOT).with_suffix("").parts))
-    found: dict[str, type[RagAssetsError]] = {}
+    classes: dict[str, type[RagAssetsError]] = {}
     rest: list[type[RagAssetsError]] = [RagAssetsError]
     while rest:
         error = rest.pop()
-        found[error.__name__] = error
+        classes[error.__name__] = error
         rest += error.__subclasses__()
     return {
-        name: error for name, error in found.items() if error.__module__.startswith("rag_assets")
+        name: error for name, error in classes.items() if error.__module__.startswith("rag_assets")
     }
 
 
@@ -175,37 +181,42 @@ def _is_error(node: ast.ClassDef) -> bool:
     return any(name not in vars(builtins) and hasattr(errors, name) for name in names)
 
 
-def _modules() -> Iterator[Path]:
+def _list_modules() -> Iterator[Path]:
     for folder in _SOURCES:
         yield from sorted((_ROOT / folder).rglob("*.py"))
 
 
-def _texts(classes: Mapping[str, type[RagAssetsError]]) -> Texts:
+def _find_texts(classes: Mapping[str, type[RagAssetsError]]) -> Texts:
     """Return messages and remedies by the name of the error that they are created with."""
     texts: Texts = defaultdict(set)
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in _modules()]
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in _list_modules()]
     made_by = {name: name for name in (*classes, "ValueError")}
     for tree in trees:
-        made_by |= {n: c for n, c in _makers(tree, classes).items() if not n.startswith("_")}
+        made_by |= {n: c for n, c in _find_makers(tree, classes).items() if not n.startswith("_")}
     for tree in trees:
-        makers = made_by | _makers(tree, classes)
+        makers = made_by | _find_makers(tree, classes)
         if not _has_models(tree):
             del makers["ValueError"]
         for node in ast.walk(tree):
-            if isinstance(node, ast.Call) and (name := makers.get(_called(node))) is not None:
+            if (
+                isinstance(node, ast.Call)
+                and (name := makers.get(_get_called_name(node))) is not None
+            ):
                 hint = next((k.value for k in node.keywords if k.arg == "hint"), None)
-                for message in _alternatives(node.args[0] if node.args else None):
-                    texts[name].update((message, remedy) for remedy in _alternatives(hint) or [""])
+                for message in _list_alternatives(node.args[0] if node.args else None):
+                    texts[name].update(
+                        (message, remedy) for remedy in _list_alternatives(hint) or [""]
+                    )
     return texts
 
 
 def _has_models(tree: ast.Module) -> bool:
-    """Whether a module validates fields, so that its value errors describe them."""
+    """Return whether a module validates fields, so that its value errors describe them."""
     return any(isinstance(n, ast.ImportFrom) and n.module == "pydantic" for n in ast.walk(tree))
 
 
-def _makers(tree: ast.Module, classes: Collection[str]) -> dict[str, str]:
-    """Return the functions of a module that make an error of a message, with its class."""
+def _find_makers(tree: ast.Module, classes: Collection[str]) -> dict[str, str]:
+    """Return the functions of a module that build an error from a message, with its class."""
     return {
         node.name: node.returns.id
         for node in ast.walk(tree)
@@ -217,46 +228,46 @@ def _makers(tree: ast.Module, classes: Collection[str]) -> dict[str, str]:
     }
 
 
-def _called(node: ast.Call) -> str:
+def _get_called_name(node: ast.Call) -> str:
     function = node.func
     return function.id if isinstance(function, ast.Name) else getattr(function, "attr", "")
 
 
-def _alternatives(node: ast.expr | None) -> list[str]:
-    """Return the texts of an expression; none if no part of it is written there."""
+def _list_alternatives(node: ast.expr | None) -> list[str]:
+    """Return the literal texts of an expression; empty if it has none."""
     match node:
         case ast.Constant(value=str(text)):
             return [text]
         case ast.JoinedStr(values=values):
-            return ["".join(map(_part, values))]
+            return ["".join(map(_format_part, values))]
         case ast.IfExp(body=body, orelse=orelse):
-            return [*_alternatives(body), *_alternatives(orelse)]
+            return [*_list_alternatives(body), *_list_alternatives(orelse)]
         case ast.BoolOp(values=values):
-            return [text for value in values for text in _alternatives(value)]
+            return [text for value in values for text in _list_alternatives(value)]
     return []
 
 
-def _part(node: ast.expr) -> str:
+def _format_part(node: ast.expr) -> str:
     if isinstance(node, ast.Constant):
         return str(node.value)
     value = node.value if isinstance(node, ast.FormattedValue) else node
-    return f"{{{_name(value)}}}"
+    return f"{{{_get_name(value)}}}"
 
 
-def _name(node: ast.expr) -> str:
+def _get_name(node: ast.expr) -> str:
     match node:
         case ast.Name(id=name):
             return name.strip("_")
         case ast.Attribute(attr=name):
             return name.strip("_")
         case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=[first, *_]):
-            inner = _name(first)
+            inner = _get_name(first)
             return inner if inner != "…" else name.strip("_")
         case ast.Subscript(value=value):
-            return _name(value)
+            return _get_name(value)
     return "…"
 
 
-def _plain(text: str) -> str:
-    """Return a text as Markdown that shows it as it is, in one line."""
+def _escape(text: str) -> str:
+    """Return a text on one line, with Markdown escaped."""
     return " ".join(text.split()).replace("<", "&lt;").replace("*", r"\*").replace("[", r"\[")

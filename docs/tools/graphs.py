@@ -1,15 +1,15 @@
-"""The table of kinds of vector indexes, from the benchmark's results."""
+"""The table of vector index types, from the benchmark's results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from docs.tools.tables import as_table, in_seconds, origin
+from docs.tools.tables import describe_origin, format_seconds, format_table
 
 _NOTHING = "–"
 _KINDS = frozenset({"int8_hnsw", "hnsw", "bbq_hnsw"})
-"""Cases that the page shows; the result also has ways to merge and to oversample."""
+"""Cases that the page shows; the result also has variants of merging and oversampling."""
 _COLUMNS = (
     "entries, index",
     "written in",
@@ -23,34 +23,36 @@ _COLUMNS = (
     "another tenant's recall",
 )
 _RAW = "total_vec_size_bytes"
-"""Vectors as they were written; where there are quantized ones, candidates only are read."""
+"""Size of the raw vectors; with quantized vectors, raw ones are read for candidates only."""
 _QUANTIZED = ("total_veb_size_bytes", "total_veq_size_bytes")
 
 
-def graphs_table(result: Mapping[str, Any]) -> str:
-    """Return the costs of building and searching an index, by kind and size; refusals below."""
-    rows = [_row(row) for row in result["rows"] if row["case"] in _KINDS and "refused" not in row]
+def build_graphs_table(result: Mapping[str, Any]) -> str:
+    """Return the costs of building and searching an index, by kind and size, and the refusals."""
+    rows = [
+        _build_row(row) for row in result["rows"] if row["case"] in _KINDS and "refused" not in row
+    ]
     refused = {row["case"]: row["refused"] for row in result["rows"] if "refused" in row}
     below = "".join(f"`{case}` is refused: {why}.\n\n" for case, why in refused.items())
-    return f"{as_table(_COLUMNS, rows)}\n{below}{origin(result)}"
+    return f"{format_table(_COLUMNS, rows)}\n{below}{describe_origin(result)}"
 
 
-def _row(row: Mapping[str, Any]) -> list[str]:
+def _build_row(row: Mapping[str, Any]) -> list[str]:
     return [
         f"{row['entries']:,}, {row['case']}",
-        in_seconds(row["writing"]),
-        in_seconds(row["cpu"]),
+        format_seconds(row["writing"]),
+        format_seconds(row["cpu"]),
         f"{row['megabytes']:.0f} MB",
-        _memory(row),
+        _format_memory(row),
         f"{row['recall']:.3f}",
-        _milliseconds(row["p50"]),
-        _milliseconds(row["p95"]),
-        _milliseconds(row["cpu_search"]),
+        _format_milliseconds(row["p50"]),
+        _format_milliseconds(row["p95"]),
+        _format_milliseconds(row["cpu_search"]),
         f"{row['neighbour_recall']:.3f}",
     ]
 
 
-def _memory(row: Mapping[str, Any]) -> str:
+def _format_memory(row: Mapping[str, Any]) -> str:
     sizes = row["off_heap"]
     if not sizes:
         return _NOTHING
@@ -60,5 +62,5 @@ def _memory(row: Mapping[str, Any]) -> str:
     return f"{read / 1e6:.0f} MB"
 
 
-def _milliseconds(seconds: float) -> str:
+def _format_milliseconds(seconds: float) -> str:
     return f"{1_000 * seconds:.1f} ms"

@@ -1,4 +1,4 @@
-"""Write the pages that are made from the code, or check that they are up to date.
+"""Write the generated pages, or check that they are up to date.
 
 python -m docs.tools.pages [--check]
 """
@@ -10,16 +10,16 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from docs.tools.commands import commands_page
-from docs.tools.configuration import configuration_page
-from docs.tools.dependencies.page import dependencies_page
-from docs.tools.errors import errors_page
+from docs.tools.commands import build_commands_page
+from docs.tools.configuration import build_configuration_page
+from docs.tools.dependencies.page import build_dependencies_page
+from docs.tools.errors import build_errors_page
 from docs.tools.packages import PAGE as ARCHITECTURE
-from docs.tools.packages import architecture_page
+from docs.tools.packages import build_architecture_page
 from docs.tools.performance import PAGE as PERFORMANCE
-from docs.tools.performance import performance_page
+from docs.tools.performance import build_performance_page
 from docs.tools.quality import PAGE as QUALITY
-from docs.tools.quality import quality_page
+from docs.tools.quality import build_quality_page
 
 DOCS = Path(__file__).resolve().parents[1]
 
@@ -29,32 +29,32 @@ def main() -> int:
     check = "--check" in sys.argv[1:]
     stale = [
         path
-        for path, text in pages().items()
+        for path, text in build_pages().items()
         if not path.exists() or path.read_text(encoding="utf-8") != text
     ]
     for path in stale:
         if check:
             sys.stderr.write(f"docs/{path.relative_to(DOCS)} is out of date: run `make docs`\n")
         else:
-            path.write_text(pages()[path], encoding="utf-8")
+            path.write_text(build_pages()[path], encoding="utf-8")
     return int(check and bool(stale))
 
 
-def pages() -> Mapping[Path, str]:
-    """The text of each page that the code determines."""
+def build_pages() -> Mapping[Path, str]:
+    """Return the text of each generated page, by path."""
     return {
-        ARCHITECTURE: architecture_page(),
-        DOCS / "commands.md": commands_page(),
-        DOCS / "configuration.md": configuration_page(),
-        DOCS / "decisions" / "index.md": decisions_page(),
-        DOCS / "dependencies.md": dependencies_page(),
-        DOCS / "errors.md": errors_page(),
-        PERFORMANCE: performance_page(),
-        QUALITY: quality_page(),
+        ARCHITECTURE: build_architecture_page(),
+        DOCS / "commands.md": build_commands_page(),
+        DOCS / "configuration.md": build_configuration_page(),
+        DOCS / "decisions" / "index.md": build_decisions_page(),
+        DOCS / "dependencies.md": build_dependencies_page(),
+        DOCS / "errors.md": build_errors_page(),
+        PERFORMANCE: build_performance_page(),
+        QUALITY: build_quality_page(),
     }
 
 
-def decisions_page() -> str:
+def build_decisions_page() -> str:
     """List the decisions, and the former numbers of each."""
     about = (
         "This page is for engineers who change rag-assets, or ask why it works as it does. Each "

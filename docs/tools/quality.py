@@ -1,4 +1,4 @@
-"""The tables of the page about quality, from what benchmarks found."""
+"""The tables of the quality page, from benchmark results."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from docs.tools.agents import agent_quality_table
+from docs.tools.agents import build_agent_quality_table
 from docs.tools.code import (
-    code_definitions_table,
-    code_routes_table,
-    code_truth_table,
-    django_truth_table,
+    build_code_definitions_table,
+    build_code_routes_table,
+    build_code_truth_table,
+    build_django_truth_table,
 )
-from docs.tools.code_questions import code_questions_table
-from docs.tools.experience import experience_quality_table, merging_table
-from docs.tools.tables import as_table, origin
-from docs.tools.workspace import workspace_questions_table
+from docs.tools.code_questions import build_code_questions_table
+from docs.tools.experience import build_experience_quality_table, build_merging_table
+from docs.tools.tables import describe_origin, format_table
+from docs.tools.workspace import build_workspace_questions_table
 
 PAGE = Path(__file__).resolve().parents[1] / "quality.md"
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"
@@ -39,7 +39,7 @@ _CHOSEN = {
     "separating": "the threshold that separates best",
 }
 
-_OF_THEIR_OWN = frozenset(
+_SAME_NAMES = frozenset(
     {
         *(
             "merging",
@@ -53,9 +53,9 @@ _OF_THEIR_OWN = frozenset(
         *("code-truth", "code-truth-django", "code-questions", "code-routes", "code-definitions"),
     }
 )
-"""Tables that have a result of their own name."""
+"""Tables whose result file has the same name."""
 _RESULT_NAMES = {"calibration": "thresholds"}
-"""Tables that have a result of another name."""
+"""Result names of tables whose result file has another name."""
 
 _SHOWN_PERCENT = frozenset({-100, 10, 20, 30, 40, 45, 50, 60, 70})
 """Thresholds that the page shows, in hundredths; -100 is none."""
@@ -63,30 +63,33 @@ _SHOWN_PERCENT = frozenset({-100, 10, 20, 30, 40, 45, 50, 60, 70})
 _Result = Mapping[str, Any]
 
 
-def quality_page() -> str:
-    """The page with its tables as the results are now."""
+def build_quality_page() -> str:
+    """Return the page with up-to-date tables."""
 
-    def filled(mark: re.Match[str]) -> str:
-        name = _RESULT_NAMES.get(mark[2], mark[2] if mark[2] in _OF_THEIR_OWN else "quality")
+    def fill_table(mark: re.Match[str]) -> str:
+        name = _RESULT_NAMES.get(mark[2], mark[2] if mark[2] in _SAME_NAMES else "quality")
         result = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
         return f"{mark[1]}\n{_TABLES[mark[2]](result)}\n{mark[3]}"
 
-    return _MARKED.sub(filled, PAGE.read_text(encoding="utf-8"))
+    return _MARKED.sub(fill_table, PAGE.read_text(encoding="utf-8"))
 
 
-def _modes(result: _Result) -> str:
+def _build_modes_table(result: _Result) -> str:
     rows = [
         [
             mode,
-            *(_interval(by_kind["all"][measure]) for measure in _MEASURES),
+            *(_format_interval(by_kind["all"][measure]) for measure in _MEASURES),
             f"{result['judged'][mode]:.0%}",
         ]
         for mode, by_kind in result["modes"].items()
     ]
     columns = ["mode", *_MEASURES, "judged of the first 10"]
-    differences = "".join(_difference(found) for found in result["differences"])
+    differences = "".join(_format_difference(difference) for difference in result["differences"])
     reranker = result["reranker"] or "the stand-in, which is no trained cross-encoder"
-    return f"{as_table(columns, rows)}\nReranked by {reranker}.\n\n{differences}\n{origin(result)}"
+    return (
+        f"{format_table(columns, rows)}\nReranked by {reranker}.\n\n{differences}\n"
+        f"{describe_origin(result)}"
+    )
 
 
 _RULES = {
@@ -97,11 +100,11 @@ _RULES = {
 }
 
 
-def _fusion(result: _Result) -> str:
-    """A row for each judged set: single rankings, reciprocal ranks, and the product's rule."""
+def _build_fusion_table(result: _Result) -> str:
+    """Return a row for each judged set: single rankings, reciprocal ranks, the product's rule."""
     rows = [
         [
-            _set_name(row),
+            _format_set_name(row),
             *(f"{row['rules'][name]['ndcg']:.3f}" for name in _RULES),
             f"{row['rules']['product']['recall']:.2f}",
         ]
@@ -117,7 +120,7 @@ def _fusion(result: _Result) -> str:
         means = (f"{mean(name, measure):.3f}" for name in _RULES)
         rows.append([f"mean of {half}", *means, recall if measure == "ndcg" else "–"])
     heads = ["set (questions)", *_RULES.values(), "recall@5, hybrid"]
-    return f"{as_table(heads, rows)}\nTaken {result['taken']}."
+    return f"{format_table(heads, rows)}\nTaken {result['taken']}."
 
 
 _OTHERS = ("hybrid", "bm25s", "langchain", "llamaindex")
@@ -131,14 +134,14 @@ _PROGRAMS = {
 }
 
 
-def _hybrids(result: _Result) -> str:
+def _build_hybrids_tables(result: _Result) -> str:
     """Compare the product with other programs: quality by set, times, and another model."""
     means = [
-        [f"nDCG@10, {found['sets']} sets: {group}", *_with_chance(found["programs"], _PROGRAMS)]
+        [f"nDCG@10, {found['sets']} sets: {group}", *_mark_chance(found["programs"], _PROGRAMS)]
         for group, found in result["overall"].items()
     ]
     means += [
-        [f"recall@5, {len(sets)} sets: {group}", *_mean_recalls(sets)]
+        [f"recall@5, {len(sets)} sets: {group}", *_format_mean_recalls(sets)]
         for group in result["overall"]
         if (
             sets := [
@@ -146,67 +149,72 @@ def _hybrids(result: _Result) -> str:
             ]
         )
     ]
-    rows = [[_set_name(row), *_with_chance(row["programs"], _OTHERS)] for row in result["sets"]]
+    rows = [
+        [_format_set_name(row), *_mark_chance(row["programs"], _OTHERS)] for row in result["sets"]
+    ]
     times = result["milliseconds"]
     spent = ", ".join(f"{name} {times['programs'][key]}" for key, name in _PROGRAMS.items())
     versions = ", ".join(f"{name} {version}" for name, version in result["versions"].items())
     parts = [
-        as_table(["mean", *_PROGRAMS.values()], means),
-        as_table(["nDCG@10 by set (questions)", *(_PROGRAMS[name] for name in _OTHERS)], rows),
+        format_table(["mean", *_PROGRAMS.values()], means),
+        format_table(["nDCG@10 by set (questions)", *(_PROGRAMS[name] for name in _OTHERS)], rows),
         f"Milliseconds per question, {times['set']} (median, without its vector): {spent}.\n",
     ]
     sampled = result["multilingual"]
     if sampled["sets"]:
         names = [name for name in _PROGRAMS if name in sampled["sets"][0]["programs"]]
-        table = as_table(
+        table = format_table(
             ["multilingual-e5-small, nDCG@10", *names],
-            [[_set_name(row), *_with_chance(row["programs"], names)] for row in sampled["sets"]],
+            [
+                [_format_set_name(row), *_mark_chance(row["programs"], names)]
+                for row in sampled["sets"]
+            ],
         )
         parts.append(
             f"{table}\nSamples of up to {sampled['questions']} questions and"
             f" {sampled['passages']} passages, taken {sampled['taken']}.\n"
         )
-    return "\n".join([*parts, f"{versions}. {origin(result)}"])
+    return "\n".join([*parts, f"{versions}. {describe_origin(result)}"])
 
 
-def _set_name(row: _Result) -> str:
+def _format_set_name(row: _Result) -> str:
     return f"{row['set']}: {row['kind']}, {row['language']} ({row['questions']})"
 
 
-def _with_chance(programs: _Result, names: Iterable[str]) -> list[str]:
-    """Cells of the programs: the best is bold, and ≈ marks a difference that may be chance."""
+def _mark_chance(programs: _Result, names: Iterable[str]) -> list[str]:
+    """Format the programs' scores: bold for the best, ≈ for a difference that may be chance."""
     shown = {name: programs[name] for name in names}
-    best = max(round(found["ndcg"], 3) for found in shown.values())
+    best = max(round(figures["ndcg"], 3) for figures in shown.values())
     cells = []
-    for name, found in shown.items():
-        value = f"{found['ndcg']:.3f}"
-        mark = " ≈" if name != "hybrid" and found["p"] >= _SIGNIFICANT_P else ""
+    for name, figures in shown.items():
+        value = f"{figures['ndcg']:.3f}"
+        mark = " ≈" if name != "hybrid" and figures["p"] >= _SIGNIFICANT_P else ""
         cells.append((f"**{value}**" if float(value) == best else value) + mark)
     return cells
 
 
-def _mean_recalls(sets: Sequence[_Result]) -> Iterable[str]:
+def _format_mean_recalls(sets: Sequence[_Result]) -> Iterable[str]:
     for name in _PROGRAMS:
         yield f"{sum(row['programs'][name]['recall'] for row in sets) / len(sets):.2f}"
 
 
-def _interval(found: Mapping[str, float]) -> str:
-    return f"{found['mean']:.3f} ({found['low']:.2f} to {found['high']:.2f})"
+def _format_interval(estimate: Mapping[str, float]) -> str:
+    return f"{estimate['mean']:.3f} ({estimate['low']:.2f} to {estimate['high']:.2f})"
 
 
-def _difference(found: _Result) -> str:
+def _format_difference(difference: _Result) -> str:
     parts = ", ".join(
-        f"{measure} {found[measure]['mean']:+.3f} (p {_chance(found[measure]['p'])})"
+        f"{measure} {difference[measure]['mean']:+.3f} (p {_format_p(difference[measure]['p'])})"
         for measure in _MEASURES
     )
-    return f"- {found['of']} against {found['to']}: {parts}\n"
+    return f"- {difference['of']} against {difference['to']}: {parts}\n"
 
 
-def _chance(p: float) -> str:
+def _format_p(p: float) -> str:
     return f"= {p:.3f}" if p >= _LEAST_P else f"< {_LEAST_P}"
 
 
-def _kinds(result: _Result) -> str:
+def _build_kinds_table(result: _Result) -> str:
     modes = result["modes"]
     rows = [
         [
@@ -215,66 +223,70 @@ def _kinds(result: _Result) -> str:
         ]
         for kind, name in _KINDS.items()
     ]
-    return as_table(["nDCG@10 by kind of question (questions)", *modes], rows)
+    return format_table(["nDCG@10 by kind of question (questions)", *modes], rows)
 
 
-def _thresholds(result: _Result) -> str:
-    found: Mapping[str, Any] = result["thresholds"]
-    profiles = list(found)
+def _build_thresholds_table(result: _Result) -> str:
+    by_profile: Mapping[str, Any] = result["thresholds"]
+    profiles = list(by_profile)
     rows = [
         [
-            _least(kept[0]),
-            *(cell for of_profile in kept for cell in _kept(of_profile)),
+            _format_threshold(effects[0]),
+            *(cell for of_profile in effects for cell in _format_shares(of_profile)),
         ]
-        for kept in zip(*(found[profile]["curve"] for profile in profiles), strict=True)
-        if round(100 * kept[0]["min_score"]) in _SHOWN_PERCENT
+        for effects in zip(*(by_profile[profile]["curve"] for profile in profiles), strict=True)
+        if round(100 * effects[0]["min_score"]) in _SHOWN_PERCENT
     ]
     columns = [
         "threshold",
         *(f"{profile}, {what}" for profile in profiles for what in ("answer kept", "empty result")),
     ]
     chosen = "".join(
-        f"- {profile}, {name}: {_least(kept)}; on the other half {' and '.join(_said(kept))}\n"
+        f"- {profile}, {name}: {_format_threshold(effects)}; on the other half "
+        f"{' and '.join(_describe_counts(effects))}\n"
         for profile in profiles
-        for name, kept in (
-            (_CHOSEN[which], kept) for which, kept in found[profile]["chosen"].items()
+        for name, effects in (
+            (_CHOSEN[which], effects) for which, effects in by_profile[profile]["chosen"].items()
         )
     )
-    return f"{as_table(columns, rows)}\n{chosen}"
+    return f"{format_table(columns, rows)}\n{chosen}"
 
 
-def _calibration(result: _Result) -> str:
-    """Thresholds as calibration sets them, and what they keep, by corpus."""
+def _build_calibration_table(result: _Result) -> str:
+    """Return the thresholds that calibration sets, and what they keep, by corpus."""
     rows = [
         [
-            f"{name}, {of['passages']} passages, {of['answered']} + {of['unanswered']} questions",
-            f"{found['floor'][1]:.2f}",
-            f"{found['kept']:.0%}",
-            f"{found['rejected']:.0%}",
-            f"{found['passages_above']:.1f}",
+            (
+                f"{name}, {corpus['passages']} passages, {corpus['answered']} +"
+                f" {corpus['unanswered']} questions"
+            ),
+            f"{figures['floor'][1]:.2f}",
+            f"{figures['kept']:.0%}",
+            f"{figures['rejected']:.0%}",
+            f"{figures['passages_above']:.1f}",
         ]
-        for name, of in result["corpora"].items()
-        for found in (of["widths"]["1"],)
+        for name, corpus in result["corpora"].items()
+        for figures in (corpus["widths"]["1"],)
     ]
     columns = ["corpus", "threshold", "answers kept", "empty results", "hits kept of 5"]
-    return f"{as_table(columns, rows)}\nTaken {result['taken']}.\n"
+    return f"{format_table(columns, rows)}\nTaken {result['taken']}.\n"
 
 
-def _claims(result: _Result) -> str:
-    """How many true and wrong sentences the check of citations judges correctly."""
+def _build_claims_table(result: _Result) -> str:
+    """Return how many true and wrong sentences the citation check judges correctly."""
     rows = [
         [
             name,
-            str(found["true"]),
-            f"{found['recall']:.1%}",
-            str(found["wrong"]),
-            f"{found['caught of near']:.0%}",
-            f"{found['caught']:.0%}",
-            "–" if found["precision"] is None else f"{found['precision']:.0%}",
+            str(figures["true"]),
+            f"{figures['recall']:.1%}",
+            str(figures["wrong"]),
+            f"{figures['caught of near']:.0%}",
+            f"{figures['caught']:.0%}",
+            "–" if figures["precision"] is None else f"{figures['precision']:.0%}",
         ]
         for half, languages in _CLAIMS.items()
         for language, name in languages.items()
-        for found in (result[half][language],)
+        for figures in (result[half][language],)
     ]
     by_kind = result["untouched"]["en"]["caught by kind"]
     kinds = ", ".join(
@@ -286,7 +298,7 @@ def _claims(result: _Result) -> str:
         "precision",
     ]
     return (
-        f"{as_table(columns, rows)}\n"
+        f"{format_table(columns, rows)}\n"
         f"Removed by kind of error, English, written afterwards: {kinds}.\n\n"
         f"Taken {result['taken']}.\n"
     )
@@ -321,39 +333,39 @@ _WRONG = {
 }
 
 
-def _least(kept: _Result) -> str:
-    return "none" if kept["min_score"] < 0 else f"{kept['min_score']:.2f}"
+def _format_threshold(effect: _Result) -> str:
+    return "none" if effect["min_score"] < 0 else f"{effect['min_score']:.2f}"
 
 
-def _kept(kept: _Result) -> tuple[str, str]:
+def _format_shares(effect: _Result) -> tuple[str, str]:
     return (
-        f"{kept['answered'] / kept['answerable']:.0%}",
-        f"{kept['rejected'] / kept['unanswerable']:.0%}",
+        f"{effect['answered'] / effect['answerable']:.0%}",
+        f"{effect['rejected'] / effect['unanswerable']:.0%}",
     )
 
 
-def _said(kept: _Result) -> tuple[str, str]:
+def _describe_counts(effect: _Result) -> tuple[str, str]:
     return (
-        f"{kept['answered']} of {kept['answerable']} keep their answer",
-        f"{kept['rejected']} of {kept['unanswerable']} get an empty result",
+        f"{effect['answered']} of {effect['answerable']} keep their answer",
+        f"{effect['rejected']} of {effect['unanswerable']} get an empty result",
     )
 
 
 _TABLES: Mapping[str, Callable[[_Result], str]] = {
-    "quality": _modes,
-    "kinds": _kinds,
-    "thresholds": _thresholds,
-    "merging": merging_table,
-    "experience": experience_quality_table,
-    "workspace-questions": workspace_questions_table,
-    "code-truth": code_truth_table,
-    "code-truth-django": django_truth_table,
-    "agents-quality": agent_quality_table,
-    "code-questions": code_questions_table,
-    "code-routes": code_routes_table,
-    "fusion": _fusion,
-    "claims": _claims,
-    "calibration": _calibration,
-    "hybrids": _hybrids,
-    "code-definitions": code_definitions_table,
+    "quality": _build_modes_table,
+    "kinds": _build_kinds_table,
+    "thresholds": _build_thresholds_table,
+    "merging": build_merging_table,
+    "experience": build_experience_quality_table,
+    "workspace-questions": build_workspace_questions_table,
+    "code-truth": build_code_truth_table,
+    "code-truth-django": build_django_truth_table,
+    "agents-quality": build_agent_quality_table,
+    "code-questions": build_code_questions_table,
+    "code-routes": build_code_routes_table,
+    "fusion": _build_fusion_table,
+    "claims": _build_claims_table,
+    "calibration": _build_calibration_table,
+    "hybrids": _build_hybrids_tables,
+    "code-definitions": build_code_definitions_table,
 }

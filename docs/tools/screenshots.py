@@ -1,4 +1,4 @@
-"""Screenshots of Dagster's UI and our pages in it, for the documentation.
+"""Take screenshots of Dagster's UI and the project's pages in it, for the documentation.
 
     rag-assets up && rag-assets sync TENANT && rag-assets check TENANT
     python -m docs.tools.screenshots http://127.0.0.1:3000 TENANT --browser /usr/bin/chromium
@@ -23,14 +23,14 @@ _WAIT_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shot:
-    """One picture.
+class Screenshot:
+    """One screenshot.
 
     Attributes:
-        name: of its file.
-        path: of the page.
-        shows: a text that is there once the page is complete.
-        height, width: in pixels.
+        name: file name without suffix.
+        path: path of the page.
+        shows: text that appears once the page is complete.
+        height, width: size in pixels.
     """
 
     name: str
@@ -40,22 +40,22 @@ class Shot:
     width: int = 1400
 
 
-def shots(tenant: str) -> Iterator[Shot]:
+def list_screenshots(tenant: str) -> Iterator[Screenshot]:
     """Yield the screenshots of a tenant for the documentation."""
-    yield Shot("asset-graph", _GROUP, "Asset checks", 560, 1900)
+    yield Screenshot("asset-graph", _GROUP, "Asset checks", 560, 1900)
     partition = f"view=partitions&partition={tenant}"
-    yield Shot("ui-search-index", f"/assets/search_index?{partition}", "failed documents")
-    yield Shot("ui-parsed-text", f"/assets/parsed_text?{partition}", "by format", 1250)
-    yield Shot("ui-chunks", f"/assets/chunks?{partition}", "first chunks", 1100)
+    yield Screenshot("ui-search-index", f"/assets/search_index?{partition}", "failed documents")
+    yield Screenshot("ui-parsed-text", f"/assets/parsed_text?{partition}", "by format", 1250)
+    yield Screenshot("ui-chunks", f"/assets/chunks?{partition}", "first chunks", 1100)
     check = "/assets/search_index?view=checks&checkDetail=quarantine"
-    yield Shot("ui-quarantine", check, "Latest execution", 850)
-    yield Shot("ui-embedding-cost", f"/assets/embedding_cost?{partition}", "31 days", 1150)
-    yield Shot("ui-documents", f"/documents/{tenant}?status=FAILED", "part of a name", 800)
-    yield Shot("ui-tenants", "/documents", "Documents of all tenants", 420)
+    yield Screenshot("ui-quarantine", check, "Latest execution", 850)
+    yield Screenshot("ui-embedding-cost", f"/assets/embedding_cost?{partition}", "31 days", 1150)
+    yield Screenshot("ui-documents", f"/documents/{tenant}?status=FAILED", "part of a name", 800)
+    yield Screenshot("ui-tenants", "/documents", "Documents of all tenants", 420)
 
 
-def take(page: Page, base: str, shot: Shot) -> None:
-    """Open a page, wait until it is complete, and keep the picture."""
+def take_screenshot(page: Page, base: str, shot: Screenshot) -> None:
+    """Open a page, wait until it is complete, and save a screenshot."""
     page.set_viewport_size({"width": shot.width, "height": shot.height})
     page.goto(base + shot.path)
     page.wait_for_function(
@@ -66,17 +66,17 @@ def take(page: Page, base: str, shot: Shot) -> None:
 
 
 def main() -> None:
-    """Take all of them."""
+    """Take all screenshots."""
     parser = argparse.ArgumentParser(prog="docs.tools.screenshots")
-    parser.add_argument("address", help="of Dagster's UI")
+    parser.add_argument("address", help="address of Dagster's UI")
     parser.add_argument("tenant")
     parser.add_argument("--browser", help="a Chromium to use instead of Playwright's own")
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=given.browser, args=list(_FLAGS))
+        browser = playwright.chromium.launch(executable_path=arguments.browser, args=list(_FLAGS))
         page = browser.new_page()
-        for shot in shots(given.tenant):
-            take(page, given.address.rstrip("/"), shot)
+        for shot in list_screenshots(arguments.tenant):
+            take_screenshot(page, arguments.address.rstrip("/"), shot)
         browser.close()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Any
 
-from docs.tools.tables import as_table, median_of, origin
+from docs.tools.tables import compute_median, describe_origin, format_table
 
 _Run = Mapping[str, Any]
 
@@ -25,18 +25,18 @@ _PROCESSES = {
     "load": "load generator",
 }
 _CALLERS = (1, 50)
-"""Callers at once that the summary shows."""
+"""Numbers of concurrent callers that the summary shows."""
 _USUAL = {"mode": "hybrid", "top_k": 5, "callers": 50, "tenant": "bench"}
 
 
-def serving_tables(result: Mapping[str, Any]) -> str:
-    """Times and CPU of every target, then the ratio of service to bare as the work changes."""
+def build_serving_tables(result: Mapping[str, Any]) -> str:
+    """Return times and CPU of every target, and ratios of service to bare as the work changes."""
     runs: Sequence[_Run] = result["runs"]
-    usual = _like(runs, **_USUAL)
+    usual = _select_runs(runs, **_USUAL)
     rows = [
-        _row(name, found)
+        _build_row(name, found)
         for (target, repeated), name in _TARGETS.items()
-        if (found := _like(usual, target=target, repeated=repeated))
+        if (found := _select_runs(usual, target=target, repeated=repeated))
     ]
     chunks = result["chunks"]["bench"]
     columns = [
@@ -45,30 +45,34 @@ def serving_tables(result: Mapping[str, Any]) -> str:
         *(f"CPU {name}" for name in _PROCESSES.values()),
     ]
     compared = [
-        row for name, changed in _changes(result["chunks"]) if (row := _ratio(runs, name, changed))
+        row
+        for name, changed in _list_changes(result["chunks"])
+        if (row := _build_ratio_row(runs, name, changed))
     ]
     ratios = ["", "service p50", "bare p50", "ratio", "service CPU", "bare CPU", "ratio"]
-    busy = median_of(runs, "elsewhere")
+    busy = compute_median(runs, "elsewhere")
     return (
-        f"{as_table(columns, rows)}\nCPU is milliseconds per request. Other processes kept"
-        f" {busy:.2f} cores busy.\n\n{as_table(ratios, compared)}\n"
-        f"CPU is the sum of all processes.\n\n{origin(result)}"
+        f"{format_table(columns, rows)}\nCPU is milliseconds per request. Other processes kept"
+        f" {busy:.2f} cores busy.\n\n{format_table(ratios, compared)}\n"
+        f"CPU is the sum of all processes.\n\n{describe_origin(result)}"
     )
 
 
-def usual_latencies(result: Mapping[str, Any]) -> Mapping[int, Mapping[str, float]]:
-    """Milliseconds of the service's usual search, by callers at once."""
+def compute_usual_latencies(result: Mapping[str, Any]) -> Mapping[int, Mapping[str, float]]:
+    """Return milliseconds of the service's usual search, by number of concurrent callers."""
     runs: Sequence[_Run] = result["runs"]
     return {
-        callers: {part: median_of(alike, part) for part in ("p50", "p95")}
+        callers: {part: compute_median(alike, part) for part in ("p50", "p95")}
         for callers in _CALLERS
         if (
-            alike := _like(runs, **{**_USUAL, "callers": callers}, target="service", repeated=False)
+            alike := _select_runs(
+                runs, **{**_USUAL, "callers": callers}, target="service", repeated=False
+            )
         )
     }
 
 
-def _changes(chunks: Mapping[str, int]) -> list[tuple[str, Mapping[str, Any]]]:
+def _list_changes(chunks: Mapping[str, int]) -> list[tuple[str, Mapping[str, Any]]]:
     sizes = [
         (f"{count:,} chunks", {"tenant": tenant})
         for tenant, count in chunks.items()
@@ -83,39 +87,45 @@ def _changes(chunks: Mapping[str, int]) -> list[tuple[str, Mapping[str, Any]]]:
     ]
 
 
-def _ratio(runs: Sequence[_Run], name: str, changed: Mapping[str, Any]) -> list[str] | None:
-    alike = _like(runs, **{**_USUAL, **changed}, repeated=False)
-    ours = _like(alike, target="service")
-    # The faster of the two ways to use the client.
-    bares = [found for target in ("bare", "bare-threads") if (found := _like(alike, target=target))]
-    if not ours or not bares:
+def _build_ratio_row(
+    runs: Sequence[_Run], name: str, changed: Mapping[str, Any]
+) -> list[str] | None:
+    alike = _select_runs(runs, **{**_USUAL, **changed}, repeated=False)
+    service_runs = _select_runs(alike, target="service")
+    # Compare with the faster use of the client.
+    bares = [
+        found
+        for target in ("bare", "bare-threads")
+        if (found := _select_runs(alike, target=target))
+    ]
+    if not service_runs or not bares:
         return None
-    bare = min(bares, key=lambda found: median_of(found, "p50"))
-    p50, bare_p50 = median_of(ours, "p50"), median_of(bare, "p50")
-    cpu, bare_cpu = _all_cpu(ours), _all_cpu(bare)
+    bare = min(bares, key=lambda found: compute_median(found, "p50"))
+    p50, bare_p50 = compute_median(service_runs, "p50"), compute_median(bare, "p50")
+    cpu, bare_cpu = _sum_cpu(service_runs), _sum_cpu(bare)
     return [
         name,
-        *(_ms(p50), _ms(bare_p50), f"{p50 / bare_p50:.2f}"),
-        *(_ms(cpu), _ms(bare_cpu), f"{cpu / bare_cpu:.2f}"),
+        *(_format_milliseconds(p50), _format_milliseconds(bare_p50), f"{p50 / bare_p50:.2f}"),
+        *(_format_milliseconds(cpu), _format_milliseconds(bare_cpu), f"{cpu / bare_cpu:.2f}"),
     ]
 
 
-def _row(name: str, runs: Sequence[_Run]) -> list[str]:
+def _build_row(name: str, runs: Sequence[_Run]) -> list[str]:
     return [
         name,
-        *(_ms(median_of(runs, part)) for part in ("p50", "p95", "p99")),
-        f"{median_of(runs, 'per_second'):.0f}",
+        *(_format_milliseconds(compute_median(runs, part)) for part in ("p50", "p95", "p99")),
+        f"{compute_median(runs, 'per_second'):.0f}",
         *(f"{median(run['cpu_ms'][process] for run in runs):.1f}" for process in _PROCESSES),
     ]
 
 
-def _like(runs: Sequence[_Run], **wanted: Any) -> list[_Run]:
+def _select_runs(runs: Sequence[_Run], **wanted: Any) -> list[_Run]:
     return [run for run in runs if all(run[name] == value for name, value in wanted.items())]
 
 
-def _all_cpu(runs: Sequence[_Run]) -> float:
+def _sum_cpu(runs: Sequence[_Run]) -> float:
     return median(sum(run["cpu_ms"].values()) for run in runs)
 
 
-def _ms(value: float) -> str:
+def _format_milliseconds(value: float) -> str:
     return f"{value:.1f} ms"

@@ -1,4 +1,4 @@
-"""Parts of pages that several tables have in common."""
+"""Parts that the generated tables share."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from statistics import median
 from typing import Any
 
 _USUAL_MACHINE = "2 cores of AMD EPYC, 25 GB, Python 3.11.7, Elasticsearch 9.5.3"
-"""The machine that the pages name at their beginning; results from it need not name it again."""
+"""The machine that each page names at its start; its results need not repeat it."""
 _LONG = 10
-"""Seconds from which hundredths are insignificant."""
+"""Seconds above which hundredths are omitted."""
 
 
-def as_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Markdown; the first column is text, the others are numbers."""
+def format_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Format a Markdown table; the first column is text, the others are numbers."""
     rule = ["---", *["---:"] * (len(columns) - 1)]
     lines = [columns, rule, *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def origin(result: Mapping[str, Any]) -> str:
-    """When, how often, at which load, and on which machine unless on the usual one."""
+def describe_origin(result: Mapping[str, Any]) -> str:
+    """Describe a result's date, rounds and load, and its machine unless it is the usual one."""
     facts = result["machine"]
     server = facts["versions"]["elasticsearch server"]
     rounds = result["rounds"]
@@ -35,11 +35,11 @@ def origin(result: Mapping[str, Any]) -> str:
     )
 
 
-def median_of(costs: Sequence[Mapping[str, Any]], field: str) -> float:
+def compute_median(costs: Sequence[Mapping[str, Any]], field: str) -> float:
     """Return the median of one field of several measurements."""
     return median(cost[field] for cost in costs)
 
 
-def in_seconds(value: float) -> str:
+def format_seconds(value: float) -> str:
     """Format a time in seconds."""
     return f"{value:.2f} s" if value < _LONG else f"{value:.1f} s"

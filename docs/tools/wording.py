@@ -22,6 +22,7 @@ ROOTS: Final = (
     "checks",
     "client",
     "docs/tools",
+    "benchmarks",
 )
 
 PHRASES: Final = {
@@ -52,33 +53,35 @@ _DOCUMENTED: Final = re.compile(r"^ {4}(\*{0,2}\w+(?:, \*{0,2}\w+)*):", re.MULTI
 def main() -> int:
     """Print each refused place; return 1 if there is any."""
     roots = sys.argv[1:] or ROOTS
-    places = [place for root in roots for path in python_files(root) for place in refused(path)]
+    places = [
+        place for root in roots for path in list_python_files(root) for place in find_refused(path)
+    ]
     for place in places:
         sys.stderr.write(f"{place}\n")
     return int(bool(places))
 
 
-def python_files(root: str) -> Iterator[Path]:
+def list_python_files(root: str) -> Iterator[Path]:
     """Yield the Python files in a folder, without migrations."""
     for path in sorted(Path(root).rglob("*.py")):
         if "migrations" not in path.parts:
             yield path
 
 
-def refused(path: Path) -> Iterator[str]:
-    """Yield place, pattern and advice for each refused phrase or name of a file."""
+def find_refused(path: Path) -> Iterator[str]:
+    """Yield path, pattern and advice for each refused phrase or name of a file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        for name in _names_in(node):
+        for name in _list_names(node):
             if (advice := NAMES.get(name.strip("_"))) is not None:
-                yield f"{path}:{_line(node)}: the name `{name}`: use {advice}"
+                yield f"{path}:{_get_line(node)}: the name `{name}`: use {advice}"
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             text = ast.get_docstring(node) or ""
             for pattern, advice in PHRASES.items():
                 if (match := re.search(pattern, text, re.IGNORECASE)) is not None:
-                    yield f"{path}:{_line(node)}: `{match[0].strip()}` in a docstring: {advice}"
+                    yield f"{path}:{_get_line(node)}: `{match[0].strip()}` in a docstring: {advice}"
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             for name in _find_unknown_arguments(node):
-                yield f"{path}:{_line(node)}: `{node.name}` has no parameter `{name}`"
+                yield f"{path}:{_get_line(node)}: `{node.name}` has no parameter `{name}`"
 
 
 def _find_unknown_arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
@@ -89,7 +92,7 @@ def _find_unknown_arguments(function: ast.FunctionDef | ast.AsyncFunctionDef) ->
     return documented - {one.arg for one in ast.walk(function.args) if isinstance(one, ast.arg)}
 
 
-def _names_in(node: ast.AST) -> Iterator[str]:
+def _list_names(node: ast.AST) -> Iterator[str]:
     """Yield the names that a node defines."""
     if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
         yield node.name
@@ -99,7 +102,7 @@ def _names_in(node: ast.AST) -> Iterator[str]:
         yield node.target.id
 
 
-def _line(node: ast.AST) -> int:
+def _get_line(node: ast.AST) -> int:
     return getattr(node, "lineno", 1)
 
 

@@ -1,11 +1,11 @@
-"""The tables of workspaces: judged questions, and vectors in pgvector and Elasticsearch."""
+"""Tables of workspaces: judged questions, and vectors in pgvector and Elasticsearch."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from docs.tools.tables import as_table, origin
+from docs.tools.tables import describe_origin, format_table
 
 _NDCG: Final = "nDCG@10"
 _MODELS: Final = {"while the other waits": "while the new model waits"}
@@ -24,15 +24,15 @@ _CHIPS: Final = {
 _Result = Mapping[str, Any]
 
 
-def workspace_questions_table(result: _Result) -> str:
-    """Rankings with chunks of blocks and without, chips, and a change of the model."""
+def build_workspace_questions_table(result: _Result) -> str:
+    """Return rankings with and without chunks of blocks, chips, and a change of the model."""
     ranked = [
-        [name, *(_interval(of[half]) for half in _HALVES)]
+        [name, *(_format_interval(of[half]) for half in _HALVES)]
         for name, of in result["rankings"][_NDCG].items()
     ]
     chips = [
-        [told, *(_share(result["chips"][half][name]) for half in _HALVES)]
-        for name, told in _CHIPS.items()
+        [label, *(_format_share(result["chips"][half][name]) for half in _HALVES)]
+        for name, label in _CHIPS.items()
     ]
     gain = result["rankings"]["blocks against pages alone, hybrid"]
     changed = result["another model"]
@@ -41,48 +41,52 @@ def workspace_questions_table(result: _Result) -> str:
     )
     columns = [*(f"{_NDCG}, {name}" for name in _HALVES.values())]
     return (
-        f"{as_table(['ranking', *columns], ranked)}\n"
+        f"{format_table(['ranking', *columns], ranked)}\n"
         f"Blocks against pages alone, hybrid: {gain['mean']:+.3f} (p = {gain['p']:.3f}).\n\n"
-        f"{as_table(['citations and links', *_HALVES.values()], chips)}\n"
+        f"{format_table(['citations and links', *_HALVES.values()], chips)}\n"
         f"A change of the model, {_NDCG}, hybrid: {models};"
         f" {changed['questions meanwhile']} questions were answered while it was built.\n\n"
-        f"{origin(result)}"
+        f"{describe_origin(result)}"
     )
 
 
-def pgvector_table(result: _Result) -> str:
-    """Recall and latency of both back ends, by the share that a filter leaves."""
+def build_pgvector_table(result: _Result) -> str:
+    """Return recall and latency of both stores, by the share of entries that a filter selects."""
     rows = [
         [
-            f"{_short(corpus)}, {share}",
-            *(cell for store in _STORES for cell in _recall_and_times(cases[f"{store}, {share}"])),
+            f"{_shorten(corpus)}, {share}",
+            *(
+                cell
+                for store in _STORES
+                for cell in _format_recall_and_times(cases[f"{store}, {share}"])
+            ),
         ]
         for corpus, cases in result["corpora"].items()
         for share in _SHARES
     ]
     times = "; ".join(
-        f"{_short(corpus)}: "
+        f"{_shorten(corpus)}: "
         + ", ".join(f"{name} {s:.1f} s" for name, s in of["written in seconds"].items())
         for corpus, of in result["corpora"].items()
     )
     measures = [f"{store}: {what}" for store in _STORES for what in ("recall@10", "p50", "p95")]
     columns = ["vectors, share that the filter leaves", *measures]
-    return f"{as_table(columns, rows)}\nWritten in: {times}.\n\n{origin(result)}"
+    return f"{format_table(columns, rows)}\nWritten in: {times}.\n\n{describe_origin(result)}"
 
 
-def _recall_and_times(of: Mapping[str, float]) -> list[str]:
-    times = (f"{of[p]:.1f} ms" for p in ("p50 ms", "p95 ms"))
-    return [f"{of['recall@10']:.4f}", *times]
+def _format_recall_and_times(figures: Mapping[str, float]) -> list[str]:
+    times = (f"{figures[p]:.1f} ms" for p in ("p50 ms", "p95 ms"))
+    return [f"{figures['recall@10']:.4f}", *times]
 
 
-def _short(corpus: str) -> str:
-    """The name of vectors without the revision of what made them."""
+def _shorten(corpus: str) -> str:
+    """Return a corpus's name without the revision of its embedder."""
     return corpus.partition("@")[0]
 
 
-def _interval(found: Mapping[str, float]) -> str:
-    return f"{found['mean']:.3f} ({found['low']:.2f} to {found['high']:.2f})"
+def _format_interval(estimate: Mapping[str, float]) -> str:
+    return f"{estimate['mean']:.3f} ({estimate['low']:.2f} to {estimate['high']:.2f})"
 
 
-def _share(found: Mapping[str, int]) -> str:
-    return f"{found['right']} of {found['of']}"
+def _format_share(counts: Mapping[str, int]) -> str:
+    return f"{counts['right']} of {counts['of']}"

@@ -1,38 +1,41 @@
-"""The tables of trials of workspaces: pushes that go on all the time, and moved subtrees."""
+"""Tables of trials of workspaces: constant pushes, and moved subtrees."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from docs.tools.tables import as_table, in_seconds, origin
+from docs.tools.tables import describe_origin, format_seconds, format_table
 
 
-def changing_page_table(result: Mapping[str, Any]) -> str:
-    """A page that is saved, or a file that is put, every second."""
+def build_changing_page_table(result: Mapping[str, Any]) -> str:
+    """Return the trial of a page or a file that is saved every second."""
     latency = result["listed_to_found"]
     row = [
         *(str(result[name]) for name in ("pushed", "listed", "found")),
-        *(in_seconds(latency[name]) for name in ("p50", "max")),
-        in_seconds(result["oldest_found"]),
+        *(format_seconds(latency[name]) for name in ("p50", "max")),
+        format_seconds(result["oldest_found"]),
     ]
     columns = [
         *("versions saved", "listed by a run", "found by a search"),
         *("listed → found, p50", "longest", "greatest age of a found version"),
     ]
     killed = result.get("killed")
-    told = f"{_killed(killed)}.\n\n" if killed else ""
-    return f"{as_table(columns, [row])}\n{told}{_verdict(result)}\n{origin(result)}"
+    kills = f"{_describe_kills(killed)}.\n\n" if killed else ""
+    return (
+        f"{format_table(columns, [row])}\n{kills}{_describe_faults(result)}\n"
+        f"{describe_origin(result)}"
+    )
 
 
-def bulk_table(result: Mapping[str, Any]) -> str:
-    """Many records with edits and kills."""
+def build_bulk_table(result: Mapping[str, Any]) -> str:
+    """Return the trial of many pushed records, with edits and kills."""
     row = [
         f"{result['records']:,}",
-        in_seconds(result["pushed_seconds"]),
-        in_seconds(result["indexed_seconds"]),
+        format_seconds(result["pushed_seconds"]),
+        format_seconds(result["indexed_seconds"]),
         str(result["edits"]),
-        *(in_seconds(result[name]) for name in ("p50", "p95", "max")),
+        *(format_seconds(result[name]) for name in ("p50", "p95", "max")),
         f"{result['overtaken_p50']:,}",
     ]
     columns = [
@@ -40,47 +43,58 @@ def bulk_table(result: Mapping[str, Any]) -> str:
         *("edit → found, p50", "p95", "longest", "lines an edit overtook, p50"),
     ]
     counted = (
-        f"{_killed(result['killed'])}. `queue_depth` was recounted at {result['moments']} moments,"
+        f"{_describe_kills(result['killed'])}. `queue_depth` was recounted at {result['moments']}"
+        " moments,"
         f" and was {result['deepest']:,} at most.\n"
     )
-    return f"{as_table(columns, [row])}\n{counted}\n{_verdict(result)}\n{origin(result)}"
+    return (
+        f"{format_table(columns, [row])}\n{counted}\n{_describe_faults(result)}\n"
+        f"{describe_origin(result)}"
+    )
 
 
-def moves_table(result: Mapping[str, Any]) -> str:
-    """A subtree that is moved."""
+def build_moves_table(result: Mapping[str, Any]) -> str:
+    """Return the durations of moving a subtree."""
     row = [
         f"{result['records']:,} on {result['pages']:,}",
         str(len(result["seconds"])),
-        *(in_seconds(result[name]) for name in ("p50", "max", "client_cpu", "postgres_cpu")),
+        *(format_seconds(result[name]) for name in ("p50", "max", "client_cpu", "postgres_cpu")),
     ]
     columns = ["records, on pages", "moves", "p50", "longest", "CPU of the client", "of Postgres"]
-    held = (
+    verdict = (
         "Each move was in force when it was answered."
         if result["holds"]
         else "Not every move was in force when it was answered."
     )
-    return f"{as_table(columns, [row])}\n{held}\n\n{_asked_moves(result)}{origin(result)}"
+    return (
+        f"{format_table(columns, [row])}\n{verdict}\n\n"
+        f"{_build_service_moves_table(result)}{describe_origin(result)}"
+    )
 
 
-def _asked_moves(result: Mapping[str, Any]) -> str:
-    """Moves through the service, and the questions that followed."""
-    asked = result["asked"]
+def _build_service_moves_table(result: Mapping[str, Any]) -> str:
+    """Return the durations of moves through the service, and of the searches that followed."""
+    service_moves = result["asked"]
     names = {
         "move": "`PUT /rag/tree/…`",
         "found": "next question of a caller who gained access",
         "hidden": "next question of a caller who lost access",
     }
-    columns = [f"through the service, {asked['records']:,} indexed records", "p50", "longest"]
+    columns = [
+        f"through the service, {service_moves['records']:,} indexed records",
+        "p50",
+        "longest",
+    ]
     rows = [
-        [what, *(in_seconds(asked[name][at]) for at in ("p50", "max"))]
+        [what, *(format_seconds(service_moves[name][at]) for at in ("p50", "max"))]
         for name, what in names.items()
     ]
-    busy = f"Load average before these: {asked['load_average'][0]}."
-    return f"{as_table(columns, rows)}\n{busy}\n\n"
+    busy = f"Load average before these: {service_moves['load_average'][0]}."
+    return f"{format_table(columns, rows)}\n{busy}\n\n"
 
 
-def scopes_table(result: Mapping[str, Any]) -> str:
-    """Questions of callers with few and with very many access scopes."""
+def build_scopes_table(result: Mapping[str, Any]) -> str:
+    """Return latencies for callers with few and with very many access scopes."""
     names = {
         "few": "10 scopes, all documents",
         "many": f"{result['scopes']:,} scopes, all documents",
@@ -95,14 +109,14 @@ def scopes_table(result: Mapping[str, Any]) -> str:
         for mode, by in result["milliseconds"].items()
     ]
     columns = ["p50 / p95 of a question", *names.values(), "p95, ratio of the first two"]
-    return f"{as_table(columns, rows)}\n{origin(result)}"
+    return f"{format_table(columns, rows)}\n{describe_origin(result)}"
 
 
-def _killed(killed: Sequence[str]) -> str:
+def _describe_kills(killed: Sequence[str]) -> str:
     return f"Killed with `kill -9` meanwhile, in this order: {', '.join(killed) or 'nothing'}"
 
 
-def _verdict(result: Mapping[str, Any]) -> str:
+def _describe_faults(result: Mapping[str, Any]) -> str:
     faults = result["faults"]
     if not faults:
         return "All conditions held.\n"

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.living.documents import Deletion, Edit, Editor, write_documents
-from benchmarks.living.load import MODES, Answer, Passage, asked, read_answers
+from benchmarks.living.load import MODES, Answer, HitPassage, read_answers, run_load
 from benchmarks.living.moves import Mover
-from benchmarks.living.service import finds, service
-from benchmarks.living.verdict import Move, faults, places_of
+from benchmarks.living.service import is_found, run_service
+from benchmarks.living.verdict import Move, find_faults, read_places
 from tests.installation import FAST, Installation
 
 TENANT = "living"
@@ -37,57 +37,57 @@ def test_an_index_that_is_asked_while_it_changes(
         installation.configure(TENANT, **fields)
 
     mover = Mover(TENANT, configure, command)
-    with service(TENANT, tmp_path / "service.log") as (url, token):
+    with run_service(TENANT, tmp_path / "service.log") as (url, token):
         editor = Editor(
             folder,
             edited=2,
             doomed=2,
-            finds=partial(finds, url, token),
+            finds=partial(is_found, url, token),
             follow=lambda: installation.synced(TENANT),
         )
-        with asked(url, token, questions, tmp_path / "answers", rate=15):
+        with run_load(url, token, questions, tmp_path / "answers", rate=15):
             editor.edit()
-            moves = [mover.take(CUT)]
+            moves = [mover.run_step(CUT)]
             editor.delete()
             editor.edit()
-            moves.append(mover.take("rollback --now"))
+            moves.append(mover.run_step("rollback --now"))
             editor.delete()
     answers = read_answers(tmp_path / "answers")
-    places = places_of(installation.context(TENANT))
-    assert faults(answers, moves, editor.edits, editor.deletions, places) == {}
+    places = read_places(installation.context(TENANT))
+    assert find_faults(answers, moves, editor.edits, editor.deletions, places) == {}
     assert {answer.mode for answer in answers} == set(MODES)
     assert {answer.generation for answer in answers} == {1, 2}
     assert [move.generation for move in moves] == [2, 1]
 
 
-def answer(at: float, *passages: Passage, generation: int = 1) -> Answer:
+def answer(at: float, *passages: HitPassage, generation: int = 1) -> Answer:
     return Answer(at, 0.01, "text", generation=generation, passages=passages)
 
 
 def test_each_fault_is_found() -> None:
     steady, places = "files/steady-1.md", {1: {"files/steady-1.md": frozenset({(0, 9)})}}
-    good = answer(10.0, Passage(steady, 0, 9))
+    good = answer(10.0, HitPassage(steady, 0, 9))
     moves = [Move("publish", 0.0, 5.0, 1)]
     edits = [Edit("files/edited-1.md", 1, 0.0, 2.0), Edit("files/edited-1.md", 2, 3.0, 8.0)]
     gone = [Deletion("files/doomed-0.md", 1.0, 2.0)]
-    assert faults([good], moves, edits, gone, places) == {}
+    assert find_faults([good], moves, edits, gone, places) == {}
 
     def named(*answers: Answer, **changed: Any) -> set[str]:
         given = {"moves": moves, "edits": edits, "deletions": gone, "places": places, **changed}
-        return set(faults(answers, **given))
+        return set(find_faults(answers, **given))
 
     assert named(Answer(10.0, 1.0, "knn", failure="503")) == {"no answer"}
-    assert named(answer(10.0)) == {"empty"}
-    assert named(answer(10.0, Passage(steady, 0, 8))) == {"passages that its build has not"}
-    other = answer(10.0, Passage(steady, 0, 9), generation=2)
-    assert named(other) == {"of another build than the published one"}
-    assert named(answer(1.5, Passage("files/doomed-0.md", 0, 9))) == set()
-    assert named(answer(2.5, Passage("files/doomed-0.md", 0, 9))) == {"a deleted document"}
-    late = answer(64.0, Passage("files/edited-1.md", 0, 9, edition=1))
-    assert named(late) == {"a former edition after 60 seconds"}
-    assert named(answer(62.0, Passage("files/edited-1.md", 0, 9, edition=1))) == set()
+    assert named(answer(10.0)) == {"empty answer"}
+    assert named(answer(10.0, HitPassage(steady, 0, 8))) == {"passage is not in its build"}
+    other = answer(10.0, HitPassage(steady, 0, 9), generation=2)
+    assert named(other) == {"answer from another build than the published one"}
+    assert named(answer(1.5, HitPassage("files/doomed-0.md", 0, 9))) == set()
+    assert named(answer(2.5, HitPassage("files/doomed-0.md", 0, 9))) == {"deleted document found"}
+    late = answer(64.0, HitPassage("files/edited-1.md", 0, 9, edition=1))
+    assert named(late) == {"outdated edition after 60 seconds"}
+    assert named(answer(62.0, HitPassage("files/edited-1.md", 0, 9, edition=1))) == set()
     slow = [Edit("files/edited-1.md", 1, 0.0, 61.0)]
-    assert named(good, edits=slow) == {"edits that took over 60 seconds"}
+    assert named(good, edits=slow) == {"edit took over 60 seconds"}
     assert named(good, deletions=[Deletion("files/doomed-0.md", 1.0, None)]) == {
-        "deletions without effect"
+        "deletion without effect"
     }

@@ -17,10 +17,10 @@ from packageurl import PackageURL
 from pytest_httpserver import HTTPServer
 from werkzeug import Request, Response
 
-from docs.tools.dependencies.audit import advisories, licence_complaints
-from docs.tools.dependencies.components import LOCK, ROOT, components, packages
-from docs.tools.dependencies.licences import FILE, _as_toml, read
-from docs.tools.dependencies.sbom import bill_of_materials, purl
+from docs.tools.dependencies.audit import find_licence_complaints, report_advisories
+from docs.tools.dependencies.components import LOCK, ROOT, list_components, list_packages
+from docs.tools.dependencies.licences import FILE, _format_toml, read_licences
+from docs.tools.dependencies.sbom import build_bill_of_materials, build_purl
 from rag_assets.common.tokens import ENCODING
 from rag_assets.runtime.elasticsearch_install import COMPILER, read_locked_jars
 
@@ -28,18 +28,18 @@ _VALIDATOR = JsonStrictValidator(SchemaVersion.V1_6)
 
 
 def test_all_that_is_locked_has_an_allowed_licence_and_nothing_else_is_listed() -> None:
-    assert list(licence_complaints(components(), read())) == []
+    assert list(find_licence_complaints(list_components(), read_licences())) == []
 
 
 def test_notice_names_models_grammars_and_vendored_files() -> None:
     notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
-    names = {c.name for c in components() if c.ecosystem == "model"}
+    names = {c.name for c in list_components() if c.ecosystem == "model"}
     names |= {COMPILER.artifact, COMPILER.group, ENCODING}
     names |= {
         str((file.with_suffix(".yml") if file.stem == "vendor" else file.parent).relative_to(ROOT))
         for file in (ROOT / "rag_assets").rglob("*LICENSE")
     }
-    grammars = {c.name for c in components() if c.name.startswith("tree-sitter-")}
+    grammars = {c.name for c in list_components() if c.name.startswith("tree-sitter-")}
     assert len(grammars) > 10
     assert "guard.jar" not in notice, "each installation compiles it"
     assert {name for name in names if name not in notice} == set()
@@ -47,14 +47,20 @@ def test_notice_names_models_grammars_and_vendored_files() -> None:
 
 
 def test_a_licence_that_is_missing_forbidden_or_another_is_complained_of() -> None:
-    licences = read()
-    package = next(c for c in components() if c.name == "anyio")
-    without = replace(licences, of={k: v for k, v in licences.of.items() if k[1] != "anyio"})
-    forbidden = replace(licences, of={**licences.of, ("python", "anyio"): "AGPL-3.0-only"})
-    left_over = replace(licences, of={**licences.of, ("python", "no-such-package"): "MIT"})
+    licences = read_licences()
+    package = next(c for c in list_components() if c.name == "anyio")
+    without = replace(
+        licences, expressions={k: v for k, v in licences.expressions.items() if k[1] != "anyio"}
+    )
+    forbidden = replace(
+        licences, expressions={**licences.expressions, ("python", "anyio"): "AGPL-3.0-only"}
+    )
+    left_over = replace(
+        licences, expressions={**licences.expressions, ("python", "no-such-package"): "MIT"}
+    )
 
     def complaints(kept: object) -> str:
-        return "\n".join(licence_complaints([package], kept))  # type: ignore[arg-type]
+        return "\n".join(find_licence_complaints([package], kept))  # type: ignore[arg-type]
 
     assert "anyio is not in requirements/licences.toml" in complaints(without)
     assert "anyio has AGPL-3.0-only, which is not allowed" in complaints(forbidden)
@@ -75,12 +81,12 @@ def test_a_licence_that_is_missing_forbidden_or_another_is_complained_of() -> No
     ],
 )
 def test_alternatives_and_additions_are_distinguished(expression: str, *, allowed: bool) -> None:
-    assert read().is_allowed(expression) is allowed
+    assert read_licences().is_allowed(expression) is allowed
 
 
 @pytest.mark.parametrize(("licence", "section"), [("CC-BY-SA-3.0", "models"), ("EPL-2.0", "java")])
 def test_a_licence_of_models_or_jars_is_not_allowed_elsewhere(licence: str, section: str) -> None:
-    licences = read()
+    licences = read_licences()
     assert licences.is_allowed(licence, section)
     others = {"", "python", "java", "models"} - {section}
     assert not any(licences.is_allowed(licence, other) for other in others)
@@ -88,18 +94,18 @@ def test_a_licence_of_models_or_jars_is_not_allowed_elsewhere(licence: str, sect
 
 def test_updating_the_list_of_licences_keeps_what_it_has() -> None:
     text = FILE.read_text(encoding="utf-8")
-    assert _as_toml(tomllib.loads(text)) == text
+    assert _format_toml(tomllib.loads(text)) == text
 
 
 def test_every_line_of_the_lock_file_is_read() -> None:
     text = LOCK.read_text(encoding="utf-8")
-    read_here = [p for p in packages() if p.name != "uv"]
+    read_here = [p for p in list_packages() if p.name != "uv"]
     assert len(read_here) == sum("==" in line for line in text.splitlines() if line[:1].isalnum())
     assert sum(len(p.sha256) for p in read_here) == text.count("--hash=sha256:")
 
 
 def test_packages_for_development_are_those_that_the_project_does_not_need() -> None:
-    development = {p.name: p.development for p in packages()}
+    development = {p.name: p.development for p in list_packages()}
     assert development["pytest"]
     assert development["ruff"]
     assert not development["dagster"]
@@ -108,10 +114,10 @@ def test_packages_for_development_are_those_that_the_project_does_not_need() -> 
 
 
 def test_the_bill_of_materials_is_valid_and_lists_all_that_is_locked() -> None:
-    text = bill_of_materials()
+    text = build_bill_of_materials()
     assert _VALIDATOR.validate_str(text) is None
     listed = {c["purl"]: c for c in json.loads(text)["components"]}
-    assert set(listed) == {purl(c) for c in components()}
+    assert set(listed) == {build_purl(c) for c in list_components()}
     assert sum(p.startswith("pkg:maven/") for p in listed) == len(read_locked_jars()) + 1
     assert f"pkg:maven/{COMPILER.group}/{COMPILER.artifact}@{COMPILER.version}" in listed
     assert sum(c["type"] == "machine-learning-model" for c in listed.values()) == 3
@@ -120,18 +126,18 @@ def test_the_bill_of_materials_is_valid_and_lists_all_that_is_locked() -> None:
 
 
 def test_the_validator_refuses_what_is_no_bill_of_materials() -> None:
-    bom = json.loads(bill_of_materials())
+    bom = json.loads(build_bill_of_materials())
     bom["components"][0]["type"] = "gadget"
     assert _VALIDATOR.validate_str(json.dumps(bom)) is not None
 
 
 def test_the_bill_of_materials_has_the_dependencies() -> None:
-    bom = json.loads(bill_of_materials())
+    bom = json.loads(build_bill_of_materials())
     needs = {entry["ref"]: set(entry["dependsOn"]) for entry in bom["dependencies"]}
     own = needs[bom["metadata"]["component"]["bom-ref"]]
 
     def of(name: str) -> str:
-        return next(purl(c) for c in components() if c.name == name)
+        return next(build_purl(c) for c in list_components() if c.name == name)
 
     assert {of("dagster"), of("pytest"), of("lucene-core"), of("all-MiniLM-L6-v2")} <= own
     assert of("aiohappyeyeballs") in needs[of("aiohttp")]
@@ -149,7 +155,7 @@ def test_the_bill_of_materials_is_the_same_everywhere_and_names_no_host(tmp_path
             check=True,
             capture_output=True,
         )
-        assert file.read_text(encoding="utf-8") == bill_of_materials()
+        assert file.read_text(encoding="utf-8") == build_bill_of_materials()
     text = file.read_text(encoding="utf-8")
     assert "://" not in text
     assert str(ROOT) not in text
@@ -187,7 +193,7 @@ def test_known_vulnerabilities_are_reported_with_their_fixes(
     lock: Path, httpserver: HTTPServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     httpserver.expect_request("/v1/query").respond_with_handler(_knows_of)
-    assert advisories([lock], url=httpserver.url_for("/v1/query")) == 1
+    assert report_advisories([lock], url=httpserver.url_for("/v1/query")) == 1
     told = capsys.readouterr().err
     assert "idna 3.1: PYSEC-0000-1, fixed in 3.7" in told
     assert "2 Python packages checked, 1 known vulnerabilities" in told
@@ -197,14 +203,14 @@ def test_the_absence_of_vulnerabilities_is_reported(
     lock: Path, httpserver: HTTPServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     httpserver.expect_request("/v1/query").respond_with_json({})
-    assert advisories([lock], url=httpserver.url_for("/v1/query")) == 0
+    assert report_advisories([lock], url=httpserver.url_for("/v1/query")) == 0
     assert "2 Python packages checked, 0 known" in capsys.readouterr().err
 
 
 def test_without_a_network_the_audit_reports_that_nothing_was_checked(
     lock: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert advisories([lock], url="http://127.0.0.1:9/v1/query") == 2
+    assert report_advisories([lock], url="http://127.0.0.1:9/v1/query") == 2
     told = capsys.readouterr().err
     assert "error: vulnerabilities could not be requested" in told
     assert "hint: run `make audit` where the network reaches the advisory service" in told

@@ -3,7 +3,7 @@
 // Makes an application of Laravel as its bootstrap/app.php does, with its configuration and its own providers.
 //
 // Arguments: a JSON file {"root": path, "laravel": path or "", "prefixes": {namespace: folder}, "files": [path]}.
-// `laravel` is the folder Illuminate of a release; without one it is Debian's. $failed tells what could not be done, by name.
+// `laravel` is the folder Illuminate of a release; without one it is Debian's. $failed has the errors, by name of the failed step.
 
 error_reporting(E_ALL & ~E_DEPRECATED & ~E_WARNING & ~E_NOTICE);
 ini_set('memory_limit', '2G');

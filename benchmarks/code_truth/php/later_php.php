@@ -1,6 +1,6 @@
 <?php
 
-// What PHP 8.3 to 8.5 have, for applications and releases of Laravel that use it.
+// Functions and classes of PHP 8.3 to 8.5, for applications and releases of Laravel that use them.
 
 namespace CodeTruth {
     /** Leaves out the types of class constants, which PHP 8.2 cannot parse. */

@@ -1,6 +1,6 @@
 <?php
 
-// Prints the routes of an application that booted, and what failed while it did.
+// Prints the routes of a booted application, and the errors of its boot.
 //
 // Arguments: as application.php has them. Output: {"routes": [...], "failed": {name: message}, "version": text}.
 

@@ -2,8 +2,8 @@
 
 // Classes of an application and of Laravel, and stand-ins for everything else that is named.
 //
-// An application's packages are not there, and its controllers are not wanted: what is missing is made up as what it is
-// named as (a class, an interface, a trait), takes every call and returns itself.
+// An application's packages are missing, and its controllers are not needed: a missing name is declared as what the code
+// uses it as (a class, an interface, a trait); it accepts every call and returns itself.
 
 namespace CodeTruth;
 
@@ -15,10 +15,10 @@ final class Loader
         .'public function __get(string $name) { return $this; } public function __toString(): string { return ""; } '
         .'public function __invoke(...$given) { return $this; } ';
 
-    /** What is missing and was named by `implements`, `use` within a class, and so on. */
+    /** Missing names by their kind, from `implements`, `use` within a class, and so on. */
     private array $kinds = [];
 
-    /** Methods that get another name where they are used, by trait. */
+    /** Methods that a class renames when it uses a trait, by trait. */
     private array $renamed = [];
 
     private array $own;

@@ -1,12 +1,12 @@
 <?php
 
-// Runs the migrations that an application has, on SQLite in memory, and prints the tables that result.
+// Runs an application's migrations on SQLite in memory, and prints the resulting tables.
 //
 // Arguments: as application.php has them.
 // Output: {"tables": {name: [{name, type, notnull}]}, "failed": {migration: message}, "refused": [message], "version": text}.
 //
-// What SQLite refuses of a migration (statements of another database) is told, and the migration goes on. A column that is added
-// and has no default gets an empty one, without which SQLite adds none to a table that exists.
+// A statement that SQLite refuses (because it is another database's) is reported, and the migration goes on. An added column
+// without a default gets an empty default, because SQLite cannot add it to an existing table otherwise.
 
 require __DIR__.'/application.php';
 
@@ -35,7 +35,7 @@ final class TruthGrammar extends SQLiteGrammar
         return $needed ? " default ''" : parent::modifyDefault($blueprint, $column);
     }
 
-    /** A column goes with the indexes that it is in, as MySQL has it. */
+    /** Drops a column with its indexes, as MySQL does. */
     public function compileDropColumn(Illuminate\Database\Schema\Blueprint $blueprint, Fluent $command, $connection = null)
     {
         $table = $blueprint->getTable();

@@ -1,4 +1,4 @@
-"""The dependencies of the project: locked packages, jars and the model, with their licences.
+"""The project's dependencies: locked packages, jars and models, with their licences.
 
-`make audit` uses all of this; the page docs/dependencies.md and the bill of materials come from it.
+`make audit`, docs/dependencies.md and the bill of materials are built from it.
 """

@@ -1,4 +1,4 @@
-"""Everything that is locked: Python packages, jars, models and their data."""
+"""All locked components: Python packages, jars, models and their data."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ Ecosystem = Literal["pypi", "maven", "model"]
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """One locked thing.
+    """One locked package, jar or model.
 
     Attributes:
-        ecosystem: where it comes from.
+        ecosystem: its registry.
         group: the Maven group; empty elsewhere.
         name: as its registry spells it.
         version: as locked.
-        sha256: of each of its files: a package has one for every platform.
+        sha256: hashes of its files: a package has a file for every platform.
         parents: names of the packages that need it; empty if unknown.
         development: whether only tests, checks and benchmarks need it.
     """
@@ -51,45 +51,45 @@ class Component:
 
     @property
     def full_name(self) -> str:
-        """Distinct in its ecosystem."""
+        """Return a name that is unique in its ecosystem."""
         return f"{self.group}:{self.name}" if self.group else self.name
 
 
-def components() -> list[Component]:
-    """All that is locked, sorted."""
-    found = [*packages(), *_jars(), *_models()]
-    return sorted(found, key=lambda c: (c.ecosystem, c.full_name, c.version))
+def list_components() -> list[Component]:
+    """Return all locked components, sorted."""
+    components = [*list_packages(), *_list_jars(), *_list_models()]
+    return sorted(components, key=lambda c: (c.ecosystem, c.full_name, c.version))
 
 
-def packages(lock: Path = LOCK, bootstrap: Path = BOOTSTRAP) -> list[Component]:
-    """The Python packages of the lock file, and the installer of the set-up."""
-    locked = list(_packages(lock.read_text(encoding="utf-8")))
-    run_with = _run_with(locked)
+def list_packages(lock: Path = LOCK, bootstrap: Path = BOOTSTRAP) -> list[Component]:
+    """Return the Python packages of the lock file, and the installer used for setup."""
+    locked = list(_parse_packages(lock.read_text(encoding="utf-8")))
+    run_with = _find_runtime_names(locked)
     installers = [
         replace(package, development=True)
-        for package in _packages(bootstrap.read_text(encoding="utf-8"))
+        for package in _parse_packages(bootstrap.read_text(encoding="utf-8"))
     ]
     return [*(replace(p, development=p.name not in run_with) for p in locked), *installers]
 
 
-def _packages(text: str) -> Iterator[Component]:
+def _parse_packages(text: str) -> Iterator[Component]:
     for entry in re.split(r"^(?=[A-Za-z0-9])", text, flags=re.MULTILINE):
-        found = _PACKAGE.match(entry)
-        if found is None:
+        match = _PACKAGE.match(entry)
+        if match is None:
             continue
         parents = [via["parent"] for line in entry.split("\n") if (via := _VIA.match(line))]
         yield Component(
             "pypi",
             "",
-            found["name"],
-            found["version"],
+            match["name"],
+            match["version"],
             tuple(sorted(_HASH.findall(entry))),
             tuple(sorted(p for p in parents if p != "via")),
         )
 
 
-def _run_with(locked: Sequence[Component]) -> frozenset[str]:
-    """Names of what the project itself needs, at any remove."""
+def _find_runtime_names(locked: Sequence[Component]) -> frozenset[str]:
+    """Return the names of the project's direct and indirect runtime dependencies."""
     needed: set[str] = set()
     while True:
         more = {
@@ -106,16 +106,16 @@ def _is_needed(parent: str, needed: set[str]) -> bool:
     return parent in needed or (parent.startswith(_PROJECT) and parent != _DEVELOPMENT)
 
 
-def _jars() -> Iterator[Component]:
+def _list_jars() -> Iterator[Component]:
     for jar in (*read_locked_jars(), COMPILER):
         yield Component("maven", jar.group, jar.artifact, jar.version, (jar.sha256,))
 
 
-def _models() -> Iterator[Component]:
+def _list_models() -> Iterator[Component]:
     for manifest in sorted(_MODELS.glob("*/models/*/manifest.json")):
         files = json.loads(manifest.read_text(encoding="utf-8"))["files"]
         weights = [facts["sha256"] for name, facts in files.items() if name.endswith(".onnx")]
         yield Component("model", "", manifest.parent.name, weights[0][:12], tuple(weights))
-    # A package carries it, under another licence than its own.
+    # A package contains it, under a different licence.
     digest = hashlib.sha256(find_language_model().read_bytes()).hexdigest()
     yield Component("model", "", "lid.176.ftz", digest[:12], (digest,))

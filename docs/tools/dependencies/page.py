@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from docs.tools.dependencies.components import Component, components
-from docs.tools.dependencies.licences import Licences, read
+from docs.tools.dependencies.components import Component, list_components
+from docs.tools.dependencies.licences import Licences, read_licences
 
 _INTRODUCTION = """# Dependencies and licences
 
@@ -26,30 +26,30 @@ Allowed are {allowed}{allowed_in}. Of alternative licences, one must be allowed.
 """
 
 
-def dependencies_page() -> str:
-    """The page's text."""
-    found, licences = components(), read()
+def build_dependencies_page() -> str:
+    """Return the page's text."""
+    components, licences = list_components(), read_licences()
     allowed = ", ".join(f"`{name}`" for name in sorted(licences.allowed))
     allowed_in = "".join(
         f"; in section `{section}`, {', '.join(f'`{name}`' for name in sorted(names))}"
         for section, names in sorted(licences.allowed_in.items())
     )
-    python = [c for c in found if c.ecosystem == "pypi"]
+    python = [c for c in components if c.ecosystem == "pypi"]
     parts = [
         _INTRODUCTION.format(allowed=allowed, allowed_in=allowed_in),
         "\n## Python packages that run\n\n",
-        _table([c for c in python if not c.development], licences),
+        _build_table([c for c in python if not c.development], licences),
         "\n## Python packages for development\n\n",
-        _table([c for c in python if c.development], licences),
+        _build_table([c for c in python if c.development], licences),
         "\n## Jars of the embedded Elasticsearch, and the compiler of its guard\n\n",
-        _table([c for c in found if c.ecosystem == "maven"], licences),
+        _build_table([c for c in components if c.ecosystem == "maven"], licences),
         "\n## Models that are shipped, or that a package carries\n\n",
-        _table([c for c in found if c.ecosystem == "model"], licences),
+        _build_table([c for c in components if c.ecosystem == "model"], licences),
     ]
     return "".join(parts)
 
 
-def _table(rows: Sequence[Component], licences: Licences) -> str:
+def _build_table(rows: Sequence[Component], licences: Licences) -> str:
     lines = ["| name | version | licence |", "|---|---|---|"]
     lines += [f"| {c.full_name} | {c.version} | {licences.licence(c)} |" for c in rows]
     return "\n".join(lines) + "\n"

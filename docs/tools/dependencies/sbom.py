@@ -1,8 +1,8 @@
-"""The bill of materials: CycloneDX 1.6 as JSON, the same bytes for the same locks.
+"""The bill of materials: CycloneDX 1.6 as JSON, reproducible byte for byte from the locks.
 
     python -m docs.tools.dependencies.sbom [file]
 
-It names no time and no machine; its serial number follows from what it lists.
+It contains no time and no machine; its serial number is derived from its content.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from docs.tools.dependencies.components import ROOT, Component, components
-from docs.tools.dependencies.licences import Licences, read
+from docs.tools.dependencies.components import ROOT, Component, list_components
+from docs.tools.dependencies.licences import Licences, read_licences
 
 DEFAULT = ROOT / ".local" / "sbom.cdx.json"
 
 
-def bill_of_materials() -> str:
-    """All components with their hashes, licences and what needs them, as JSON."""
-    found, licences = components(), read()
-    project = _project()
+def build_bill_of_materials() -> str:
+    """Return all components with hashes, licences and dependencies, as JSON."""
+    components, licences = list_components(), read_licences()
+    project = _build_project()
     content: dict[str, Any] = {
         "bomFormat": "CycloneDX",
         "specVersion": "1.6",
         "version": 1,
         "metadata": {"component": project},
-        "components": [_entry(component, licences) for component in found],
-        "dependencies": _dependencies(project["bom-ref"], found),
+        "components": [_build_entry(component, licences) for component in components],
+        "dependencies": _build_dependencies(project["bom-ref"], components),
     }
     serial = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(content, sort_keys=True))
     content["serialNumber"] = f"urn:uuid:{serial}"
     return json.dumps(content, indent=1, sort_keys=True) + "\n"
 
 
-def purl(component: Component) -> str:
-    """The package URL; a model has none of its own type, and is `generic`."""
+def build_purl(component: Component) -> str:
+    """Return the package URL; models have no type of their own, so theirs is `generic`."""
     kind = "generic" if component.ecosystem == "model" else component.ecosystem
     group = f"{quote(component.group)}/" if component.group else ""
     return f"pkg:{kind}/{group}{quote(component.name)}@{quote(component.version)}"
 
 
-def _project() -> dict[str, Any]:
+def _build_project() -> dict[str, Any]:
     facts = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     reference = f"pkg:pypi/{facts['name']}@{facts['version']}"
     return {
@@ -60,36 +60,36 @@ def _project() -> dict[str, Any]:
     }
 
 
-def _entry(component: Component, licences: Licences) -> dict[str, Any]:
+def _build_entry(component: Component, licences: Licences) -> dict[str, Any]:
     entry: dict[str, Any] = {
-        "bom-ref": purl(component),
+        "bom-ref": build_purl(component),
         "type": "machine-learning-model" if component.ecosystem == "model" else "library",
         "name": component.name,
         "version": component.version,
-        "purl": purl(component),
+        "purl": build_purl(component),
         "scope": "excluded" if component.development else "required",
-        "licenses": _licences(licences.licence(component)),
+        "licenses": _build_licences(licences.licence(component)),
         "hashes": [{"alg": "SHA-256", "content": digest} for digest in component.sha256],
     }
     return {**entry, "group": component.group} if component.group else entry
 
 
-def _licences(expression: str) -> Sequence[Mapping[str, Any]]:
+def _build_licences(expression: str) -> Sequence[Mapping[str, Any]]:
     if " " in expression:
         return [{"expression": expression}]
     return [{"license": {"id": expression}}]
 
 
-def _dependencies(project: str, found: Sequence[Component]) -> list[dict[str, Any]]:
-    """Who needs whom; jars and the model are the project's own."""
+def _build_dependencies(project: str, components: Sequence[Component]) -> list[dict[str, Any]]:
+    """Return the dependencies of each component; jars and models belong to the project."""
     references: dict[str, list[str]] = {}
-    for component in found:
+    for component in components:
         if component.ecosystem == "pypi":
-            references.setdefault(component.name, []).append(purl(component))
-    needs: dict[str, set[str]] = {purl(component): set() for component in found}
+            references.setdefault(component.name, []).append(build_purl(component))
+    needs: dict[str, set[str]] = {build_purl(component): set() for component in components}
     needs[project] = set()
-    for component in found:
-        own = purl(component)
+    for component in components:
+        own = build_purl(component)
         parents = [ref for p in component.parents for ref in references.get(p, ())]
         if len(parents) < len(component.parents) or not parents:
             needs[project].add(own)
@@ -99,10 +99,10 @@ def _dependencies(project: str, found: Sequence[Component]) -> list[dict[str, An
 
 
 def main() -> int:
-    """Write it to the file named, or below .local."""
+    """Write the bill of materials to the named file, or below .local."""
     file = Path(sys.argv[1]) if sys.argv[1:] else DEFAULT
     file.parent.mkdir(parents=True, exist_ok=True)
-    text = bill_of_materials()
+    text = build_bill_of_materials()
     file.write_text(text, encoding="utf-8")
     sys.stdout.write(f"{file}: {len(json.loads(text)['components'])} components\n")
     return 0

@@ -1,4 +1,4 @@
-"""The benchmark's corpus is the same everywhere, and its phases change it as described."""
+"""The benchmark's corpus is reproducible, and its phases change it as described."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*.md")}
 
 
-def test_more_files_begin_with_the_same_ones(tmp_path: Path) -> None:
+def test_corpus_with_more_files_starts_with_the_same_files(tmp_path: Path) -> None:
     corpus.write_corpus(tmp_path / "few", 30)
     corpus.write_corpus(tmp_path / "many", 60)
     few, many = contents(tmp_path / "few"), contents(tmp_path / "many")
@@ -27,10 +27,14 @@ def test_more_files_begin_with_the_same_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_each_change_takes_one_in_a_hundred_and_other_files(folder: Path) -> None:
+def test_each_change_affects_one_percent_of_files_and_none_twice(folder: Path) -> None:
     paths = corpus.write_corpus(folder, FILES)
     before = contents(folder)
-    edited, renamed, deleted = corpus.edit(paths), corpus.rename(paths), corpus.delete(paths)
+    edited, renamed, deleted = (
+        corpus.edit_files(paths),
+        corpus.rename_files(paths),
+        corpus.delete_files(paths),
+    )
     after = contents(folder)
     assert len(edited) == len(renamed) == len(deleted) == FILES // 100
     changed = {name for name in before.keys() & after.keys() if before[name] != after[name]}
@@ -42,11 +46,11 @@ def test_each_change_takes_one_in_a_hundred_and_other_files(folder: Path) -> Non
 
 
 @pytest.mark.slow
-def test_an_edit_changes_one_paragraph_and_each_round_another_way(folder: Path) -> None:
+def test_edit_changes_one_paragraph_differently_in_each_round(folder: Path) -> None:
     paths = corpus.write_corpus(folder, FILES)
     texts = [path.read_text() for path in paths]
     for round_number in (1, 2):
-        edited = corpus.edit(paths, round_number)
+        edited = corpus.edit_files(paths, round_number)
         now = [path.read_text() for path in paths]
         for path in edited:
             old, new = (text[paths.index(path)].split("\n\n") for text in (texts, now))
@@ -55,11 +59,11 @@ def test_an_edit_changes_one_paragraph_and_each_round_another_way(folder: Path) 
 
 
 @pytest.mark.slow
-def test_restoring_undoes_every_change(folder: Path) -> None:
+def test_restore_undoes_every_change(folder: Path) -> None:
     paths = corpus.write_corpus(folder, FILES)
     before = contents(folder)
-    corpus.edit(paths)
-    corpus.rename(paths)
-    corpus.delete(paths)
-    corpus.restore(folder, paths)
+    corpus.edit_files(paths)
+    corpus.rename_files(paths)
+    corpus.delete_files(paths)
+    corpus.restore_files(folder, paths)
     assert contents(folder) == before

@@ -5,37 +5,46 @@ import re
 import numpy as np
 import pytest
 
-from benchmarks.fusion.__main__ import _ndcg, _order
-from benchmarks.fusion.contest import _p, _ranked, _values
-from benchmarks.fusion.lists import SAMPLED_PASSAGES, SAMPLED_QUESTIONS, load, sample
-from benchmarks.fusion.rules import Candidates, families, product, vectors_alone, words_alone
+from benchmarks.fusion.__main__ import _compute_ndcg, _rank_candidates
+from benchmarks.fusion.contest import _compute_p_value, _compute_values, _rank_set
+from benchmarks.fusion.lists import SAMPLED_PASSAGES, SAMPLED_QUESTIONS, load_sets, sample_set
+from benchmarks.fusion.rules import (
+    Candidates,
+    list_families,
+    rank_by_vectors,
+    rank_by_words,
+    score_product,
+)
 from benchmarks.fusion.sets import JudgedSet
 from benchmarks.rivals.searching import _BIGRAMS, _WORDS
 
 WORSE = 0.045
-"""How much worse than the better of its rankings hybrid is on any set, at most."""
+"""Maximum loss of hybrid against the better of its rankings, on any set."""
 
 
 @pytest.mark.slow
-def test_product_is_the_best_rule_and_on_no_set_far_behind_a_single_ranking() -> None:
-    sets = [Candidates.of(listed) for listed in load()]
-    assert len({found.listed.kind for found in sets}) >= 8
-    assert len({found.listed.language for found in sets}) >= 12
+def test_product_is_the_best_rule_and_never_far_behind_a_single_ranking() -> None:
+    sets = [Candidates.from_set(listed) for listed in load_sets()]
+    assert len({found.listed_set.kind for found in sets}) >= 8
+    assert len({found.listed_set.language for found in sets}) >= 12
 
     def measured(rule: object) -> list[float]:
         assert callable(rule)
-        return [float(_ndcg(found, _order(found, rule(found))).mean()) for found in sets]
+        return [
+            float(_compute_ndcg(found, _rank_candidates(found, rule(found))).mean())
+            for found in sets
+        ]
 
-    fused = measured(product)
-    single = [measured(words_alone), measured(vectors_alone)]
+    fused = measured(score_product)
+    single = [measured(rank_by_words), measured(rank_by_vectors)]
     lacking = {
-        found.listed.name: max(of_set) - hybrid
+        found.listed_set.name: max(of_set) - hybrid
         for found, hybrid, *of_set in zip(sets, fused, *single, strict=True)
     }
     assert max(lacking.values()) < WORSE, lacking
     others = [
         sum(measured(rule))
-        for name, rules in families().items()
+        for name, rules in list_families().items()
         if name != "product"
         for rule in rules.values()
     ]
@@ -43,26 +52,30 @@ def test_product_is_the_best_rule_and_on_no_set_far_behind_a_single_ranking() ->
 
 
 def test_ranked_modes_have_the_measures_of_their_rules() -> None:
-    listed = next(one for one in load() if one.name == "xquad-ru")
-    ranked, found = _ranked(listed), Candidates.of(listed)
-    for mode, rule in {"text": words_alone, "knn": vectors_alone, "hybrid": product}.items():
-        assert _values(ranked, mode)["ndcg"] == pytest.approx(
-            _ndcg(found, _order(found, rule(found)))
+    listed = next(one for one in load_sets() if one.name == "xquad-ru")
+    ranked, found = _rank_set(listed), Candidates.from_set(listed)
+    for mode, rule in {
+        "text": rank_by_words,
+        "knn": rank_by_vectors,
+        "hybrid": score_product,
+    }.items():
+        assert _compute_values(ranked, mode)["ndcg"] == pytest.approx(
+            _compute_ndcg(found, _rank_candidates(found, rule(found)))
         )
     assert [ids[0] for ids in ranked.programs["text"]] == [int(ids[0]) for ids in listed.word_ids]
 
 
-def test_p_of_a_constant_gain_is_small_and_of_a_balanced_one_is_large() -> None:
+def test_p_value_is_small_for_a_constant_gain_and_large_for_a_balanced_gain() -> None:
     base = np.random.default_rng(1).random(60)
-    assert _p(base + 0.1, base) < 0.001
-    assert _p(base + np.tile([0.1, -0.1], 30), base) > 0.9
-    assert _p(base, base) == 1.0
+    assert _compute_p_value(base + 0.1, base) < 0.001
+    assert _compute_p_value(base + np.tile([0.1, -0.1], 30), base) > 0.9
+    assert _compute_p_value(base, base) == 1.0
 
 
-def test_sample_keeps_the_passages_that_answer_its_questions() -> None:
+def test_sample_set_keeps_the_passages_that_answer_its_questions() -> None:
     passages = [("", f"passage {at}") for at in range(700)]
     questions = [(f"question {at}", {at * 4: 1, at * 4 + 1: 2}) for at in range(150)]
-    sampled = sample(JudgedSet("faq", "de", passages, questions))
+    sampled = sample_set(JudgedSet("faq", "de", passages, questions))
     assert len(sampled.passages) == SAMPLED_PASSAGES
     assert len(sampled.questions) == SAMPLED_QUESTIONS
     for at, (_, grades) in enumerate(sampled.questions):
@@ -72,7 +85,7 @@ def test_sample_keeps_the_passages_that_answer_its_questions() -> None:
         }
 
 
-def test_words_and_bigrams_keep_the_marks_of_their_scripts() -> None:
+def test_words_and_bigrams_keep_vowel_signs() -> None:
     assert re.findall(_WORDS, "हिन्दी में लिखा है") == ["हिन्दी", "में", "लिखा", "है"]
     assert re.findall(_WORDS, "a German word") == ["German", "word"]
     assert re.findall(_BIGRAMS, "東京都は") == ["東京", "京都", "都は"]

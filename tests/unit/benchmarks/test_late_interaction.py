@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.late_interaction import build, rarity
+from benchmarks.late_interaction import build_reranker, compute_rarity
 from rag_assets.models.embedding.model_folder import describe_folder
 from rag_assets.models.onnx import build_inputs, load_session, load_tokenizer, plan_inputs
 from rag_assets.models.reranking.cross_encoder import CrossEncoder
@@ -21,8 +21,8 @@ PASSAGES = (
 
 
 @pytest.mark.slow
-def test_a_pair_is_scored_by_the_nearest_word_pieces_of_each_text_alone(tmp_path: Path) -> None:
-    build(tmp_path)
+def test_reranker_scores_a_pair_by_its_nearest_word_pieces(tmp_path: Path) -> None:
+    build_reranker(tmp_path)
     scores = asyncio.run(CrossEncoder(tmp_path).score_passages(QUESTION, PASSAGES, seconds=60))
     shipped = describe_folder()
     session, tokenizer = load_session(shipped.weights), load_tokenizer(shipped.tokenizer)
@@ -35,7 +35,7 @@ def test_a_pair_is_scored_by_the_nearest_word_pieces_of_each_text_alone(tmp_path
         return encoded.ids[1:-1], vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
     ids, asked = pieces(QUESTION)
-    weights = rarity(30_522)[ids]
+    weights = compute_rarity(30_522)[ids]
     expected = [
         float(weights @ (asked @ pieces(passage)[1].T).max(axis=1) / weights.sum())
         for passage in PASSAGES

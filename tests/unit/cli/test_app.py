@@ -10,7 +10,7 @@ import click
 import pytest
 from typer.main import get_command
 
-from docs.tools.commands import commands_page
+from docs.tools.commands import build_commands_page
 from rag_assets.cli.app import COMMANDS, app, run
 
 
@@ -23,7 +23,7 @@ def test_the_reference_has_every_command() -> None:
     root = get_command(app)
     assert isinstance(root, click.Group)
     context = click.Context(root, info_name="rag-assets")
-    page = commands_page()
+    page = build_commands_page()
     missing = []
     for name in root.list_commands(context):
         command = root.get_command(context, name)

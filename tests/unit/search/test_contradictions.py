@@ -139,8 +139,8 @@ def test_judged_claims_are_mostly_judged_rightly(language: str) -> None:
         return "-" in claim.languages if language != "en" else claim.languages == "en"
 
     claims = [claim for claim in read_claims("developed") if is_of(claim)]
-    true = [claim.verdict() != "unsupported" for claim in claims if claim.is_true]
-    wrong = [claim.verdict() == "unsupported" for claim in claims if not claim.is_true]
+    true = [claim.check() != "unsupported" for claim in claims if claim.is_true]
+    wrong = [claim.check() == "unsupported" for claim in claims if not claim.is_true]
     assert sum(true) >= 0.98 * len(true)
     assert sum(wrong) >= 0.85 * len(wrong)
 

@@ -18,8 +18,8 @@ import dagster as dg
 import pytest
 
 from benchmarks.pushing import bulk, changing_page
-from benchmarks.pushing.recount import counted
-from benchmarks.pushing.site import SOURCE, Service, Workspace, page
+from benchmarks.pushing.recount import count_queue
+from benchmarks.pushing.site import SOURCE, Service, Workspace, build_page
 from rag_assets.client import Client, Question
 from rag_assets.client.errors import NotFound
 from rag_assets.storage.blobs.store import open_blobs
@@ -92,7 +92,7 @@ def texts(client: Client, words: str) -> list[str]:
 
 def found(workspace: Workspace, word: str) -> float:
     """Return the seconds until a search finds a word."""
-    return wait_for(lambda: workspace.finds(word), PATIENCE, f"{word} is found")
+    return wait_for(lambda: workspace.is_found(word), PATIENCE, f"{word} is found")
 
 
 def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
@@ -107,8 +107,8 @@ def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
 
     workspace.put_page("open")
     workspace.client.put_page("private", inherit=False, read=["ada"])
-    workspace.put("page", "open", page("Open", "The kestrel nests in the tower."))
-    workspace.put("page", "private", page("Private", "The osprey nests in the harbour."))
+    workspace.put("page", "open", build_page("Open", "The kestrel nests in the tower."))
+    workspace.put("page", "private", build_page("Private", "The osprey nests in the harbour."))
     workspace.put("comment", "note", {"page_uuid": "private", "text": "Is it an osprey at all?"})
     found(workspace, "kestrel")
     wait_for(lambda: len(texts(ada, "osprey")) == 2, PATIENCE, "page and comment are found")
@@ -117,7 +117,7 @@ def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
 
     pushed, seconds = time.time(), []
     for edition in ("falcon", "merlin", "hobby"):
-        workspace.put("page", "open", page("Open", f"The {edition} nests in the tower."))
+        workspace.put("page", "open", build_page("Open", f"The {edition} nests in the tower."))
         seconds.append(found(workspace, edition))
     assert max(seconds) <= PROMISED_SECONDS, seconds
     assert texts(ada, "kestrel") == []
@@ -130,41 +130,45 @@ def test_an_edited_page_is_found_within_a_minute_by_its_readers_alone(
     workspace.client.put_page("private", inherit=False, read=["eve"])
     assert readers("hobby") == readers("osprey") == {"eve"}
 
-    wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
-    depth = counted(workspace)
-    assert (depth.told, depth.recounted) == (0, 0)
-    status = workspace.status()
+    wait_for(lambda: not workspace.read_status().queue_depth, PATIENCE, "nothing waits")
+    depth = count_queue(workspace)
+    assert (depth.reported, depth.recounted) == (0, 0)
+    status = workspace.read_status()
     assert status.last_indexed_at is not None
     assert status.last_indexed_at.timestamp() > pushed
     told = eve.status()
-    assert (told.chunks, told.stale, told.queue_depth) == (len([*workspace.entries()]), 0, 0)
+    assert (told.chunks, told.stale, told.queue_depth) == (
+        len([*workspace.read_entry_texts()]),
+        0,
+        0,
+    )
     assert guest.status().chunks == 0
 
 
 def test_switched_off_it_indexes_nothing_and_on_everything_again(
     workspace: Workspace, daemon: Daemon
 ) -> None:
-    wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+    wait_for(lambda: not workspace.read_status().queue_depth, PATIENCE, "nothing waits")
     before = indexed_at(workspace)
     assert before, "there is something to index again"
     assert not workspace.client.change_workspace_settings({"enabled": False}).enabled
     workspace.put_page("quiet")
-    workspace.put("page", "quiet", page("Quiet", "The bittern booms at night."))
+    workspace.put("page", "quiet", build_page("Quiet", "The bittern booms at night."))
     answer = workspace.client.query(Question(query="bittern hobby", mode="text"))
     assert (answer.disabled, answer.hits) == (True, ())
     # The watcher notices a push immediately, the daemon every five seconds.
     time.sleep(8)
     daemon.idle(TENANT)
     assert indexed_at(workspace) == before
-    depth = counted(workspace)
-    assert depth.told == depth.recounted == workspace.status().queue_depth == 1
+    depth = count_queue(workspace)
+    assert depth.reported == depth.recounted == workspace.read_status().queue_depth == 1
 
     switched = datetime.now().astimezone()
     assert workspace.client.change_workspace_settings({"enabled": True}).enabled
-    depth = counted(workspace)
-    assert depth.told == depth.recounted > 0
+    depth = count_queue(workspace)
+    assert depth.reported == depth.recounted > 0
     assert found(workspace, "bittern") <= PROMISED_SECONDS
-    wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+    wait_for(lambda: not workspace.read_status().queue_depth, PATIENCE, "nothing waits")
     after = indexed_at(workspace)
     assert after.keys() > before.keys()
     assert min(after.values()) > switched, "everything was indexed again"
@@ -182,12 +186,12 @@ def test_a_database_or_a_page_is_made_anew_on_request_and_nothing_else(
                 "db_row", f"{database}-{number}", {"database_uuid": database, "values": values}
             )
     workspace.put_page("field")
-    workspace.put("page", "field", page("Field", "The lapwing tumbles."))
+    workspace.put("page", "field", build_page("Field", "The lapwing tumbles."))
     workspace.put("comment", "seen", {"page_uuid": "field", "text": "A lapwing, indeed."})
-    wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+    wait_for(lambda: not workspace.read_status().queue_depth, PATIENCE, "nothing waits")
 
     def ids(source_type: str, *names: str) -> set[str]:
-        return {workspace.document_id(source_type, name) for name in names}
+        return {workspace.compute_document_id(source_type, name) for name in names}
 
     rows = ids("db_row", *(f"birds-{number}" for number in range(3)))
     for scope, wanted in (
@@ -197,7 +201,7 @@ def test_a_database_or_a_page_is_made_anew_on_request_and_nothing_else(
         before, began = indexed_at(workspace), time.time()
         assert workspace.client.reindex(**scope).documents == len(wanted)
         assert_counted(workspace)
-        wait_for(lambda: not workspace.status().queue_depth, PATIENCE, "nothing waits")
+        wait_for(lambda: not workspace.read_status().queue_depth, PATIENCE, "nothing waits")
         after = indexed_at(workspace)
         assert {one for one in after if after[one] != before[one]} == wanted
         assert embedded_texts(workspace, began) == 0
@@ -207,13 +211,13 @@ def test_a_database_or_a_page_is_made_anew_on_request_and_nothing_else(
 
 def assert_counted(workspace: Workspace) -> None:
     """Fail unless the reported number of waiting documents equals the number of rows."""
-    depth = counted(workspace)
-    assert depth.told == depth.recounted
+    depth = count_queue(workspace)
+    assert depth.reported == depth.recounted
 
 
 def indexed_at(workspace: Workspace) -> dict[str, datetime]:
     """Return the time at which each document was last indexed."""
-    rows = workspace.rows(
+    rows = workspace.query_rows(
         "SELECT document_id, indexed_at FROM rag_catalog.document_index WHERE tenant = :tenant"
     )
     return {row.document_id: row.indexed_at for row in rows}
@@ -232,7 +236,7 @@ def test_a_credential_is_dropped_before_it_is_embedded_and_told_of(workspace: Wo
     mine = [one for one in told if one.get("id") == "leaking"]
     assert {(one["type"], one["rule"]) for one in mine} == {("page", "described-ghp")}
     assert all("chunk" in one for one in mine)
-    assert not any(secret in text for text in workspace.entries())
+    assert not any(secret in text for text in workspace.read_entry_texts())
     whereabouts = workspace.client.record("page", "leaking")
     assert whereabouts.dropped_chunks > 0
     assert not any(secret in chunk.text for chunk in whereabouts.chunks)
@@ -241,7 +245,7 @@ def test_a_credential_is_dropped_before_it_is_embedded_and_told_of(workspace: Wo
 def test_the_nightly_run_has_records_listed_whose_time_alone_changed(
     workspace: Workspace, daemon: Daemon
 ) -> None:
-    body = page("Dated", "The nightjar churrs.") | {"updated_at": "2026-01-01T00:00:00Z"}
+    body = build_page("Dated", "The nightjar churrs.") | {"updated_at": "2026-01-01T00:00:00Z"}
     workspace.put_page("dated")
     workspace.put("page", "dated", body)
     found(workspace, "nightjar")
@@ -265,7 +269,7 @@ def test_the_nightly_run_has_records_listed_whose_time_alone_changed(
 def embedded_texts(workspace: Workspace, since: float) -> int:
     """Return the number of texts that runs have embedded since a time."""
     total = 0
-    for run in workspace.runs(since):
+    for run in workspace.list_runs(since):
         for entry in workspace.instance.all_logs(
             run.run_id, of_type=dg.DagsterEventType.ASSET_MATERIALIZATION
         ):
@@ -278,24 +282,24 @@ def embedded_texts(workspace: Workspace, since: float) -> int:
 def test_a_page_that_is_saved_every_second_is_indexed_as_it_was_listed(
     doors: Doors,
 ) -> None:
-    trial = changing_page.tried(doors.workspace("changing"), 9)
-    assert changing_page.faults(trial) == []
-    assert len(trial.listed) >= 2
+    trial = changing_page.run_trial(doors.workspace("changing"), 9)
+    assert changing_page.find_faults(trial) == []
+    assert len(trial.listed_at) >= 2
 
 
 def test_a_file_that_is_put_every_second_is_indexed_as_it_was_listed(doors: Doors) -> None:
-    trial = changing_page.tried(doors.workspace("changing-file"), 9, kind="file")
-    assert changing_page.faults(trial) == []
-    assert len(trial.listed) >= 2
+    trial = changing_page.run_trial(doors.workspace("changing-file"), 9, kind="file")
+    assert changing_page.find_faults(trial) == []
+    assert len(trial.listed_at) >= 2
 
 
 def test_a_file_that_is_put_while_processes_are_killed_is_whole_at_every_moment(
     doors: Doors,
 ) -> None:
-    trial = changing_page.tried(
+    trial = changing_page.run_trial(
         doors.workspace("killed-file"), 9, kind="file", kills={2: "service", 5: "run", 7: "service"}
     )
-    assert changing_page.faults(trial) == []
+    assert changing_page.find_faults(trial) == []
     assert trial.killed == ["service", "run", "service"]
 
 
@@ -303,9 +307,9 @@ def test_many_records_are_neither_lost_nor_doubled_by_kills_and_yield_to_edits(
     doors: Doors, daemon: Daemon
 ) -> None:
     kills = {1: "run", 3: "service"}
-    plan = bulk.Plan(records=3_000, edits=4, every=1.5, sampled=0.5, kills=kills)
-    trial = bulk.tried(doors.workspace("imported"), plan, say=lambda line: None)
-    assert bulk.faults(trial) == []
+    plan = bulk.BulkPlan(records=3_000, edits=4, edit_seconds=1.5, sample_seconds=0.5, kills=kills)
+    trial = bulk.run_trial(doors.workspace("imported"), plan, say=lambda line: None)
+    assert bulk.find_faults(trial) == []
     assert trial.killed == ["run", "service"]
     checked = daemon.installation.command("check", "imported", "--json")
     assert checked.code == 0, checked.out

@@ -13,8 +13,8 @@ from uuid import uuid4
 import numpy as np
 import pytest
 
-from benchmarks.fusion.lists import entries_of
-from benchmarks.fusion.sets import handbook
+from benchmarks.fusion.lists import build_entries
+from benchmarks.fusion.sets import load_handbook
 from rag_assets.storage.index import fields
 from rag_assets.storage.index.fields import entry_source
 from rag_assets.storage.index.memory.searcher import Row, ranking
@@ -68,9 +68,9 @@ def test_ties_are_broken_by_id(opened: Opened, owner: Owner) -> None:
 
 def test_words_rank_passages_of_a_real_corpus_as_in_memory(opened: Opened, owner: Owner) -> None:
     """The rankings of benchmarks/fusion are made in memory, so they must equal a server's."""
-    judged = handbook(Path(), codes=False)
+    judged = load_handbook(Path(), codes=False)
     vector = unit(1, 0, 0, 0)
-    entries = [replace(one, vector=vector) for one in entries_of(judged, owner)]
+    entries = [replace(one, vector=vector) for one in build_entries(judged, owner)]
     opened.write(*entries)
     rows = [Row(one.id, owner.tenant, entry_source(one), vector) for one in entries]
     for question, _ in judged.questions[:20]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.workspace_questions.measures import ndcg
+from benchmarks.workspace_questions.measures import compute_ndcg
 from examples.workspace.data import Question, people, questions, rows
 from tests.driving import Driver
 from tests.e5_server import E5_DIMENSIONS, e5_server
@@ -82,7 +82,7 @@ def test_a_served_model_follows_and_the_former_one_answers_until_then(
 ) -> None:
     assert len(ASKED) >= 8
     before = asked(workspace)
-    assert mean(ndcg(ASKED, before).values()) > GOOD
+    assert mean(compute_ndcg(ASKED, before).values()) > GOOD
     former = workspace.catalog.generations.serving(workspace.id)
     assert former is not None
     with e5_server() as url:
@@ -102,7 +102,7 @@ def test_a_served_model_follows_and_the_former_one_answers_until_then(
         assert serving.number > former.number
         assert "multilingual-e5-small" in serving.embedder_id
         after = asked(workspace)
-        assert mean(ndcg(ASKED, after).values()) > GOOD
+        assert mean(compute_ndcg(ASKED, after).values()) > GOOD
         assert after != before
         assert meanwhile
         first = ASKED[0].id

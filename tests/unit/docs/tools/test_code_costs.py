@@ -1,10 +1,10 @@
-"""The tables of the costs of code memory, from results of this and of a former benchmark."""
+"""Tables of code memory's costs, from results of the current and of a former benchmark."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from docs.tools.code_costs import code_costs_table
+from docs.tools.code_costs import build_code_costs_table
 
 _MS = {"p50": 20.0, "p95": 31.5}
 _COMPARED = {"walk and search": {"p50": 52.25, "p95": 80.0}, "search alone": _MS, "ratio": 2.61}
@@ -31,16 +31,16 @@ def result(questions: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_questions_are_shown_with_and_without_the_walk_and_their_ratio() -> None:
+def test_table_shows_questions_with_and_without_the_walk_and_their_ratio() -> None:
     again = {**_COMPARED, "ratio": 1.2}
-    table = code_costs_table(result({"named": _MS, "asked": _COMPARED, "asked again": again}))
+    table = build_code_costs_table(result({"named": _MS, "asked": _COMPARED, "asked again": again}))
     first, later = (line for line in table.split("\n") if line.startswith("| that name nothing"))
     assert first.endswith("| 52.2 ms | 80.0 ms | 20.0 ms | 31.5 ms | 2.61 |")
     assert later.endswith("| 1.20 |")
     assert "Not measured yet." not in table
 
 
-def test_a_result_without_both_rounds_says_so_and_keeps_the_rest() -> None:
-    table = code_costs_table(result({"named": _MS, **_COMPARED}))
+def test_table_of_a_result_without_both_rounds_keeps_the_other_parts() -> None:
+    table = build_code_costs_table(result({"named": _MS, **_COMPARED}))
     assert "Not measured yet." in table
     assert "| nothing changed | 0.50 s |" in table

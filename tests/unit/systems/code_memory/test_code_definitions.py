@@ -1,4 +1,4 @@
-"""Which definitions of a text the comparison counts, and what judgements contain."""
+"""Exports and definitions that are compared, and the content of judgements."""
 
 from pathlib import Path
 
@@ -21,19 +21,27 @@ BENCHMARKS = Path(code_routes.__file__).parent
     ],
 )
 def test_exports_are_the_names_that_others_import(text: str, names: list[str]) -> None:
-    assert comparing.exported(text, "text/x-typescript") == names
+    assert comparing.list_exports(text, "text/x-typescript") == names
 
 
-def test_types_and_functions_of_swift_are_named_once() -> None:
+def test_swift_types_and_functions_are_listed_once() -> None:
     text = """
 struct A: B { var x: Int { 1 }; func f(a: Int) {}; func f(b: Int) {}; init() {}; enum C { case d } }
 extension String { func g() {} }
 func top() {}
 """
-    assert comparing.defined(text) == ["A", "A.C", "A.f", "A.init", "String", "String.g", "top"]
+    assert comparing.list_swift_definitions(text) == [
+        "A",
+        "A.C",
+        "A.f",
+        "A.init",
+        "String",
+        "String.g",
+        "top",
+    ]
 
 
-def test_routes_of_twelve_applications_are_judged_by_names_alone() -> None:
+def test_judged_routes_contain_only_names() -> None:
     judged = YAML(typ="safe").load(BENCHMARKS / "code_routes.yaml")
     routes = [told for one in judged.values() for told in one["routes"].values()]
     assert len(routes) == 237
@@ -42,7 +50,7 @@ def test_routes_of_twelve_applications_are_judged_by_names_alone() -> None:
     assert all(name.replace("_", "").isalnum() for name in names)
 
 
-def test_shares_are_of_all_names_together() -> None:
+def test_sum_applications_weighs_all_names_equally() -> None:
     one = {"kinds": {"models": {"judged": 4, "found": 2, "right": 2}}}
     other = {"kinds": {"tables": {"judged": 0, "found": 2, "right": 0}}}
-    assert code_routes.summed([one, other]) == {"precision": 0.5, "recall": 0.5}
+    assert code_routes.sum_applications([one, other]) == {"precision": 0.5, "recall": 0.5}

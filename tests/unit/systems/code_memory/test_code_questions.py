@@ -1,4 +1,4 @@
-"""The questions about code name no identifiers; the score of a passage."""
+"""Questions about code contain no identifiers; recall counts the locations of an answer."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 import pytest
 import yaml
 
-from benchmarks.code_questions.ours import VARIANTS, Variant, build_steps
 from benchmarks.code_questions.questions import (
     QUESTIONS,
-    Found,
-    Place,
+    AnswerLocation,
+    FoundPassage,
     Question,
-    halves,
-    place,
-    questions,
+    draw_tuned_half,
+    parse_location,
+    read_questions,
 )
+from benchmarks.code_questions.variants import VARIANTS, Variant, build_steps
 from rag_assets.systems.code_memory.retrieval.question_subject import find_question_names
 
 WRITTEN = yaml.safe_load(QUESTIONS.read_text())["questions"]
 OTHERS = {"Last.fm", "FFmpeg"}
-"""Names of other products, which are no identifiers of the application."""
+"""Names of other products, which are not identifiers of the application."""
 
 
-def test_there_are_sixty_forty_of_them_multi_hop() -> None:
+def test_forty_of_sixty_questions_are_multi_hop() -> None:
     kinds = Counter(one["kind"] for one in WRITTEN)
     assert kinds == {"multi-hop": 40, "single-hop": 20}
     assert len({one["id"] for one in WRITTEN}) == len(WRITTEN)
@@ -34,27 +34,27 @@ def test_there_are_sixty_forty_of_them_multi_hop() -> None:
 
 
 def test_half_of_each_kind_is_untouched() -> None:
-    tuned = halves((one["id"], one["kind"]) for one in WRITTEN)
+    tuned = draw_tuned_half((one["id"], one["kind"]) for one in WRITTEN)
     assert Counter(one["kind"] for one in WRITTEN if one["id"] in tuned) == {
         "multi-hop": 20,
         "single-hop": 10,
     }
-    assert tuned == halves((one["id"], one["kind"]) for one in reversed(WRITTEN))
+    assert tuned == draw_tuned_half((one["id"], one["kind"]) for one in reversed(WRITTEN))
 
 
 @pytest.mark.parametrize("one", WRITTEN, ids=lambda one: str(one["id"]))
-def test_no_question_names_anything(one: dict[str, str]) -> None:
+def test_questions_contain_no_identifiers(one: dict[str, str]) -> None:
     names = {name for name in find_question_names(one["question"]).names if not name.islower()}
     assert names <= OTHERS
     assert not set(one["question"]) & set("/\\$_`")
 
 
 @pytest.mark.parametrize("variant", VARIANTS, ids=lambda one: one.name)
-def test_each_variant_has_the_steps_that_it_does_not_leave_out(variant: Variant) -> None:
+def test_each_variant_keeps_all_but_its_omitted_steps(variant: Variant) -> None:
     whole, left = (next(iter(build_steps(one).profiles.values())) for one in (VARIANTS[0], variant))
-    assert [one for one in whole if one not in variant.without] == [*left]
-    assert set(variant.without) <= set(whole)
-    for path in variant.changed:
+    assert [one for one in whole if one not in variant.omitted_steps] == [*left]
+    assert set(variant.omitted_steps) <= set(whole)
+    for path in variant.patches:
         module, _, name = path.rpartition(".")
         assert hasattr(import_module(module), name)
 
@@ -77,30 +77,30 @@ class Bills
 """
 
 
-def test_a_method_is_found_by_its_lines_and_a_route_by_its_own(tmp_path: Path) -> None:
+def test_method_and_route_are_found_by_their_lines(tmp_path: Path) -> None:
     (tmp_path / "Bills.php").write_text(CLASS)
     (tmp_path / "web.php").write_text(ROUTES)
-    pay = place(tmp_path, "Bills.php::pay")
+    pay = parse_location(tmp_path, "Bills.php::pay")
     assert pay.lines == (4, 7)
-    assert pay.is_in(Found("Bills.php", 1, 5))
-    assert not pay.is_in(Found("Bills.php", 8, 13))
-    assert not pay.is_in(Found("Other.php", 4, 7))
-    assert pay.is_in(Found("Bills.php")), "a program that tells no lines is believed"
-    route = place(tmp_path, "web.php#bills/{bill}/pay")
-    assert route.is_in(Found("web.php", 2, 2))
-    assert route.is_in(Found("", symbol="route:POST /bills/{bill}/pay"))
-    assert not route.is_in(Found("", symbol="route:POST /bills"))
+    assert pay.is_in(FoundPassage("Bills.php", 1, 5))
+    assert not pay.is_in(FoundPassage("Bills.php", 8, 13))
+    assert not pay.is_in(FoundPassage("Other.php", 4, 7))
+    assert pay.is_in(FoundPassage("Bills.php")), "a passage without lines counts as the whole file"
+    route = parse_location(tmp_path, "web.php#bills/{bill}/pay")
+    assert route.is_in(FoundPassage("web.php", 2, 2))
+    assert route.is_in(FoundPassage("", symbol="route:POST /bills/{bill}/pay"))
+    assert not route.is_in(FoundPassage("", symbol="route:POST /bills"))
 
 
-def test_recall_is_the_share_of_places_among_the_first_ten() -> None:
-    answer = ((Place("a"), Place(symbol="table:a")), (Place("b"),))
-    one = Question("id", "multi-hop", "?", answer, tuned=True)
-    assert one.recall([Found("", symbol="table:a")]) == 0.5
-    assert one.recall([Found("a"), Found("b")]) == 1.0
-    assert one.recall([*[Found("c")] * 10, Found("a"), Found("b")]) == 0.0
-    assert one.missed([Found("a")]) == ["b:"]
+def test_recall_is_the_share_of_locations_among_the_first_ten_passages() -> None:
+    answer = ((AnswerLocation("a"), AnswerLocation(symbol="table:a")), (AnswerLocation("b"),))
+    one = Question("id", "multi-hop", "?", answer, is_tuned=True)
+    assert one.recall([FoundPassage("", symbol="table:a")]) == 0.5
+    assert one.recall([FoundPassage("a"), FoundPassage("b")]) == 1.0
+    assert one.recall([*[FoundPassage("c")] * 10, FoundPassage("a"), FoundPassage("b")]) == 0.0
+    assert one.list_missed([FoundPassage("a")]) == ["b:"]
 
 
-def test_the_questions_need_their_application(tmp_path: Path) -> None:
+def test_read_questions_without_the_application_raises(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        questions(tmp_path)
+        read_questions(tmp_path)

@@ -1,4 +1,4 @@
-"""Comparing routes and columns of applications with the true ones, and stand-in classes."""
+"""Comparisons of routes and columns of applications, and stand-ins for missing classes."""
 
 import json
 import shutil
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.code_truth import compare as comparing
-from benchmarks.code_truth.compare import UNEXPLAINED, compare, explained, route_names
+from benchmarks.code_truth.compare import UNEXPLAINED, compare_names, format_routes, group_by_cause
 from benchmarks.code_truth.laravel import SCRIPTS
 
 ROUTE = {
@@ -21,26 +21,26 @@ ROUTE = {
 }
 
 
-def test_a_name_counts_as_often_as_it_is_there() -> None:
-    found = compare(["a", "a", "b", "c"], ["a", "b", "b"])
+def test_compare_names_counts_duplicates() -> None:
+    found = compare_names(["a", "a", "b", "c"], ["a", "b", "b"])
     assert (found.recall, found.precision) == (0.5, 2 / 3)
     assert (found.missed, found.wrong) == (("a", "c"), ("b",))
 
 
-def test_nothing_is_missed_where_nothing_is() -> None:
-    assert (compare([], []).recall, compare([], []).precision) == (1.0, 1.0)
+def test_compare_names_of_nothing_is_perfect() -> None:
+    assert (compare_names([], []).recall, compare_names([], []).precision) == (1.0, 1.0)
 
 
-def test_a_route_has_all_that_the_router_tells_it_by() -> None:
-    assert route_names([ROUTE]) == ["GET|HEAD /a/{b} - C@a"]
-    assert route_names([ROUTE], middleware=True) == ["GET|HEAD /a/{b} - C@a web+auth:api"]
+def test_format_routes_includes_all_parts_of_a_route() -> None:
+    assert format_routes([ROUTE]) == ["GET|HEAD /a/{b} - C@a"]
+    assert format_routes([ROUTE], middleware=True) == ["GET|HEAD /a/{b} - C@a web+auth:api"]
     other = {**ROUTE, "domain": "x.test", "name": "a"}
-    assert route_names([other]) == ["GET|HEAD x.test/a/{b} a C@a"]
+    assert format_routes([other]) == ["GET|HEAD x.test/a/{b} a C@a"]
 
 
-def test_every_difference_has_a_cause_or_says_that_it_has_none() -> None:
+def test_differences_without_a_cause_are_grouped_as_unexplained() -> None:
     causes = {"media*": "made elsewhere", "*.id": "a key"}
-    assert explained(["media.id", "a.id", "a.b"], causes) == {
+    assert group_by_cause(["media.id", "a.id", "a.b"], causes) == {
         "made elsewhere": ["media.id"],
         "a key": ["a.id"],
         UNEXPLAINED: ["a.b"],
@@ -48,11 +48,11 @@ def test_every_difference_has_a_cause_or_says_that_it_has_none() -> None:
 
 
 def test_columns_are_named_with_their_table() -> None:
-    assert comparing.column_names({"a": [{"name": "id"}, {"name": "b"}]}) == ["a.id", "a.b"]
+    assert comparing.list_columns({"a": [{"name": "id"}, {"name": "b"}]}) == ["a.id", "a.b"]
 
 
 @pytest.mark.slow
-def test_what_is_missing_is_made_up_as_what_it_is_named_as(tmp_path: Path) -> None:
+def test_missing_names_get_stand_ins_of_the_right_kind(tmp_path: Path) -> None:
     php = shutil.which("php")
     if php is None:
         pytest.skip("no PHP is installed: `make php`")

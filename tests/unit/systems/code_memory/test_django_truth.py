@@ -9,7 +9,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from benchmarks.code_truth.compare import UNEXPLAINED
-from benchmarks.django_truth.__main__ import HERE, compared
+from benchmarks.django_truth.__main__ import HERE, compare_application
 from benchmarks.measure import RESULTS
 
 KNOWN: dict[str, Any] = YAML(typ="safe").load(HERE / "applications.yaml")
@@ -17,8 +17,8 @@ OF = ("routes", "columns")
 
 
 @pytest.mark.slow
-def test_an_application_is_compared_with_what_django_has() -> None:
-    found = compared("rdmo", KNOWN["rdmo"], Path(sys.executable))
+def test_application_matches_the_stored_comparison_with_django() -> None:
+    found = compare_application("rdmo", KNOWN["rdmo"], Path(sys.executable))
     kept = json.loads((RESULTS / "code-truth-django.json").read_text("utf-8"))
     assert [found[of]["recall"] for of in OF] == [1, 1]
     assert [found[of]["precision"] for of in OF[1:]] == [1]
@@ -27,7 +27,7 @@ def test_an_application_is_compared_with_what_django_has() -> None:
     assert found["routes"]["wrong"] == told["routes"]["wrong"]
 
 
-def test_all_that_was_found_has_a_cause() -> None:
+def test_every_stored_difference_has_a_cause() -> None:
     kept = json.loads((RESULTS / "code-truth-django.json").read_text("utf-8"))
     assert set(kept["applications"]) == set(KNOWN)
     for found in kept["applications"].values():

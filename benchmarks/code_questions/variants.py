@@ -1,4 +1,4 @@
-"""Code memory as it is, with each of its steps off in turn, and the searches that it is made of."""
+"""Variants of code memory's retrieval: complete, with each step off, and the searches within it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.code_questions.questions import DEPTH, Found, Question
+from benchmarks.code_questions.questions import DEPTH, FoundPassage, Question
 from benchmarks.servers import Servers
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import parse_path
@@ -32,19 +32,19 @@ _DERIVED: Final = ("route", "table")
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """A way to search.
+    """A configuration of the search.
 
     Attributes:
-        name: what it is called in tables.
-        without: steps that are left out.
+        name: label in tables.
+        omitted_steps: steps that are left out.
         request: fields of the request.
-        changed: values of the retrieval that are others, by module and name.
+        patches: values to patch in retrieval modules, by module and name.
     """
 
     name: str
-    without: tuple[str, ...] = ()
+    omitted_steps: tuple[str, ...] = ()
     request: Mapping[str, Any] = field(default_factory=dict)
-    changed: Mapping[str, Any] = field(default_factory=dict)
+    patches: Mapping[str, Any] = field(default_factory=dict)
 
 
 _PLAIN: Final = tuple(
@@ -53,28 +53,32 @@ _PLAIN: Final = tuple(
 _ARRANGING: Final = "rag_assets.systems.code_memory.retrieval.steps.expand"
 
 
-def _whole(query: str) -> QuestionKinds:
-    """A question that asks for no kind, and all of which is its topic."""
+def _classify_nothing(query: str) -> QuestionKinds:
+    """Return the kinds of a question that asks for no kind and is all topic."""
     return QuestionKinds(frozenset(), is_about_tests=False, topic=query)
 
 
-_WORDS: Final = {"rag_assets.systems.code_memory.retrieval.questions.find_question_kinds": _whole}
+_WORDS: Final = {
+    "rag_assets.systems.code_memory.retrieval.questions.find_question_kinds": _classify_nothing
+}
 
 VARIANTS: Final = (
     Variant("code memory"),
     Variant("words alone (BM25)", _PLAIN, {"mode": "text"}, _WORDS),
     Variant("vectors alone (kNN)", _PLAIN, {"mode": "knn"}, _WORDS),
-    Variant("hybrid, as other profiles", _PLAIN, changed=_WORDS),
+    Variant("hybrid, as other profiles", _PLAIN, patches=_WORDS),
     Variant("without the walk from names", ("walk",)),
     Variant("without the walk from best candidates", ("expand",)),
-    Variant("without what relations bring", changed={f"{_ARRANGING}._GAIN_WEIGHT": 0.0}),
-    Variant("without the topic in words", changed=_WORDS),
-    Variant("without kinds asked for", changed={f"{_ARRANGING}.find_question_kinds": _whole}),
+    Variant("without what relations bring", patches={f"{_ARRANGING}._GAIN_WEIGHT": 0.0}),
+    Variant("without the topic in words", patches=_WORDS),
+    Variant(
+        "without kinds asked for", patches={f"{_ARRANGING}.find_question_kinds": _classify_nothing}
+    ),
     Variant(
         "without room for each",
-        changed={f"{_ARRANGING}._SAME_FILE": 1.0, f"{_ARRANGING}._FIRST_OF_TYPE": 1.0},
+        patches={f"{_ARRANGING}._SAME_FILE": 1.0, f"{_ARRANGING}._FIRST_OF_TYPE": 1.0},
     ),
-    Variant("with tests as good as code", changed={f"{_ARRANGING}._TEST": 1.0}),
+    Variant("with tests as good as code", patches={f"{_ARRANGING}._TEST": 1.0}),
     Variant(
         "without derived documents",
         request={"source_types": tuple(t for t in SOURCE_TYPES if t not in _DERIVED)},
@@ -84,26 +88,25 @@ VARIANTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What a variant found.
+    """The answers of a variant.
 
     Attributes:
-        found: passages by question.
-        milliseconds: of the questions, in the middle.
+        passages: passages by question.
+        milliseconds: median of the questions.
     """
 
-    found: Mapping[str, Sequence[Found]]
+    passages: Mapping[str, Sequence[FoundPassage]]
     milliseconds: float
 
 
 @contextmanager
-def indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> Iterator[Session]:
-    """An installation whose one tenant is the application.
+def open_indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> Iterator[Session]:
+    """Yield a session of an installation whose one tenant is the repository at `root`.
 
     Args:
-        servers: to run on.
-        home: its folder.
-        root: of the repository.
-        fresh: whether nothing of a former run is used.
+        home: folder of the installation.
+        root: the repository.
+        fresh: whether to discard the index of a former run.
     """
     home.mkdir(parents=True, exist_ok=True)
     tenant = {
@@ -118,7 +121,9 @@ def indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> Iterato
     name = "code_questions"
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.database(name) if fresh else servers.get_url(name),
+        "RAG_ASSETS_DATABASE_URL": servers.create_database(name)
+        if fresh
+        else servers.get_database_url(name),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT]
@@ -127,17 +132,17 @@ def indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> Iterato
         yield session
 
 
-def asked(session: Session, variant: Variant, questions: Sequence[Question]) -> Answers:
-    """Ask all questions in one way."""
-    with _changed(variant.changed):
-        return asyncio.run(_asked(session, variant, questions))
+def ask_all(session: Session, variant: Variant, questions: Sequence[Question]) -> Answers:
+    """Ask all questions with one variant."""
+    with _patch(variant.patches):
+        return asyncio.run(_ask_all(session, variant, questions))
 
 
-async def _asked(session: Session, variant: Variant, questions: Sequence[Question]) -> Answers:
+async def _ask_all(session: Session, variant: Variant, questions: Sequence[Question]) -> Answers:
     steps = build_steps(variant)
-    given = (session.catalog, session.store, session.embedders)
-    retriever = AsyncRetriever(*given, steps=steps, journaled=False)
-    found: dict[str, list[Found]] = {}
+    stores = (session.catalog, session.store, session.embedders)
+    retriever = AsyncRetriever(*stores, steps=steps, journaled=False)
+    passages: dict[str, list[FoundPassage]] = {}
     spent: list[float] = []
     try:
         for question in questions:
@@ -145,28 +150,28 @@ async def _asked(session: Session, variant: Variant, questions: Sequence[Questio
             started = time.perf_counter()
             answer = await retriever.search(TENANT, request)
             spent.append(1_000 * (time.perf_counter() - started))
-            found[question.id] = [_found(hit) for hit in answer.hits]
+            passages[question.id] = [_to_passage(hit) for hit in answer.hits]
     finally:
         await retriever.close()
-    return Answers(found, round(sorted(spent)[len(spent) // 2], 1))
+    return Answers(passages, round(sorted(spent)[len(spent) // 2], 1))
 
 
 def build_steps(variant: Variant) -> StepLists:
     """Return the steps of code memory without those that a variant leaves out."""
     installed = installed_steps()
-    names = [one for one in installed.profiles[_PROFILE] if one not in variant.without]
+    names = [one for one in installed.profiles[_PROFILE] if one not in variant.omitted_steps]
     return StepLists(installed.added, {_PROFILE: names})
 
 
-def _found(hit: Hit) -> Found:
+def _to_passage(hit: Hit) -> FoundPassage:
     symbol = hit.symbol or ""
     lines = hit.line_start or 0, hit.line_end or 0
     path = "" if symbol.startswith(("route:", "table:")) else parse_path(hit.uri)
-    return Found(path, *lines, symbol, hit.text)
+    return FoundPassage(path, *lines, symbol, hit.text)
 
 
 @contextmanager
-def _changed(values: Mapping[str, Any]) -> Iterator[None]:
+def _patch(values: Mapping[str, Any]) -> Iterator[None]:
     before = {}
     for path, value in values.items():
         module, _, name = path.rpartition(".")

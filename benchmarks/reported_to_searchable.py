@@ -1,10 +1,10 @@
-"""How soon what an agent's run tells is searchable, with the daemon and the watcher.
+"""Measure how soon an edit that an agent's run reports is searchable, with daemon and watcher.
 
-    python -m benchmarks.told_to_searchable [--trials N] [--hook]
+    python -m benchmarks.reported_to_searchable [--trials N] [--hook]
 
 A file of the example application is edited and committed; then an event of a run names it, or with
-`--hook` the hook of Git runs alone. It counts as searchable when a search finds the edit's own word
-and, of an event, also the event's.
+`--hook` Git's hook runs alone. The edit counts as searchable once a search finds its own word and,
+with an event, also the event's word.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import Path
 
 import pygit2
 
-from benchmarks.code_memory import TENANT, committed
-from benchmarks.measure import PROJECT, load, machine, save
-from benchmarks.saved_to_searchable import Probe, latencies, running, wait_for
+from benchmarks.code_memory import TENANT, commit_all
+from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.saved_to_searchable import Probe, run_stack, summarize_latencies, wait_for
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.common.settings import Settings
@@ -30,47 +30,49 @@ from rag_assets.systems.code_memory.hooks import install_hooks
 from rag_assets.systems.code_memory.runs import Run, RunEvent, Runs
 from rag_assets.tenants.model import Tenant
 
-WORK = PROJECT / ".local" / "benchmark-told"
+WORK = PROJECT / ".local" / "benchmark-reported"
 RUN = "benchmark"
 
 
 def main() -> None:
-    """Measure, and write the result."""
+    """Measure and save the result."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--hook", action="store_true", help="the hook of Git tells, and no event")
+    parser.add_argument(
+        "--hook", action="store_true", help="let Git's hook report the edit, without an event"
+    )
     parser.add_argument("--repository", type=Path, default=PROJECT / "examples" / "laravel")
     options = parser.parse_args()
-    before = machine()
+    before = describe_machine()
     home = WORK / "home"
-    root = prepare(home, options.repository)
+    root = make_installation(home, options.repository)
     with benchmark_servers(WORK) as servers:
         os.environ |= {
             "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.database("told"),
+            "RAG_ASSETS_DATABASE_URL": servers.create_database("reported"),
             "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
         }
-        with running():
-            found = trials(root, options.trials, hook=options.hook)
+        with run_stack():
+            results = run_trials(root, options.trials, hook=options.hook)
     result = {
         "benchmark": "told to searchable",
         "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "told by": "a hook" if options.hook else "an event",
-        **found,
+        **results,
         "machine": before,
-        "load_average_after": load(),
+        "load_average_after": read_load(),
     }
     print(json.dumps(result, indent=1))
-    print(save("told-to-searchable" + ("-hook" if options.hook else ""), result))
+    print(save_result("told-to-searchable" + ("-hook" if options.hook else ""), result))
 
 
-def prepare(home: Path, repository: Path) -> Path:
-    """Make an installation with one tenant, which reads a branch; returns its repository."""
+def make_installation(home: Path, repository: Path) -> Path:
+    """Make an installation with one tenant that reads a branch; return its repository."""
     shutil.rmtree(home, ignore_errors=True)
     root = home / "repository"
     shutil.copytree(repository, root)
     pygit2.init_repository(str(root), initial_head="main")
-    committed(root)
+    commit_all(root)
     tenant = {
         "id": TENANT,
         "profile": "code-memory",
@@ -83,10 +85,10 @@ def prepare(home: Path, repository: Path) -> Path:
     return root
 
 
-def trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
-    """Edits one after the other, each told of and awaited."""
+def run_trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
+    """Commit edits one after another, report each, and wait until it is found."""
     probe = Probe()
-    wait_for(probe.idle)
+    wait_for(probe.is_idle)
     if hook:
         install_hooks(Settings.from_environment().local, TENANT, root)
     edited = next(iter(sorted(root.glob("app/**/*.php"))))
@@ -98,10 +100,10 @@ def trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
         runs.put(record.ref, Run(RUN), by="a benchmark")
         tenant = Tenant.from_config(record.config)
         for number in range(count):
-            word, said = f"zanzibar{number}x", f"mombasa{number}x"
+            word, event_word = f"zanzibar{number}x", f"mombasa{number}x"
             edited.write_text(f"{text}\n// {word}\n")
-            committed(root)
-            told = time.monotonic()
+            commit_all(root)
+            reported_at = time.monotonic()
             if hook:
                 subprocess.run([str(root / ".git" / "hooks" / "post-commit")], check=True)
                 words = [word]
@@ -112,16 +114,18 @@ def trials(root: Path, count: int, *, hook: bool) -> dict[str, object]:
                         "kind": "file_updated",
                         "path": str(edited.relative_to(root)),
                         "action": "edit",
-                        "summary": f"The word is {said}.",
+                        "summary": f"The word is {event_word}.",
                     }
                 )
                 runs.receive(record.ref, tenant, RUN, [event])
-                words = [word, said]
-            wait_for(lambda words=words: all(probe.finds(TENANT, one) for one in words), pause=0.1)
-            seconds.append(time.monotonic() - told)
+                words = [word, event_word]
+            wait_for(
+                lambda words=words: all(probe.is_found(TENANT, one) for one in words), pause=0.1
+            )
+            seconds.append(time.monotonic() - reported_at)
             print(f"{seconds[-1]:6.2f} s", flush=True)
             time.sleep(2)
-    return {"trials": count, **latencies(seconds)}
+    return {"trials": count, **summarize_latencies(seconds)}
 
 
 if __name__ == "__main__":
