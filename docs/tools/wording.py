@@ -23,7 +23,12 @@ ROOTS: Final = (
     "client",
     "docs/tools",
     "benchmarks",
+    "examples",
+    "tests",
 )
+
+SAMPLES: Final = {"migrations", "samples", "indexed"}
+"""Folders whose files are data, or are never changed."""
 
 PHRASES: Final = {
     r"\b(?:told|telling) (?!apart)": "name the fact: 'the reported path', 'report the error'",
@@ -62,9 +67,9 @@ def main() -> int:
 
 
 def list_python_files(root: str) -> Iterator[Path]:
-    """Yield the Python files in a folder, without migrations."""
+    """Yield the Python files in a folder, without those in SAMPLES."""
     for path in sorted(Path(root).rglob("*.py")):
-        if "migrations" not in path.parts:
+        if SAMPLES.isdisjoint(path.parts):
             yield path
 
 
