@@ -129,7 +129,7 @@ def test_judgements_are_imported_listed_exported_and_asked(
     assert evaluation["gone"] == {"gone": ["files/gone.md"]}
     assert (evaluation["unmeasured"], evaluation["unanswerable"]) == (["gone"], 1)
     shown = command("eval", tenant)
-    assert "gone (not measured): gone: files/gone.md" in shown.err
+    assert "gone (not measured): missing documents: files/gone.md" in shown.err
     assert "1.000 (1.00 to 1.00)" in shown.out
 
     shorter = tmp_path / "shorter.yaml"

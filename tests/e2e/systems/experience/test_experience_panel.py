@@ -262,7 +262,7 @@ def test_an_admin_measures_and_sets_the_threshold(  # noqa: PLR0915 - one visit,
         assert (shares[0], shares[-1]) == (100, 0)
         assert page.get_by_role("img", name="Threshold against the share").is_visible()
 
-        value, reason = (page.get_by_role("textbox", name=name) for name in ("Threshold", "Reason"))
+        value, reason = (page.locator(f"#{id_}") for id_ in ("value", "reason"))
         page.get_by_label("use").select_option("task")
         for number, why, message in (
             *(("2", "a reason", "out of range"), ("nan", "a reason", "out of range")),

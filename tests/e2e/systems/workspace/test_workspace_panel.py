@@ -182,7 +182,7 @@ def test_switching_off_is_asked_first_and_on_again_indexes_all(
         assert (found["disabled"], found["hits"]) == (True, [])
         wiki.put("page", "handbook", {"title": "Handbook", "blocks": [block("Read it twice.")]})
         follow(page.get_by_role("button", name="Switch it on"))
-        page.get_by_text("The whole workspace is indexed again.").wait_for()
+        page.get_by_text("All of it is indexed again.").wait_for()
         assert int(figures(page)["Queue"]) > 3
         wiki.sync()
         found = wiki.send("POST", "/rag/query", {"query": "twice", "mode": "text"}).json()
