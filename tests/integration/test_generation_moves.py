@@ -295,7 +295,7 @@ def test_a_build_is_discarded_unless_it_answers(
     shared_installation.configure(tenant, **CHUNKED)
     driver.sync(tenant)
     former = driver.session.catalog.generations.live(tenant)[0]
-    assert "answers: it cannot be discarded" in refused("discard", "2")
+    assert "is serving and cannot be discarded" in refused("discard", "2")
     assert run("discard", "1", "--json").json["discarded"] == 1
     assert states(driver, tenant) == {2: "SERVING"}
     with driver.locked(tenant) as ctx:
