@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -106,8 +107,10 @@ def open_indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> It
     Args:
         home: folder of the installation.
         root: the repository.
-        fresh: whether to discard the index of a former run.
+        fresh: whether to discard the home folder and the database of a former run.
     """
+    if fresh:
+        shutil.rmtree(home, ignore_errors=True)  # it belongs to the discarded database
     home.mkdir(parents=True, exist_ok=True)
     tenant = {
         "id": TENANT,
