@@ -46,7 +46,7 @@ _UNREPEATABLE = frozenset(
 """Headers that must not be repeated: a proxy and this service might use different values."""
 
 
-class _ParsingStopped(Exception):
+class _RequestRefused(Exception):
     """Stops the parser because the request is refused."""
 
 
@@ -225,18 +225,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._head_size += size
         if self._head_size > self.max_head_bytes or self._header_count > self.max_headers:
             self._status = status
-            raise _ParsingStopped
+            raise _RequestRefused
 
     def _require_unambiguous(self) -> None:
         """Refuse requests that a proxy might interpret differently."""
         version = self.parser.get_http_version()
         counts = Counter(name for name, _ in self.headers if name in _UNREPEATABLE)
         if version not in _VERSIONS or any(count > 1 for count in counts.values()):
-            raise _ParsingStopped
+            raise _RequestRefused
         if version == "1.1" and not counts[b"host"]:
-            raise _ParsingStopped
+            raise _RequestRefused
         if version == "1.0" and any(name == b"transfer-encoding" for name, _ in self.headers):
-            raise _ParsingStopped
+            raise _RequestRefused
 
     def _should_continue(self) -> bool:
         if self._ignores_input or self.transport.is_closing():

@@ -144,7 +144,7 @@ class _File:
 
 
 def _find_file(backend: Backend, target: RecordTarget) -> _File:
-    """Return the pushed file whose content is about to be received.
+    """Return the pushed file that the next content belongs to.
 
     Raises:
         UnknownDocument: the file was not pushed.

@@ -280,7 +280,7 @@ def find_holding_caps(caps: Iterable[Cap], events: Sequence[Event], day: date) -
     """Return the names of the caps that still hold back a tenant's runs.
 
     Such a cap has stopped a run in its present day or month, and was not raised since. A cap per
-    run has no period: it holds back runs until it is raised.
+    run has no period, so it holds back runs until it is raised.
 
     Args:
         caps: the present caps.

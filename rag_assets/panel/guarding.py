@@ -83,7 +83,7 @@ class OtherSession(Forbidden):
 
 
 class PanelRoute(Route):
-    """A route whose requests the metrics count under the path of the route."""
+    """A route that passes itself to the metrics, which count its requests under its path."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """See Route."""

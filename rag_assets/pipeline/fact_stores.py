@@ -180,7 +180,7 @@ class FollowUp(Protocol):
         ...
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
-        """Return the hashes of texts that are not chunks, and whose vectors the lake must keep."""
+        """Return the hashes of texts other than chunks; the lake must keep their vectors."""
         ...
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:

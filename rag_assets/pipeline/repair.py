@@ -68,7 +68,7 @@ class Repair:
         return sound and all(state.is_healthy for state in self.states)
 
     def lines(self) -> list[str]:
-        """Return what was repaired, one line each."""
+        """Describe each repair in one line."""
         found = [
             f"generation {state.generation.number}: {state.drift}"
             for state in self.states

@@ -150,7 +150,7 @@ class JournaledSearch:
     query: str
 
     def record_result(self, answer: SearchAnswer, progress: SearchProgress) -> None:
-        """Record the end of a search: its passages, and those of them that became hits."""
+        """Record the end of a search: its passages, and which of them became hits."""
         debug = answer.debug
         passages = [part for passage in progress.answered for part in passage.parts or (passage,)]
         cosines = [progress.cosines.get(passage.id) for passage in passages]

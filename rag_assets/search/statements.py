@@ -308,7 +308,7 @@ class ParsedPassage:
 def compute_word_share(claim: ParsedStatement, statement: ParsedStatement) -> float:
     """Return the share of a claim's content words that a statement contains, 0 to 1.
 
-    Words whose opposite is in the statement are left out.
+    A word of the claim is ignored if the statement contains its opposite.
     """
     shared = claim.content & statement.stems
     contrary = {first for first, _ in list_opposite_pairs(claim, statement)}

@@ -206,7 +206,7 @@ def _find_kind(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
 
 
 def _is_other_term(name: str, words: list[str]) -> bool:
-    """Return whether a name only looks like that of a password: 1Password, a first pass, PASS."""
+    """Return whether a name only resembles a password's name: 1Password, a first pass, PASS."""
     if words[:2] == ["1", "password"]:
         return True
     verdict = name.isupper() and len(words) == 1

@@ -210,7 +210,7 @@ class TenantLake:
     # -- vectors
 
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
-        """Return those of these text_sha256 for which no vector of this embedder is stored."""
+        """Return the hashes for which no vector of this embedder is stored."""
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
     def vectors(self, embedder_id: str, hashes: Collection[str]) -> VectorRows:

@@ -365,7 +365,7 @@ def _timeout_error(seconds: float) -> ServiceUnavailable:
 
 
 def _explain_error(error: RagAssetsError) -> ContextReason:
-    """Return why a context has no patterns, from the error of its question.
+    """Return why a context has no patterns, from the error that its question raised.
 
     Raises:
         RagAssetsError: the error itself, if an agent must not ignore it.

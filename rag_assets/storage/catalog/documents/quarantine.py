@@ -35,8 +35,8 @@ class QuarantineTable(CatalogQueries):
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
         """Quarantine documents that failed; their serving version stays searchable.
 
-        A typed record whose current version is left out is withheld instead: searches no longer
-        find it.
+        If the current version of a typed record is left out, the record is withheld instead:
+        searches no longer find it.
         """
         self._put_off("failed", ref, failures, config_key)
         left_out = [failure.document_id for failure in failures if failure.kind in LEFT_OUT]

@@ -155,7 +155,7 @@ class CheckResultTable(CatalogQueries):
         return {row.tenant: read_row(CheckResult, row) for row in self._database.fetch_rows(query)}
 
     def confirm(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
-        """Set the evaluation time of a check to now, for tenants whose result is unchanged."""
+        """Set the evaluation time of a check to now, for tenants with an unchanged result."""
         query = (
             update(check_results)
             .where(

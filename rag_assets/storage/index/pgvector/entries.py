@@ -188,8 +188,8 @@ class PgVectors:
     def counts(self, owner: Owner) -> Iterator[VersionCount]:
         """Yield the number and checksum of a build's vectors for each version of each document.
 
-        Nothing is yielded if the tables are missing or have the columns of an earlier version,
-        because `create` then makes new tables.
+        Yield no counts if the tables are missing or have the columns of an earlier version, because
+        `create` then makes new tables.
         """
         query = sql.SQL(
             "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"

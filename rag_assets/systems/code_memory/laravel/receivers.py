@@ -243,7 +243,7 @@ class Receivers:
 
 
 def _list_declared_values(returns: str, receiver: Receiver) -> frozenset[Receiver]:
-    """Return objects of the classes in a return type, without those of the framework."""
+    """Return objects of the classes in a return type, except classes of the framework."""
     if returns in {"self", "static"}:
         return frozenset({Receiver(receiver.owner)})
     names = (name for name in returns.split(OR) if name and name not in NO_CLASSES)

@@ -88,7 +88,7 @@ def find_variable_types(
 ) -> Mapping[str, str]:
     """Return the class of each variable and property, by its name as written.
 
-    The classes of a union are joined by `|`. Names whose class is unknown are left out.
+    The classes of a union are joined by `|`. Names of unknown class are left out.
 
     Args:
         around: the class of the method; None for a function.
