@@ -1,12 +1,8 @@
-"""Build or search the index of an agent repeatedly, until this process or its parent is killed.
-
-Arguments: `build` or `search`, `file` or `sqlite`, and the folder.
-"""
+"""A process that builds or searches the index of an agent, for tests that kill such processes."""
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from pathlib import Path
 
@@ -29,9 +25,17 @@ def manager_of(kind: str, folder: Path, wait: float = 30.0) -> RagIndexManager:
     return RagIndexManager(DeterministicEmbedder(32), store, Chunking(200, 20), mask=plain)
 
 
-def main() -> None:
-    what, kind, given = sys.argv[1:]
-    folder = Path(given)
+def work(what: str, kind: str, folder: Path, output: Path) -> None:
+    """Build or search repeatedly, until this process or its parent is killed.
+
+    Args:
+        what: `build` or `search`.
+        kind: `file` or `sqlite`.
+        folder: contains the documents and the store.
+        output: receives what this process prints.
+    """
+    for stream in (1, 2):
+        os.dup2(os.open(output, os.O_WRONLY | os.O_APPEND | os.O_CREAT), stream)
     # A reader that waits longer for a lock fails.
     manager = manager_of(kind, folder, wait=0.1 if what == "search" else 30.0)
     sqlite_store.MAX_ROWS = 20  # type: ignore[misc] - so that builders are killed between batches
@@ -49,7 +53,3 @@ def main() -> None:
         stale = {one.chunk.agent_id for one in found} != {"a"} or len(found) != 5
         print(f"{took:.6f} {'wrong' if stale else 'right'}", flush=True)  # noqa: T201 - likewise
         time.sleep(0.005)
-
-
-if __name__ == "__main__":
-    main()

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import random
-import subprocess
-import sys
 import time
 from contextlib import ExitStack, suppress
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
 
+from tests.integration.systems.agent_docs import agent_worker
 from tests.integration.systems.agent_docs.agent_worker import manager_of
 
 pytestmark = pytest.mark.long
 
 READERS, BUILDERS, KILLS = 10, 5, 25
 MAX_LOG = 64 * 1024 * 1024
-WORKER = "tests.integration.systems.agent_docs.agent_worker"
-ROOT = Path(__file__).resolve().parents[4]
 
 
-def start(what: str, kind: str, folder: Path, output: Path) -> subprocess.Popen[bytes]:
-    with output.open("ab") as file:
-        return subprocess.Popen(
-            [sys.executable, "-m", WORKER, what, kind, str(folder)],
-            cwd=ROOT,
-            stdout=file,
-            stderr=subprocess.STDOUT,
-        )
+def start(what: str, kind: str, folder: Path, output: Path) -> ForkServerProcess:
+    """Fork a worker from a process that has imported its modules already."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([agent_worker.__name__])
+    process = context.Process(target=agent_worker.work, args=(what, kind, folder, output))
+    process.start()
+    return process
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: ForkServerProcess) -> None:
     process.kill()
-    process.wait()
+    process.join()
 
 
 def wait_for(output: Path, count: int) -> None:
@@ -56,7 +54,7 @@ def test_killed_builders_cost_readers_nothing(kind: str, tmp_path: Path) -> None
     with ExitStack() as stack:
         for _ in range(READERS):
             stack.callback(stop, start("search", kind, tmp_path, readers))
-        running: list[subprocess.Popen[bytes]] = []
+        running: list[ForkServerProcess] = []
         stack.callback(lambda: [stop(process) for process in running])
         running += [start("build", kind, tmp_path, builders) for _ in range(BUILDERS)]
         wait_for(readers, READERS)
