@@ -106,18 +106,17 @@ class BlobNotes:
 
 
 class TenantBlobs:
-    """The blobs of one tenant's incarnation; see BlobStore.tenant."""
+    """The blobs of one tenant's incarnation; see BlobStore.tenant.
+
+    Methods raise ServiceUnavailable if the store does not answer, or its disk is full.
+    """
 
     def __init__(self, place: Place, folder: str) -> None:
         self._place = place
         self._folder = folder
 
     def receive(self) -> ReceivedFile:
-        """Open a new file for an upload; leaving the `with` block deletes it unless it was kept.
-
-        Raises:
-            ServiceUnavailable: the store cannot be written to.
-        """
+        """Open a new file for an upload; leaving the `with` block deletes it unless it was kept."""
         with _available():
             folder = self._place.create_receive_folder(f"{self._folder}/staged")
             return ReceivedFile(self._place, self._folder, folder / uuid4().hex)
@@ -129,7 +128,6 @@ class TenantBlobs:
             BlobMissing: no blob has that hash.
             BlobAltered: the content has another hash. This is raised after the last piece, so do
                 not trust any piece before the end.
-            ServiceUnavailable: the store does not answer.
         """
         digest = hashlib.sha256()
         try:
@@ -215,11 +213,7 @@ class ReceivedFile:
         self.discard()
 
     def write(self, piece: bytes) -> None:
-        """Append a piece of the content.
-
-        Raises:
-            ServiceUnavailable: the file cannot be written, for example because the disk is full.
-        """
+        """Append a piece of the content."""
         with _available():
             left = memoryview(piece)
             while left:
@@ -239,11 +233,7 @@ class ReceivedFile:
             yield file
 
     def stage(self) -> None:
-        """Make the file durable in the staging folder; it can no longer be written to.
-
-        Raises:
-            ServiceUnavailable: see write().
-        """
+        """Make the file durable in the staging folder; it can no longer be written to."""
         with _available():
             self._file.close()
             self._place.stage(self._path, self._staged)
@@ -252,9 +242,6 @@ class ReceivedFile:
         """Make the staged file a blob: move it to the name of its hash.
 
         Call it right before the catalog records that it needs the blob.
-
-        Raises:
-            ServiceUnavailable: see write().
         """
         with _available():
             self._place.move(self._staged, _name(self._folder, self.sha256))

@@ -104,6 +104,8 @@ class TenantRef:
 class Database:
     """Opens transactions and runs statements on the catalog's Postgres.
 
+    Methods raise ServiceUnavailable if Postgres does not answer.
+
     Args:
         url: `postgresql://…`; a driver in it is replaced by psycopg 3.
 
@@ -170,11 +172,7 @@ class Database:
 
     @contextmanager
     def begin(self) -> Iterator[Connection]:
-        """Open a transaction that is committed at the end, or rolled back after an error.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Open a transaction that is committed at the end, or rolled back after an error."""
         try:
             with self._engine.begin() as connection:
                 connection.info.pop(_RAISED, None)
@@ -191,11 +189,7 @@ class Database:
 
     @contextmanager
     def snapshot(self) -> Iterator[Connection]:
-        """Open a read-only transaction in which all statements see the same state.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Open a read-only transaction in which all statements see the same state."""
         try:
             with self._of_one_state.begin() as connection:
                 yield connection
@@ -204,11 +198,7 @@ class Database:
 
     @contextmanager
     def driver(self) -> Iterator[Cursor[Any]]:
-        """Open a cursor of psycopg without SQLAlchemy; each statement is its own transaction.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Open a cursor of psycopg without SQLAlchemy; each statement is its own transaction."""
         try:
             with self._each_alone.connect() as connection:
                 held = connection.connection.driver_connection
@@ -227,9 +217,6 @@ class Database:
         Autovacuum does the same within minutes. Until then, Postgres assumes a single row for a
         new tenant, and joins two tables by comparing every pair of rows. If another process
         already analyzes a table, this does not wait for it.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
         """
         names = ", ".join(table.fullname for table in of)
         with self.begin() as connection:
@@ -252,7 +239,6 @@ class Database:
         Use it for changes to rows that a running sync may also change, and keep it short.
 
         Raises:
-            TenantGone: see begin_tenant.
             TenantBusy: other transactions did not end within five seconds.
         """
         with self._begin_transaction(ref, exclusive=True) as connection:
@@ -306,20 +292,12 @@ class Database:
             return connection.scalars(query).all()
 
     def write(self, ref: TenantRef, statement: Executable, parameters: Any = None) -> int:
-        """Execute a statement in its own transaction for a tenant; return the number of rows.
-
-        Raises:
-            TenantGone: see begin_tenant.
-        """
+        """Execute a statement in its own transaction for a tenant; return the number of rows."""
         with self.begin_tenant(ref) as connection:
             return connection.execute(statement, parameters).rowcount
 
     def time(self) -> datetime:
-        """Return Postgres's present time.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return Postgres's present time."""
         with self.begin() as connection:
             now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
         return now
@@ -343,7 +321,11 @@ class Database:
 
 
 class CatalogQueries:
-    """Base class of the classes that read and write tables of the catalog."""
+    """Base class of the classes that read and write tables of the catalog.
+
+    Methods raise ServiceUnavailable if Postgres does not answer. Those that change data of a tenant
+    raise TenantGone if the tenant was removed. The argument `by` is the caller's name, for events.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database

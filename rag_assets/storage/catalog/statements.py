@@ -59,11 +59,7 @@ class BlockingRunner(CatalogQueries):
     """
 
     def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
-        """Run a statement and return its rows as tuples.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Run a statement and return its rows as tuples."""
         values = {**statement.constants, **parameters}
         with self._database.driver() as cursor:
             cursor.execute(statement.sql, values, prepare=True)
@@ -73,7 +69,8 @@ class BlockingRunner(CatalogQueries):
 class StatementRunner:
     """Runs statements in one event loop; connections are kept open.
 
-    Every statement sees the data committed before it started, and leaves no open transaction.
+    Every statement sees the data committed before it started, and leaves no open transaction. It
+    raises ServiceUnavailable if Postgres does not answer.
 
     Args:
         connections: maximum number of connections; more statements have to wait.
@@ -85,11 +82,7 @@ class StatementRunner:
         self._turns = asyncio.Semaphore(connections)
 
     async def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
-        """Run a statement and return its rows as named tuples.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Run a statement and return its rows as named tuples."""
         values = {**statement.constants, **parameters}
         async with self._turn():
             was_pooled = bool(self._idle)

@@ -188,7 +188,10 @@ class EntryStore(EntryWriter, Protocol):
 
 
 class EntrySearcher(Protocol):
-    """Searches the entries of a generation in one event loop, with pooled connections."""
+    """Searches the entries of a generation in one event loop, with pooled connections.
+
+    Searches raise IndexInconsistent if the index does not exist, or lacks fields that are searched.
+    """
 
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
@@ -200,7 +203,6 @@ class EntrySearcher(Protocol):
         influence.
 
         Raises:
-            IndexInconsistent: the index does not exist, or lacks fields that are searched.
             SearchRejected: the search has too many words and filters.
             VectorsUnavailable: the vectors of this owner are searched in another store, which does
                 not answer.
@@ -210,11 +212,7 @@ class EntrySearcher(Protocol):
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
-        """Return the cosine of the query vector and each of these entries that exists, by id.
-
-        Raises:
-            IndexInconsistent: see rankings().
-        """
+        """Return the cosine of the query vector and each of these entries that exists, by id."""
         ...
 
     async def entries(
@@ -233,30 +231,19 @@ class EntrySearcher(Protocol):
             scopes: the scopes that may be read; None: any.
             vector: the vector to compute cosines with; None computes no cosines.
             moved: pages for which the scopes of entries are ignored.
-
-        Raises:
-            IndexInconsistent: see rankings().
         """
         ...
 
     async def vectors(
         self, index_name: str, owner: Owner, ids: Sequence[str]
     ) -> dict[str, PassageVector]:
-        """Return the vectors of the entries that exist and have a vector, by id.
-
-        Raises:
-            IndexInconsistent: see rankings().
-        """
+        """Return the vectors of the entries that exist and have a vector, by id."""
         ...
 
     async def count(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
     ) -> tuple[int, int]:
-        """Return the number of a generation's entries, and of those with one of these index keys.
-
-        Raises:
-            IndexInconsistent: see rankings().
-        """
+        """Return the number of a generation's entries, and of those with one of these index keys."""
         ...
 
     async def presence(self, index: IndexRef) -> Presence:

@@ -85,7 +85,8 @@ class TenantLake:
     """The tables of one tenant's incarnation; see Lake.tenant.
 
     Unknown keys and missing tables yield no rows. All rows read are held in memory: read the
-    documents of one slice at a time. Writing requires the tenant's lock, held by the caller.
+    documents of one slice at a time. Writing requires the tenant's lock, held by the caller. The
+    guard raises TenantGone or TenantLocked before anything is changed; tables stay readable.
     """
 
     def __init__(self, location: Location, parent: Location, guard: Callable[[], None]) -> None:
@@ -131,7 +132,6 @@ class TenantLake:
 
         Raises:
             DocumentRejected: a text cannot be stored; no row was written.
-            TenantGone, TenantLocked: raised by the guard; no row was written.
         """
         if documents:
             from rag_assets.storage.lake import rows
@@ -240,7 +240,6 @@ class TenantLake:
 
         Raises:
             BadVectors: wrong count or dimension, not finite, or zero; no vector was written.
-            TenantGone, TenantLocked: raised by the guard; no vector was written.
         """
         if not hashes and not len(vectors):
             return
@@ -256,9 +255,6 @@ class TenantLake:
         """Return the spool of an embedder's vectors; None if the lake is in an object store.
 
         An object store never fills, so it needs no spool.
-
-        Raises:
-            TenantGone, TenantLocked: raised by the guard.
         """
         if not self._location.is_local:
             return None
@@ -272,7 +268,6 @@ class TenantLake:
 
         Raises:
             ServiceUnavailable: the location could not be written.
-            TenantGone, TenantLocked: raised by the guard; no vector was written.
         """
         if not self._location.is_local or not self._spools.is_dir():
             return 0
@@ -339,9 +334,6 @@ class TenantLake:
 
         Returns:
             the result for each compacted table, by name.
-
-        Raises:
-            TenantGone, TenantLocked: raised by the guard; the tables stay readable.
         """
         if not (due := self.due()):
             return {}
@@ -367,9 +359,6 @@ class TenantLake:
 
         Returns:
             the result for each table that exists.
-
-        Raises:
-            TenantGone, TenantLocked: raised by the guard; the tables stay readable.
         """
         if dead is not None:
             self._drop_spools()
@@ -420,11 +409,7 @@ class TenantLake:
         return list(files.files_holding(self._location, dead, phrases, needed))
 
     def purge(self) -> None:
-        """Delete this incarnation's folder with its contents.
-
-        Raises:
-            TenantGone, TenantLocked: raised by the guard; no file was deleted.
-        """
+        """Delete this incarnation's folder with its contents."""
         self._guard()
         self._location.remove()
         self._tables = TenantTables(self._location, self._guard)

@@ -138,9 +138,6 @@ class LakeDamage:
         """Remove damaged files from their tables, so that the other files can be read again.
 
         A damaged log is deleted; `salvage` then takes rows from the remaining files.
-
-        Raises:
-            TenantGone, TenantLocked: raised by the guard.
         """
         from rag_assets.storage.lake.files import drop_damaged
 

@@ -86,11 +86,7 @@ class PanelSessionTable(CatalogQueries):
     """Starts, finds and ends sessions of the panel, in `panel_sessions` and `panel_codes`."""
 
     def add_code(self, ref: TenantRef, sha256: bytes, holder: TokenHolder) -> datetime:
-        """Store the hash of a code that starts one session; return when the code expires.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Store the hash of a code that starts one session; return when the code expires."""
         values = {
             **_values(ref, holder),
             "code_sha256": sha256,
@@ -123,11 +119,7 @@ class PanelSessionTable(CatalogQueries):
         return True
 
     def begin(self, ref: TenantRef, session_sha256: bytes, holder: TokenHolder) -> None:
-        """Start a session for the holder of a token.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Start a session for the holder of a token."""
         with self._database.begin_tenant(ref) as connection:
             _insert_session(
                 connection, session_sha256, _values(ref, holder), holder.token_expires_at

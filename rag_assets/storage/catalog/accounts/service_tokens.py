@@ -71,11 +71,7 @@ class ServiceTokenTable(CatalogQueries):
         principals: Sequence[str],
         lifetime: timedelta | None,
     ) -> ServiceToken:
-        """Store the hash of a new token.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Store the hash of a new token."""
         values = {
             "token_id": token_id,
             _column(owner): owner.id,
@@ -129,7 +125,10 @@ class ServiceTokenTable(CatalogQueries):
 
 
 class TokenReader:
-    """Finds valid tokens and the projects of organizations, from an event loop."""
+    """Finds valid tokens and the projects of organizations, from an event loop.
+
+    Methods raise ServiceUnavailable if Postgres does not answer.
+    """
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
@@ -138,11 +137,7 @@ class TokenReader:
         self._projects = Statement.compile(_projects_statement())
 
     async def find(self, sha256: bytes) -> ServiceToken | None:
-        """Return the token with that hash, if it is valid, and record its use.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return the token with that hash, if it is valid, and record its use."""
         rows = await self._statements.rows(self._find, {"sha256": sha256})
         if not rows:
             return None
@@ -151,11 +146,7 @@ class TokenReader:
         return _read_token(rows[0])
 
     async def projects(self, organization: str) -> frozenset[str]:
-        """Return the ids of the tenants that belong to an organization's projects.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return the ids of the tenants that belong to an organization's projects."""
         rows = await self._statements.rows(self._projects, {"organization": organization})
         return frozenset(row.id for row in rows)
 

@@ -74,7 +74,7 @@ class SearchStateReader:
     """Reads from the catalog, in one event loop, the state that searches need.
 
     A grant, a revocation, a publication or a deletion takes effect with the next statement (see
-    StatementRunner).
+    StatementRunner). Methods raise ServiceUnavailable if Postgres does not answer.
     """
 
     def __init__(self, database: Database) -> None:
@@ -101,7 +101,6 @@ class SearchStateReader:
 
         Raises:
             UnknownTenant: no tenant has that id.
-            ServiceUnavailable: Postgres does not answer.
         """
         return await self._state(self._search_state, tenant_id, principals, most)
 
@@ -114,7 +113,6 @@ class SearchStateReader:
             UnknownTenant: no tenant has that id.
             UnknownGeneration: the tenant has no generation of that number, or the generation is
                 being removed.
-            ServiceUnavailable: Postgres does not answer.
         """
         state = await self._state(
             self._named_state, tenant_id, principals, None, {"generation": generation}
@@ -158,11 +156,7 @@ class SearchStateReader:
         document_ids: Sequence[str],
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
-        """Return the versions of those documents that one of these principals may read, by id.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return the versions of those documents that one of these principals may read, by id."""
         rows = await self._statements.rows(
             self._readable,
             {
@@ -177,30 +171,18 @@ class SearchStateReader:
     async def random_versions(
         self, tenant_id: str, generation: int, *, limit: int
     ) -> list[tuple[str, str, int]]:
-        """Return random documents of a build, as (document id, indexed key, passage count).
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return random documents of a build, as (document id, indexed key, passage count)."""
         given = {"tenant": tenant_id, "generation": generation, "limit": limit}
         rows = await self._statements.rows(self._random, given)
         return [(row.document_id, row.indexed_key, row.chunk_count) for row in rows]
 
     async def has_several_documents(self, tenant_id: str, generation: int) -> bool:
-        """Return whether a build has passages of more than one document.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return whether a build has passages of more than one document."""
         given = {"tenant": tenant_id, "generation": generation, "limit": 2}
         return len(await self._statements.rows(self._some, given)) > 1
 
     async def expected_entries(self, tenant_id: str, generation: int) -> ExpectedEntries | None:
-        """Return how many entries a build should have; None if the build does not exist.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return how many entries a build should have; None if the build does not exist."""
         rows = await self._statements.rows(self._expected, {"tenants": [tenant_id]})
         found = (row for row in rows if row.generation == generation)
         return next(map(ExpectedEntries.from_row, found), None)
@@ -213,9 +195,6 @@ class SearchStateReader:
         Args:
             most: maximum number of pages; if there are more, `most + 1` are returned, so that the
                 caller notices.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
         """
         given = {"tenant": tenant_id, "pages": [*uuids], "principals": [*principals]}
         rows = await self._statements.rows(self._within, {**given, "limit": most + 1})

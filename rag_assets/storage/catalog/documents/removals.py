@@ -86,7 +86,6 @@ class RemovalTable(CatalogQueries):
         A document that its source still has is not added again until it changes.
 
         Args:
-            by: the caller's name, for the event.
             invalidate: whether a later request may add the document again unchanged. If it was
                 removed before, it can be added again only if both removals allow this.
 
@@ -281,9 +280,6 @@ class MovedDocuments(CatalogQueries):
 
         Args:
             successors: maps each former document to the document at its new location.
-
-        Raises:
-            TenantGone: the tenant was removed.
         """
         moved = moved_documents.c
         new = upsert(moved_documents)
@@ -308,9 +304,6 @@ class MovedDocuments(CatalogQueries):
         """Mark moved documents deleted once they need not wait; return their number.
 
         A moved document waits until the document at its new location is indexed.
-
-        Raises:
-            TenantGone: the tenant was removed.
         """
         moved = moved_documents.c
         waits = exists().where(

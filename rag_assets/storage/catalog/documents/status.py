@@ -382,11 +382,7 @@ class ReindexRequestTable(CatalogQueries):
     """Requests reindexing by incrementing the column `edition` of documents."""
 
     def request_tenant(self, ref: TenantRef, by: str) -> int:
-        """Request that all documents of a tenant are indexed again; return their number.
-
-        Args:
-            by: the caller's name, for the event.
-        """
+        """Request that all documents of a tenant are indexed again; return their number."""
         return self._request(ref, {"scope": "tenant", "by": by})
 
     def request_source(self, ref: TenantRef, source: str, by: str) -> int:

@@ -104,9 +104,6 @@ class CheckResultTable(CatalogQueries):
             outcomes: at most one per check.
             first: whether to store a check's first outcome. A sync evaluates only two checks and
                 sets it to False, so that the tenant still counts as unchecked.
-
-        Raises:
-            TenantGone: the tenant was removed.
         """
         with self._database.begin_tenant(ref) as connection:
             for outcome in sorted(outcomes, key=lambda o: (o.asset, o.name)):

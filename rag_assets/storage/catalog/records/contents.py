@@ -220,7 +220,6 @@ class FileContents(CatalogQueries):
 
         Raises:
             UnknownDocument: the record does not exist.
-            TenantGone: the tenant was removed.
         """
         record, table = source_records.c, uploads.c
         the_record = (record.tenant == ref.id, record.document_id == document_id)

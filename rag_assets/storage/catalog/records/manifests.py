@@ -165,11 +165,9 @@ class ManifestTable(CatalogQueries):
             window_hours: period in which earlier manifests count together with this manifest.
             as_of: when the manifest was made. Records pushed later are not extra, even if
                 unchanged.
-            by: the caller's name, for events.
 
         Raises:
             DeletionsHeld: suspiciously many records would be removed; no record was removed.
-            TenantGone: the tenant was removed.
         """
         begin = self._database.begin_exclusive if remove_extra else self._database.begin_tenant
         with begin(ref) as connection:

@@ -78,7 +78,6 @@ class RecordTable(CatalogQueries):
 
         Args:
             plan: computes what to store and to remove from the current state.
-            by: the caller's name, for events.
             read: ids of documents whose records the plan depends on.
             above: pages that the plan may delete, so that it needs to know the pages below them.
                 Each maps to the document of its record that may be deleted.
@@ -86,7 +85,6 @@ class RecordTable(CatalogQueries):
             conditional: ids of documents for which the plan compares ETags.
 
         Raises:
-            TenantGone: the tenant was removed.
             TenantBusy: other transactions of the tenant did not end in time.
         """
         with self._database.begin_exclusive(ref) as connection:

@@ -210,9 +210,6 @@ class ApplicationSettingsTable(CatalogQueries):
         Args:
             change: computes the new settings; if it raises an error, the settings stay as they
                 were.
-
-        Raises:
-            TenantGone: the tenant was removed.
         """
         with self._database.begin_exclusive(ref) as connection:
             row = connection.execute(_select_settings(ref.id)).one()
@@ -256,14 +253,7 @@ class ApplicationSettingsTable(CatalogQueries):
         return ChangedSettings(former, read_settings(saved))
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
-        """Make the pending model the model of the next build; return whether a model was pending.
-
-        Args:
-            by: the caller's name, for the event.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Make the pending model the model of the next build; return whether a model was pending."""
 
         def take_over(
             settings: ApplicationSettings, operators: Mapping[str, Any], _: bool

@@ -80,7 +80,6 @@ class UploadTable(CatalogQueries):
         Raises:
             UnknownDocument: the upload to replace does not exist.
             UploadsFull: the source's limits for uploads are reached.
-            TenantGone: the tenant was removed.
         """
         table = uploads.c
         with self._database.begin_exclusive(ref) as connection:
@@ -119,9 +118,6 @@ class UploadTable(CatalogQueries):
     def remove(self, ref: TenantRef, upload_id: str, by: str) -> list[str]:
         """Delete an upload; searches no longer return its document.
 
-        Args:
-            by: the caller's name, for the event.
-
         Returns:
             hashes of its current and former contents; empty if the upload does not exist.
         """
@@ -141,7 +137,6 @@ class UploadTable(CatalogQueries):
         Computed data of a disabled upload is kept, so that its chunks need not be embedded again.
 
         Args:
-            by: the caller's name, for the event.
             enabled: whether searches may find it.
 
         Returns:

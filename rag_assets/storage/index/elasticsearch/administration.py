@@ -421,9 +421,6 @@ def conditions(
     Args:
         patterns: patterns of the indexes' names.
         is_serverless: whether the server is Serverless, where shards and disks are not visible.
-
-    Raises:
-        ServiceUnavailable: Elasticsearch does not answer.
     """
     shortly = client.options(request_timeout=_CONDITION_SECONDS, max_retries=0)
     options: dict[str, Any] = {"index": list(patterns), "expand_wildcards": ["open", "closed"]}

@@ -353,9 +353,6 @@ def pages(
         routing: the tenant with the shard to search; None searches all shards.
         fields: the stored fields of each hit to return.
         vectors: whether to return vectors, too.
-
-    Raises:
-        ServiceUnavailable: Elasticsearch does not answer.
     """
     size = _PAGE_WITH_VECTORS if vectors else _PAGE
     asked: dict[str, Any] = {
@@ -410,9 +407,6 @@ def buckets(
     Args:
         index_name: the index to search; a missing index yields no combinations.
         routing: the tenant with the shard to search.
-
-    Raises:
-        ServiceUnavailable: Elasticsearch does not answer.
     """
     sources = [{name: {"terms": {"field": name, "missing_bucket": True}}} for name in fields]
     composite: dict[str, Any] = {"size": _BUCKETS, "sources": sources}
@@ -441,7 +435,6 @@ def refresh(client: Elasticsearch, index_name: str) -> None:
 
     Raises:
         IndexUnavailable: the index is red; Elasticsearch would wait for a minute.
-        ServiceUnavailable: Elasticsearch does not answer.
     """
     shortly = client.options(request_timeout=_REFRESH_SECONDS, max_retries=0)
     with translated_errors(client, index_name):

@@ -25,7 +25,7 @@ _VERIFIED_SECONDS: Final = 30.0
 
 
 class Ownership:
-    """Requires that indexes and aliases belong to an installation.
+    """Requires that indexes and aliases belong to an installation, else raises ForeignInstallation.
 
     Args:
         installation: the owner of the indexes and aliases; None: every user of the store owns all
@@ -98,10 +98,6 @@ class Ownership:
         """Require that an index belongs to the installation, before it is changed.
 
         An index that does not exist passes. An index is checked at most twice a minute.
-
-        Raises:
-            ForeignInstallation: the index or alias belongs to another installation, or has no
-                owner.
         """
         if self._installation is None:
             return
@@ -121,10 +117,6 @@ class Ownership:
         """Add an index's missing write alias; return whether it was missing.
 
         Indexes of earlier versions lack it.
-
-        Raises:
-            ForeignInstallation: the index or alias belongs to another installation, or has no
-                owner.
         """
         self.forget(index_name)
         self.require(index_name)
@@ -151,12 +143,7 @@ class Ownership:
             return False
 
     def require_alias(self, alias: str) -> bool:
-        """Require that an alias belongs to the installation; return whether it exists.
-
-        Raises:
-            ForeignInstallation: the index or alias belongs to another installation, or has no
-                owner.
-        """
+        """Require that an alias belongs to the installation; return whether it exists."""
         with translated_errors():
             try:
                 found = self._client.indices.get_alias(name=alias)
