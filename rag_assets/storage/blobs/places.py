@@ -32,8 +32,6 @@ class StoredFile:
 
     Attributes:
         name: its path relative to the store, with slashes.
-        size: size in bytes.
-        modified_at: when it was stored.
     """
 
     name: str
@@ -86,11 +84,7 @@ class Place(Protocol):
 
 
 class FolderPlace:
-    """A local folder, readable only by the service's user.
-
-    Args:
-        root: the folder; created if necessary.
-    """
+    """A local folder, readable only by the service's user."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -39,8 +39,6 @@ class Blob:
 
     Attributes:
         sha256: hash of its content, from its name; the content may have been altered since.
-        size: bytes.
-        modified_at: when it was last stored.
     """
 
     sha256: str
@@ -49,11 +47,7 @@ class Blob:
 
 
 class BlobStore:
-    """The blobs of all tenants.
-
-    Args:
-        place: the folder or object store with the blobs.
-    """
+    """The blobs of all tenants."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -185,7 +179,6 @@ class ReceivedFile:
 
     Args:
         place, folder: the store and the folder that the file belongs to.
-        path: the local path at which it is received.
 
     Attributes:
         size: bytes received so far.

@@ -171,11 +171,7 @@ class Catalog:
 
 
 def _require_same(database: Database, owners: Database) -> None:
-    """Require that both addresses lead to the same database, before the owner upgrades it.
-
-    Raises:
-        ConfigurationError: the owner's address names another database.
-    """
+    """Require that both addresses lead to the same database, before the owner upgrades it."""
     with database.begin() as connection, owners.begin() as other:
         if present_database(connection) != present_database(other):
             raise ConfigurationError(

@@ -12,16 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import (
-    Any,
-    ClassVar,
-    Final,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    TypeVarTuple,
-    cast,
-)
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, TypeVarTuple, cast
 
 import psycopg
 from psycopg import Cursor
@@ -400,6 +391,11 @@ def matches_document(one: Any, other: Any) -> ColumnElement[bool]:
     return and_(one.tenant == other.tenant, one.document_id == other.document_id)
 
 
+def is_of_documents(columns: Any, tenant_id: str, document_ids: Texts) -> ColumnElement[bool]:
+    """Return the SQL condition for a tenant's rows that belong to one of these documents."""
+    return and_(columns.tenant == tenant_id, matches_any(columns.document_id, document_ids))
+
+
 def put_row(table: Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> Insert:
     """Return the statement that inserts a row, or changes the values of the row with this key."""
     new = insert(table).values(**key, **values)
@@ -500,9 +496,6 @@ class ChangeChannel:
         """Yield the tenant of each notification, or TENANTS.
 
         None is yielded at the start, and whenever `timeout` seconds passed without a notification.
-
-        Args:
-            timeout: seconds without a notification.
 
         Raises:
             ServiceUnavailable: Postgres does not answer, or the connection broke.

@@ -94,8 +94,6 @@ class TenantLock(CatalogQueries):
         """Hold a tenant's lock until the context ends.
 
         Args:
-            holder: describes this process to others.
-            wait_seconds: time to wait until the current holder releases the lock.
             on_wait: called once with the current holder, before waiting.
             on_takeover: called with a former holder that ended without releasing the lock.
 
@@ -193,7 +191,6 @@ def require_sessions(database: Database) -> None:
 
     Raises:
         SessionsNotKept: a pooler changes sessions between transactions.
-        ServiceUnavailable: Postgres does not answer.
     """
     if database.url in _verified:
         return

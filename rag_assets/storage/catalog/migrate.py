@@ -59,7 +59,6 @@ class _History:
 
     Attributes:
         version_table: the table with its current revision.
-        head: the newest revision in the history.
         owner: the system; None for the core.
     """
 
@@ -110,11 +109,7 @@ def run_script(connection: Connection, path: Path) -> None:
 
 
 def is_behind(database: Database, systems: Systems | None = None) -> bool:
-    """Return whether the catalog's tables have another revision than this program's schema.
-
-    Args:
-        systems: used instead of the installed systems.
-    """
+    """Return whether the catalog's tables have another revision than this program's schema."""
     histories = list(_iter_histories(systems or installed_systems()))
     return _find_versions(database, histories) != {
         history.version_table: history.head for history in histories
@@ -218,7 +213,6 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
 
     Args:
         database: an up-to-date catalog.
-        systems: used instead of the installed systems.
     """
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
     statement = sql.SQL(" UNION ALL ").join(
@@ -257,7 +251,6 @@ def require_present_schema(database: Database, systems: Systems | None = None) -
 
     Raises:
         SchemaTooNew: a newer program upgraded it.
-        ServiceUnavailable: Postgres does not answer.
     """
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
     for name, present in (_find_versions(database, list(histories.values())) or {}).items():
@@ -270,9 +263,6 @@ def other_programs(database: Database) -> list[str]:
     """Return descriptions of connections to the catalog by programs with another schema revision.
 
     Programs on all machines are included.
-
-    Raises:
-        ServiceUnavailable: Postgres does not answer.
     """
     query = text(
         "SELECT application_name, coalesce(host(client_addr), 'this machine'), count(*)"
@@ -337,11 +327,7 @@ def _escape_path(path: Path) -> str:
 
 
 def _require_distinct_tables(systems: Systems) -> None:
-    """Check that no system's table has the name of a core table.
-
-    Raises:
-        ConfigurationError: a system has such a table.
-    """
+    """Check that no system's table has the name of a core table."""
     own = {
         var.name
         for module in (

@@ -53,9 +53,6 @@ class BlockingRunner(CatalogQueries):
     """Runs prepared statements in the calling thread.
 
     Each statement sees the data committed before it started.
-
-    Args:
-        database: the catalog's database, with the connections to use.
     """
 
     def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:

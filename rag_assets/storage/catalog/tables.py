@@ -83,11 +83,7 @@ def now_column(name: str, kind: TimeKind | None = None) -> Column[object]:
 
 
 def time_column(name: str, kind: TimeKind | None = None) -> Column[object]:
-    """Return a column for an optional time.
-
-    Args:
-        kind: how a time in the future is corrected; see TimeKind.
-    """
+    """Return a column for an optional time."""
     return Column(name, DateTime(timezone=True), info={"time": kind})
 
 

@@ -35,7 +35,6 @@ class ElasticsearchConnection:
 
     Attributes:
         nodes: addresses of the nodes, without an account; a node that is down is skipped.
-        api_key: an encoded API key.
         account: name and password, if there is no API key.
         ca_file: certificates for verifying the server's certificate; None: the system's.
         fingerprint: SHA-256 of the server's certificate or of an authority that signed it. If it is
@@ -95,11 +94,7 @@ class ElasticsearchConnection:
         return ", ".join(self.nodes)
 
     def client_options(self, *, is_async: bool = False) -> dict[str, Any]:
-        """Return the connection arguments for a client of `elasticsearch`.
-
-        Args:
-            is_async: whether the client is for an event loop.
-        """
+        """Return the connection arguments for a client of `elasticsearch`."""
         options: dict[str, Any] = {"hosts": [_with_port(node) for node in self.nodes]}
         if self.api_key is not None:
             options["api_key"] = self.api_key
@@ -130,11 +125,7 @@ def _with_port(node: str) -> str:
 
 
 def pinned_context(fingerprint: str) -> ssl.SSLContext:
-    """Return a TLS context that rejects a server whose chain lacks the fingerprint.
-
-    Args:
-        fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
-    """
+    """Return a TLS context that rejects a server whose chain lacks the fingerprint."""
     context = _PinnedContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

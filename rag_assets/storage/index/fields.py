@@ -102,9 +102,6 @@ def length_weight(terms: float) -> float:
 
     In a long passage, a single word says less about the passage. Terms are counted instead of a
     model's tokens: an English term has one or two tokens, a Greek or Hindi term five.
-
-    Args:
-        terms: the number of terms of the entry.
     """
     return float(f"{0.5 ** (terms / _HALVING_TERMS):.6g}")
 
@@ -115,7 +112,6 @@ def hash_fields(fields: Mapping[str, Any], key: bytes | None) -> str:
     Args:
         fields: the fields as stored; `terms` are covered through their own digest, the vector is
             not covered.
-        key: the generation's digest key; None if it has no key.
     """
     if key is None:
         return compute_key(
@@ -146,11 +142,7 @@ def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict
 def build_stored_entry(
     owner: Owner, id_: str, fields: Mapping[str, Any], cosine: float | None = None
 ) -> StoredEntry:
-    """Build an entry from its stored fields; `intact` says whether they were verified.
-
-    Args:
-        cosine: similarity of the entry's vector and the query's; None without a query vector.
-    """
+    """Build an entry from its stored fields; `intact` says whether they were verified."""
     return StoredEntry(id_, fields["index_key"], fields, _is_genuine(owner, id_, fields), cosine)
 
 
@@ -161,7 +153,6 @@ def build_scanned_entry(
 
     Args:
         routing: the tenant whose searches may find the entry.
-        key: the generation's digest key; None if it has no key.
     """
     return ScannedEntry(
         id=id_,
@@ -180,11 +171,7 @@ def build_scanned_entry(
 def entry_vector(
     owner: Owner, id_: str, fields: Mapping[str, Any], vector: npt.NDArray[np.float32] | None
 ) -> EntryVector:
-    """Return an entry's vector, and whether the entry is genuine.
-
-    Args:
-        fields: all stored fields of the entry.
-    """
+    """Return an entry's vector, and whether the entry is genuine."""
     known = {name: fields.get(name, "") for name in ("document_id", "index_key", "text_sha256")}
     genuine = "terms" in fields and is_intact(fields, owner.digest_key)
     if genuine:

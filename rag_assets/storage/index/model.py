@@ -43,11 +43,7 @@ class IndexRef:
     identity: str
 
     def compute_presence(self, identity: str | None) -> Presence:
-        """Return whether the index still exists, is missing, or was replaced by another index.
-
-        Args:
-            identity: the identity of the index that has the name now; None if no index has it.
-        """
+        """Return whether the index still exists, is missing, or was replaced by another index."""
         if identity is None:
             return "missing"
         return "present" if identity == self.identity else "replaced"
@@ -88,7 +84,6 @@ class CountedBuild:
     """A build whose entries are to be counted.
 
     Attributes:
-        index: the index that the build was written to.
         recent_keys: index keys of versions to count separately.
         is_serving: whether the tenant's view should show exactly this build.
     """
@@ -105,7 +100,6 @@ class BuildCount:
 
     Attributes:
         presence: whether the build's index still exists; if not, the counts are 0.
-        entries: the number of all its entries.
         recent: the number of entries with one of `CountedBuild.recent_keys`.
         is_shown: whether the tenant's view shows exactly these entries; always True for a build
             that is not the serving one.
@@ -122,8 +116,6 @@ class EntryDocument:
     """The values that all entries of one version of a document share.
 
     Attributes:
-        indexed_key: hash of everything in the version's entries.
-        media_type: the format of the document's content.
         path: the document's printable path within its source, for the chunk id.
         passage_source: the first part of the chunk id, instead of tenant and path; None for tenant
             and path.
@@ -224,9 +216,7 @@ class EntryFilter:
         moved: pages for which the scopes of entries are ignored.
         pages: allowed pages; None: any page, and entries without a page.
         source_types, sources, documents: allowed values.
-        without_source_types: excluded source types.
         paths: folders or files; the document must be within one of them, see is_within.
-        languages: allowed languages of the document.
         modified_after, modified_before: bounds of the document's modified_at; the first is
             inclusive, the second exclusive.
         tags: tags that an entry must all have.
@@ -260,7 +250,6 @@ class Place:
     """A document, or one symbol in it, whose entries a ranking returns.
 
     Attributes:
-        document_id: the document.
         symbol: the symbol that an entry must define; None: any entry of the document.
     """
 
@@ -301,7 +290,6 @@ class RankingRequest:
         by: the query's vector, of shape (dimensions,); or the query's text; or places; or texts.
             None: any entries, in no particular order.
         limit: the maximum number of entries in the ranking.
-        entry_filter: the entries that the ranking may contain.
         first: how many of the best entries to return; None returns all.
         symbols: whether to return the symbols that the entries define.
     """
@@ -359,11 +347,7 @@ class EntryVector:
 
 @dataclass(frozen=True, slots=True)
 class PassageVector:
-    """The vector of an entry, bit for bit as it was written, and the id of its passage.
-
-    Attributes:
-        chunk_id: see Hit.chunk_id.
-    """
+    """The vector of an entry, bit for bit as it was written, and the id of its passage."""
 
     chunk_id: str
     vector: npt.NDArray[np.float32]
@@ -402,7 +386,6 @@ class TenantView:
 
     Attributes:
         restricted: whether its filter provably shows only this tenant's entries.
-        tenants: the tenants with entries in it, sorted.
     """
 
     name: str
@@ -418,7 +401,6 @@ class Candidate:
         uri: the document's uri, from the index; empty if it is too long for a doc value.
         text_key: equal for equal texts; in generations of the first three schemas, equal for equal
             texts with equal titles and headings.
-        ordinal: its position among the entries of its version.
         within: if it is a block, the ordinals of the entries that contain part of it.
         symbol: the symbol that it defines; empty if it defines none, or if not requested.
         matched: in a ranking by words, how many of the query's words it contains; otherwise 0.

@@ -37,8 +37,6 @@ class MirroredEntries:
     """Writes a build's entries to both stores (see EntryWriter).
 
     Args:
-        first: the store of all entries.
-        second: the second store of vectors.
         on_failure: called when a write to the second store failed. It must stop searches from using
             the second store, which now lacks entries.
     """
@@ -92,12 +90,7 @@ class MirroredEntries:
 
 
 class SplitSearcher:
-    """Searches vectors in the second store for builds that use it (see EntrySearcher).
-
-    Args:
-        first: searches everything else, and the vectors of other builds.
-        second: searches vectors.
-    """
+    """Searches vectors in the second store for builds that use it (see EntrySearcher)."""
 
     def __init__(self, first: EntrySearcher, second: PgVectorSearcher) -> None:
         self._first, self._second = first, second

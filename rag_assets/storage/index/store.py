@@ -102,12 +102,7 @@ class EntryWriter(Protocol):
     def set_scopes(
         self, index_name: str, owner: Owner, scopes: Mapping[str, str], *, guard: Callable[[], None]
     ) -> int:
-        """Set the access scope of the entries of documents; return how many entries changed.
-
-        Args:
-            scopes: the access scope of each document, by document_id.
-            guard: called before each write; raises when this writer may no longer write.
-        """
+        """Set the access scope of the entries of documents; return how many entries changed."""
         ...
 
 
@@ -131,7 +126,6 @@ class EntryStore(EntryWriter, Protocol):
 
         Args:
             digest_key: digest key of the generation whose entries are verified.
-            document_ids: only scan entries of these documents; None: all.
         """
         ...
 
@@ -229,7 +223,6 @@ class EntrySearcher(Protocol):
 
         Args:
             scopes: the scopes that may be read; None: any.
-            vector: the vector to compute cosines with; None computes no cosines.
             moved: pages for which the scopes of entries are ignored.
         """
         ...
@@ -243,7 +236,7 @@ class EntrySearcher(Protocol):
     async def count(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
     ) -> tuple[int, int]:
-        """Return the number of a generation's entries, and of those with one of these index keys."""
+        """Return the number of a generation's entries, and of those with these index keys."""
         ...
 
     async def presence(self, index: IndexRef) -> Presence:
@@ -280,11 +273,7 @@ class IndexAdministration(Protocol):
         ...
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
-        """Return the index to write a new generation of a tenant to; create it if necessary.
-
-        Args:
-            placement: whether the index is shared with other tenants.
-        """
+        """Return the index to write a new generation of a tenant to; create it if necessary."""
         ...
 
     def presence(self, index: IndexRef) -> Presence:
@@ -404,7 +393,6 @@ class StoreConfig:
         installation: the owner of indexes, views and schemas; None: every user of the store owns
             all of them.
         former_prefixes: former prefixes of the installation's indexes.
-        layout: the layout of new indexes.
     """
 
     server: str | ElasticsearchConnection = field(repr=False)
@@ -421,10 +409,7 @@ class VectorStore:
     """An open vector store, with objects for its entries, indexes, searches and notes.
 
     Attributes:
-        entries: writes and reads entries.
-        indexes: administers indexes and views.
         searcher: creates a searcher for one event loop.
-        notes: keeps notes about the catalog.
         close: closes all connections except the searchers'.
         vectors: additional copies of some builds' vectors; None without such a server.
     """

@@ -203,11 +203,7 @@ def list_symbols(text: str) -> list[str]:
 def build_forms(
     word: str, analyses: tuple[str, ...] = EVERY_ANALYSIS
 ) -> Mapping[str, frozenset[str]]:
-    """Return the terms under which texts may contain a word, with the analyses that produce them.
-
-    Args:
-        analyses: analyses of the texts.
-    """
+    """Return the terms under which texts may contain a word, each with its analyses."""
     forms: dict[str, set[str]] = {}
     is_term, is_written = _is_term(word), is_phrase(word)
     for analysis in analyses:
@@ -430,12 +426,7 @@ class WeighedWord(NamedTuple):
 
 
 def parse_query_words(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWords:
-    """Return the words of a query without common words; a very long query is cut off.
-
-    Args:
-        query: the query, in any language.
-        analyses: the expected analyses of the entries.
-    """
+    """Return the words of a query without common words; a very long query is cut off."""
     return QueryWords(*_split_words(query), analyses)
 
 
@@ -491,12 +482,7 @@ def weighed_words(
 
 
 def present_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the analyses of entries, with FORMER if some entries have no analysis mark.
-
-    Args:
-        entries: the number of entries.
-        marks: by analysis, the number of these entries that have its mark.
-    """
+    """Return the analyses of entries, with FORMER if some entries have no analysis mark."""
     present = [analysis for analysis in ANALYSES if marks.get(analysis)]
     return (FORMER, *present) if sum(marks.values()) < entries else tuple(present)
 
@@ -505,7 +491,6 @@ def rarity(entries: int, holders: int) -> float:
     """Return the weight of a term: the inverse document frequency of BM25.
 
     Args:
-        entries: number of entries that pass the filter.
         holders: number of these entries that contain the term.
     """
     return math.log(1 + (entries - holders + 0.5) / (holders + 0.5))

@@ -49,7 +49,6 @@ class Identity:
     """The installation that a process works for.
 
     Attributes:
-        home: id of the home folder.
         prefixes: prefixes of index names: the current prefix, then former prefixes.
         cluster: id of its Elasticsearch; None if it was not recorded yet.
     """
@@ -87,7 +86,6 @@ def open_catalog(
     The first home folder that opens a new catalog makes it an installation.
 
     Args:
-        settings: settings that name the home folder and the stores.
         database_url, owner_url, before_upgrade: see Catalog.open.
 
     Raises:
@@ -114,13 +112,7 @@ def _require_none(differences: Iterator[Difference]) -> None:
 def find_differences(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Iterator[Difference]:
-    """Yield every part that differs from the catalog's record, or belongs to another installation.
-
-    Args:
-        settings: settings with the home folder and the current addresses.
-        state: the catalog's record.
-        stores: the roots that the settings name.
-    """
+    """Yield the parts that differ from the catalog's record, or belong to others."""
     row, home = state.row, Home(settings)
     if row is None:
         if home.installation is not None:
@@ -316,8 +308,6 @@ def clone_installation(
     """Make a copied catalog a separate installation; an interrupted clone is continued.
 
     Args:
-        catalog: the copy.
-        settings: settings with the home folder and the stores of the clone.
         keeps_builds: whether Elasticsearch was copied, too. Otherwise builds are forgotten, and the
             next syncs write new indexes from the lake.
         is_snapshot: whether a person has confirmed that the catalog is a copy, although its server

@@ -40,15 +40,11 @@ def compact(
     """Merge files, drop duplicate and dead rows, and delete files that the table no longer uses.
 
     Args:
-        table: the table; it need not exist.
         live: keys to keep; None keeps all.
         dead: keys to drop even if they are in `live`.
 
     Returns:
         the result; None if the table does not exist.
-
-    Raises:
-        TenantGone, TenantLocked: raised by the guard; the table stays readable.
     """
     with table.translated_errors("compacted"):
         return _compact(table, live, dead)

@@ -40,8 +40,6 @@ def damaged_files(
     The presence, size and footer of every listed file are checked.
 
     Args:
-        name: the table's name, for the result.
-        table: the table; it need not exist.
         decoded: files to read completely: those whose names have a SHA-256 in this range. None
             reads no file completely.
 
@@ -85,8 +83,6 @@ def salvage(
     """Append the rows with these keys that only unlisted files contain; return their number.
 
     Args:
-        table: the table; it need not exist.
-        keys: keys of the lost rows.
         name, description: name and description of the table, used only if it is created.
     """
     left = set(keys)
@@ -171,9 +167,6 @@ def _require_all_by_key(table: KeyedTable, rows: pl.LazyFrame, keys: pl.Series) 
     """Require that reading by key returns every row of a file.
 
     It misses rows if the file's statistics, which decide what is read, were altered.
-
-    Raises:
-        AlteredRows: the read misses a row.
     """
     key = table.kind.key
     for part in keys.sort().to_frame().iter_slices(FEW_KEYS):
@@ -199,12 +192,7 @@ _TEXTS = {
 def find_phrases_in_kept_texts(
     table: KeyedTable, dead: Set[str], phrases: Sequence[str]
 ) -> set[str]:
-    """Return those phrases that also occur in texts that are not being deleted.
-
-    Args:
-        table: the table of parsed texts.
-        dead: keys of texts that are being deleted.
-    """
+    """Return those phrases that also occur in texts that are not being deleted."""
     opened = table.open()
     if opened is None or not phrases:
         return set()

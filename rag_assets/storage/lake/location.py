@@ -34,7 +34,6 @@ class Location:
 
     Attributes:
         url: an absolute local path, or an address with a scheme (s3://bucket/prefix, …).
-        storage_options: credentials and settings of the object store; not included in the repr.
     """
 
     url: str
@@ -185,11 +184,7 @@ class Location:
 
 
 class LakeNotes:
-    """Reads and writes notes about the catalog in the lake's root folder (see NoteStore).
-
-    Args:
-        location: the root of the lake.
-    """
+    """Reads and writes notes about the catalog in the lake's root folder (see NoteStore)."""
 
     def __init__(self, location: Location) -> None:
         self._location = location

@@ -141,7 +141,6 @@ class TableKind:
 
     Attributes:
         key: the column that identifies a row; the only column with statistics.
-        schema: the columns of the table.
         group_rows: rows in a row group, the smallest unit that a read by key decodes.
         file_bytes: size of a file that needs no merging; also bounds the memory of compaction.
         compression: compression of the files. Compressed vectors would be 9 % smaller, but reading
@@ -199,11 +198,7 @@ def parsed_rows(frame: pl.DataFrame) -> dict[str, ParsedRow]:
 
 
 def chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
-    """Return a data frame with one row for each chunk set.
-
-    Raises:
-        DocumentRejected: a text cannot be encoded as UTF-8.
-    """
+    """Return a data frame with one row for each chunk set."""
     return _frame([_chunk_set_record(row) for row in rows], CHUNKS)
 
 
@@ -224,11 +219,7 @@ def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
 def facts_by_key(
     frame: pl.DataFrame, wants_kind: Callable[[str], bool] | None = None
 ) -> dict[str, tuple[Fact, ...]]:
-    """Return the facts of each chunk set, by its key, from a frame with the columns key and facts.
-
-    Args:
-        wants_kind: whether to return facts of this kind; all kinds by default.
-    """
+    """Return the facts of each chunk set by its key; the frame has columns key and facts."""
     stated = frame.select("key", "facts").drop_nulls()
     return {key: parse_facts(orjson.loads(facts), wants_kind) for key, facts in stated.iter_rows()}
 
@@ -254,7 +245,6 @@ def vectors_frame(
     """Return a data frame with one row for each vector.
 
     Args:
-        hashes: text_sha256 of each vector.
         vectors: the vectors, of shape (len(hashes), dimensions).
         dimensions: number of dimensions of the vectors already stored; None if there are none.
 

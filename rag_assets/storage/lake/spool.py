@@ -37,9 +37,6 @@ class VectorSpool:
     """Keeps the vectors of one embedder until the lake has them.
 
     Only the holder of the tenant's lock may use it.
-
-    Args:
-        folder: folder of the spool; it need not exist.
     """
 
     def __init__(self, folder: Path, dimensions: int) -> None:
@@ -49,9 +46,6 @@ class VectorSpool:
 
     def reserve(self, texts: int) -> SpooledAnswer:
         """Reserve disk space for the vectors of one request.
-
-        Args:
-            texts: the number of vectors.
 
         Raises:
             ServiceUnavailable: the disk is full, or the folder cannot be written.
@@ -91,11 +85,7 @@ class VectorSpool:
 
 
 class SpooledAnswer:
-    """A file of the spool: the vectors of one request, or the space reserved for them.
-
-    Args:
-        path: path of the file.
-    """
+    """A file of the spool: the vectors of one request, or the space reserved for them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -42,7 +42,6 @@ class Lake:
 
     Args:
         url: a folder, or the address of an object store for Delta Lake (s3://…, gs://…, az://…).
-        storage_options: the store's credentials and settings, if not in the environment.
     """
 
     def __init__(self, url: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -54,7 +53,6 @@ class Lake:
         """Return the tables of one tenant, without opening or creating any.
 
         Args:
-            incarnation: the number that distinguishes uses of the id.
             guard: called right before every write; raises TenantGone or TenantLocked when this
                 writer may no longer write. Readers do not need a guard.
 
@@ -330,11 +328,7 @@ class TenantLake:
         return [name for name, table in used.items() if compaction.is_due(table)]
 
     def compact_due(self) -> dict[str, Compaction]:
-        """Merge the files of the tables that are due for it, without dropping live rows.
-
-        Returns:
-            the result for each compacted table, by name.
-        """
+        """Merge the files of the tables that are due for it; return each result by name."""
         if not (due := self.due()):
             return {}
         from rag_assets.storage.lake import compaction
@@ -386,9 +380,6 @@ class TenantLake:
         """Return those phrases that also occur in parsed texts that are not being deleted.
 
         All texts are read.
-
-        Args:
-            dead: keys of the texts that are being deleted.
         """
         from rag_assets.storage.lake import files
 
@@ -402,7 +393,6 @@ class TenantLake:
         Args:
             dead: keys that no row may have.
             phrases: excerpts of texts that only rows with needed keys may contain.
-            needed: keys of the rows that are needed.
         """
         from rag_assets.storage.lake import files
 

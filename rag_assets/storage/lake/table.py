@@ -141,7 +141,6 @@ class OpenTable:
 
     Args:
         location: the table's folder; it need not exist.
-        kind: the table's columns; columns that a file lacks are read as null.
     """
 
     def __init__(self, location: Location, kind: TableKind) -> None:
@@ -183,10 +182,7 @@ class OpenTable:
         """Return the rows of the table, or of some of its files, including duplicates.
 
         Args:
-            table: the version to read.
             paths: names of the files to read; all by default.
-            file_column: name of an additional column with the path of each row's file; None adds no
-                column.
         """
         names = file_names(table) - self._left_out
         names &= names if paths is None else set(paths)
@@ -291,7 +287,6 @@ class KeyedTable(OpenTable):
     """Reads and writes a table of one kind at one location.
 
     Args:
-        location: the table's folder; it need not exist.
         guard: called before every write; raises when this writer may no longer write.
         skips_damaged: whether to read the remaining rows if files are lost or damaged.
     """
@@ -323,7 +318,6 @@ class KeyedTable(OpenTable):
         """Return the rows with these keys, without duplicates, in no particular order.
 
         Args:
-            keys: keys of the rows; unknown keys are ignored.
             columns: the columns to read, including the key. By default all columns are read, and
                 then compared with the checksums of their rows.
         """
@@ -347,11 +341,9 @@ class KeyedTable(OpenTable):
         """Append rows in one commit: after a crash, either all of them are stored or none.
 
         Args:
-            frame: rows with the columns of the kind.
             name, description: name and description of the table, used only if it is created.
 
         Raises:
-            TenantGone, TenantLocked: raised by the guard; no row was written.
             ServiceUnavailable: the location could not be written.
         """
         key = self.kind.key
@@ -400,11 +392,7 @@ class KeyedTable(OpenTable):
         return self._with_retry(lambda table: data_files(table, self.kind.key)) or []
 
     def read_range(self, keys: HashRange, columns: Sequence[str]) -> pl.DataFrame:
-        """Return the rows with keys in a range, without duplicates.
-
-        Args:
-            columns: the columns to return.
-        """
+        """Return the rows with keys in a range, without duplicates."""
         key = pl.col(self.kind.key)
         within = key >= keys.first
         if keys.end is not None:
@@ -489,11 +477,7 @@ class KeyedTable(OpenTable):
             raise self.unavailable(error, participle) from error
 
     def unavailable(self, error: BaseException, participle: str) -> ServiceUnavailable:
-        """Return the error for a location that could not be read or written.
-
-        Args:
-            participle: the last word of the message "the lake … cannot be", such as "read".
-        """
+        """Return the error for a location that could not be read or written."""
         if _NO_SPACE.search(str(error)):
             return disk_full(self.location.url, f"the lake cannot be {participle}")
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]

@@ -26,7 +26,6 @@ class TenantTables:
 
     Args:
         guard: called right before every write; see Lake.tenant.
-        skips_damaged: whether to read the remaining rows if files are lost or damaged.
     """
 
     def __init__(
@@ -118,12 +117,7 @@ class LakeDamage:
         self._tables = tables
 
     def files(self, decoded: HashRange | None = None) -> list[DamagedFile]:
-        """Return the listed files that are missing, truncated or unreadable.
-
-        Args:
-            decoded: files to read completely: those whose names have a SHA-256 in this range. None
-                reads no file completely.
-        """
+        """Return the listed files that are missing, truncated or unreadable."""
         if not any(self._location.folders()):
             return []
         from rag_assets.storage.lake.files import damaged_files
@@ -149,8 +143,6 @@ class LakeDamage:
 
         Args:
             lost: keys of the rows; None skips that table.
-            embedder_id: the embedder whose lost vectors are restored.
-            dimensions: number of dimensions of these vectors.
         """
         from rag_assets.storage.lake.files import salvage
 

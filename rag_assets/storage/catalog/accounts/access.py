@@ -88,11 +88,7 @@ class AccessTable(CatalogQueries):
         return len(revoked)
 
     def grants(self, tenant_id: str, scopes: Collection[str] | None = None) -> dict[str, list[str]]:
-        """Return the sorted principals of each granted scope.
-
-        Args:
-            scopes: only these scopes; None for all.
-        """
+        """Return the sorted principals of each granted scope."""
         query = (
             select(access_scopes.c.scope, access_scopes.c.principal)
             .where(access_scopes.c.tenant == tenant_id)
@@ -116,7 +112,6 @@ def is_readable(
 
     Args:
         table: a table with a column `tenant`.
-        column: the name of the column with the scope.
     """
     scope = table.c[column]
     granted = exists().where(

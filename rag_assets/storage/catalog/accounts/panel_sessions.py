@@ -45,10 +45,8 @@ class TokenHolder:
 
     Attributes:
         name: the token's name, in logs and as the author of changes; not a secret.
-        principals: the names under which access may have been granted.
         token_id: id of the service token; revoking it ends the session. None for a JWT or the
             operator.
-        token_expires_at: when the token and the session expire.
     """
 
     name: str
@@ -62,11 +60,7 @@ class PanelSession:
     """A session of the panel; for a code, the session that the code would start.
 
     Attributes:
-        tenant: the tenant that the session is for.
-        profile, organization, project: profile, organization and project of the tenant.
-        name, principals: see TokenHolder.
         created_at, used_at: when it was started and last used; a code has no last use.
-        expires_at: when it ends at the latest.
         is_recent: whether it was started within RECENT_TIME.
     """
 
@@ -129,7 +123,6 @@ class PanelSessionTable(CatalogQueries):
         """Return the session with that hash, if it has not ended.
 
         Args:
-            sha256: hash of its secret.
             use: whether to count this as a use, which restarts the idle time.
         """
         columns = panel_sessions.c
@@ -142,11 +135,7 @@ class PanelSessionTable(CatalogQueries):
         return _read_session(row) if row else None
 
     def list_others(self, sha256: bytes) -> list[PanelSession]:
-        """Return the other sessions of the same token or person in the same organization.
-
-        Args:
-            sha256: hash of the secret of the session that is left out.
-        """
+        """Return the other sessions of the same token or person in the same organization."""
         query = _select_with_tenants(panel_sessions).where(
             _is_other_session(sha256), _has_not_ended()
         )
@@ -154,11 +143,7 @@ class PanelSessionTable(CatalogQueries):
         return [_read_session(row) for row in rows]
 
     def end_others(self, sha256: bytes) -> int:
-        """End the other sessions and unused codes of a session's holder; return how many ended.
-
-        Args:
-            sha256: hash of the secret of the session that stays.
-        """
+        """End the other sessions and unused codes of a session's holder; return how many ended."""
         with self._database.begin() as connection:
             # Delete codes first: a code that was redeemed in the meantime has become a session.
             connection.execute(delete(panel_codes).where(_is_other_session(sha256, panel_codes)))

@@ -72,9 +72,7 @@ class ProviderKeyTable(CatalogQueries):
         """Store a key in place of the owner's former key for that provider.
 
         Args:
-            provider: the provider that accepts the key.
             seal: encrypts the key; called while rotation is locked out.
-            last_four: the characters that may be shown.
         """
         with self._begin_transaction(owner) as connection:
             connection.execute(

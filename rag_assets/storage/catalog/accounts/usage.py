@@ -22,10 +22,8 @@ class Usage:
 
     Attributes:
         requests: attempts, including failed attempts.
-        retries: requests that repeated a failed request.
         texts: embedded texts: chunks and questions.
         tokens: tokens as the provider counts them.
-        batch_tokens: tokens that went through the batch API.
         unpriced_tokens: tokens with an unknown price.
         cost: cost of all other tokens, in dollars.
         output_tokens: tokens that a chat model wrote.
@@ -105,8 +103,6 @@ class UsageTable(CatalogQueries):
         """Add usage to a day, by default today.
 
         Args:
-            used: the usage not recorded yet.
-            day: the day, in UTC.
             run: dollars that the running sync has spent so far, including this usage.
             generation: the build whose spending includes this cost; None for no build.
         """
@@ -144,11 +140,7 @@ class UsageTable(CatalogQueries):
             return _read_usage(connection.execute(query).mappings().one())
 
     def rows(self, since: date, tenant_id: str | None = None) -> list[UsageRow]:
-        """Return the usage since a day, sorted by tenant, then by day, newest first.
-
-        Args:
-            tenant_id: only usage of this tenant; None for all tenants.
-        """
+        """Return the usage since a day, sorted by tenant, then by day, newest first."""
         query = select(usage).where(usage.c.day >= since)
         if tenant_id is not None:
             query = query.where(usage.c.tenant == tenant_id)

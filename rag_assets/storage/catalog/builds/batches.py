@@ -36,7 +36,6 @@ class EmbeddingBatch:
         texts, tokens: the number of submitted texts, and an estimate of the number of their tokens.
         cost: dollars for these tokens at the batch price; None if the price is unknown.
         error: why the batch failed, or the error of the last poll.
-        polled_at: the time of the last poll.
     """
 
     id: int
@@ -78,14 +77,10 @@ class BatchTable(CatalogQueries):
         tokens: int,
         cost: float | None,
     ) -> int:
-        """Record a batch that is about to be submitted.
+        """Record a batch that is about to be submitted; return its id in the catalog.
 
         Args:
-            tag, embedder_id, embedder, tokens, cost: see EmbeddingBatch.
             keys: text_sha256 of each text.
-
-        Returns:
-            the batch's id in the catalog.
         """
         row = {
             "tenant": ref.id,

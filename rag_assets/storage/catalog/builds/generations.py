@@ -70,8 +70,6 @@ class Pin:
 
     Attributes:
         at: when it was pinned; None before the pin is stored.
-        by: who pinned it.
-        reason: why it was pinned.
     """
 
     generation: int
@@ -133,17 +131,13 @@ class Generation:
             placement.
         index_name, index_identity: the index that holds its entries; an index created later under
             the same name has another identity.
-        embedder_id: the embedder that made its vectors.
-        embedder: configuration from which this embedder is constructed for queries.
         digest_key: key of its entries' digests, kept only in Postgres; None in generations of the
             first four schemas.
         recipe: the settings of the build, apart from its embedder; None if unknown.
         pinned: whether it must serve searches, whatever the configuration asks for.
         reason: why its publication is held.
-        completed_at, published_at: when it was last completed and last published.
         checks: results of the checks before publication, each with name, passed and description.
         spent: the cost of its embeddings, in dollars.
-        pace: how fast it was built.
         vectors_beside: state of its vectors in the separate store, which answers when it has all of
             them; None if its vectors are only in the index.
         vectors_retry_at: when the separate store may be used again.
@@ -295,11 +289,7 @@ class GenerationTable(CatalogQueries):
         reason: str,
         checks: Sequence[Mapping[str, Any]],
     ) -> Generation:
-        """Record why a complete build is not published; return the changed generation.
-
-        Args:
-            checks: results of the checks before publication.
-        """
+        """Record why a complete build is not published; return the changed generation."""
         changed = {"state": "HELD", "reason": reason, "checks": [dict(check) for check in checks]}
         return self._change(ref, generation, changed)
 
@@ -319,12 +309,7 @@ class GenerationTable(CatalogQueries):
         *,
         retry_at: datetime | None = None,
     ) -> Generation:
-        """Record the state of a build's separately stored vectors; return the changed generation.
-
-        Args:
-            state: the new state; every later statement of a search sees it.
-            retry_at: when the separate store may be used again.
-        """
+        """Record the state of a build's separate vectors; return the changed generation."""
         changed = {"vectors_beside": state, "vectors_retry_at": retry_at}
         return self._change(ref, generation, changed)
 
@@ -339,7 +324,6 @@ class GenerationTable(CatalogQueries):
         """Make this generation serve searches, and retire the former serving generation.
 
         Args:
-            checks: the results of its checks.
             pin: set in the same transaction; without one, the pin stays as it is.
         """
         row: dict[str, Any] = {

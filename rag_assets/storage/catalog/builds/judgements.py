@@ -91,9 +91,6 @@ class StoredQuestion:
 
     Attributes:
         judgements: mappings with path, quote and grade.
-        pool: hashes of the passages that were read for it.
-        relevant_from: the lowest grade that counts as relevant.
-        synthetic: whether it was made from headings, and not judged by a person.
     """
 
     question_id: str
@@ -142,13 +139,10 @@ class JudgementTable(CatalogQueries):
     def store(
         self, ref: TenantRef, questions: Iterable[StoredQuestion], *, others: Others = "keep"
     ) -> int:
-        """Store questions by id in one transaction, and delete vectors of questions that are gone.
+        """Store questions by id, in one transaction; return how many other questions were deleted.
 
         Args:
             others: which of the tenant's other questions are deleted.
-
-        Returns:
-            how many other questions were deleted.
         """
         new = sorted(questions, key=lambda question: question.question_id)
         with self._database.begin_tenant(ref) as connection:
@@ -219,7 +213,7 @@ class JudgementTable(CatalogQueries):
 
 
 def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
-    """Delete the judgements on erased documents, because judgements quote the documents.
+    """Delete the judgements on erased documents, which they quote; return their number.
 
     A question without remaining judgements is deleted. A synthetic question is deleted in any case,
     because its text is a heading of the document.
@@ -227,9 +221,6 @@ def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequ
     Args:
         connection: the connection of the transaction that erases the documents, before their rows
             change.
-
-    Returns:
-        how many judgements were deleted.
     """
     mine = judged_questions.c.tenant == ref.id
     stored = [

@@ -33,11 +33,7 @@ class RecordedKeys:
 
 @dataclass(frozen=True, slots=True)
 class NeededVersion:
-    """A version in a build, with the keys that the build needs in the lake.
-
-    Attributes:
-        chunk_count: the number of chunks in its chunk set.
-    """
+    """A version in a build, with the keys that the build needs in the lake."""
 
     document_id: str
     parse_key: str
@@ -50,8 +46,6 @@ class LakeKeys:
     """The keys in the lake of all versions in all builds of a tenant.
 
     Attributes:
-        parsed: parse_keys.
-        chunk_sets: chunk_set_keys.
         unknown: the number of versions that were indexed before keys were recorded.
     """
 
@@ -119,7 +113,6 @@ class LakeKeyTable(CatalogQueries):
 
         Args:
             generation: the build; 0 for a build that has not started yet.
-            config_key: key of the configuration with which the build is made.
         """
         return self._documents(
             select(documents.c.document_id)

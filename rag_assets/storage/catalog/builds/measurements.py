@@ -24,7 +24,6 @@ class StoredProbes:
         vectors: vectors of the first measurement, packed little-endian float32.
         distances: distances between the vectors of the first and of the last measurement, by probe;
             empty before the second measurement.
-        passed: whether the last measurement passed.
     """
 
     probes_key: str
@@ -115,8 +114,6 @@ class ThresholdTable(CatalogQueries):
         """Record a question's floor to calibrate the threshold, unless a threshold is set.
 
         Args:
-            number: the build.
-            use: the purpose of the search.
             floor: the cosine above which a passage is better than chance (see
                 compute_question_floor).
 

@@ -56,8 +56,6 @@ class BuildProgress:
             unknown.
         waiting: the number of outdated documents that wait for a provider or a person.
         recent: the number of documents indexed in the ten minutes before the last document.
-        recent_seconds: the time that indexing the recent documents took.
-        last_at: when the last document was indexed.
     """
 
     documents: int = 0
@@ -178,7 +176,6 @@ class WantedBuild:
     Attributes:
         generation: the build's number; 0 for a build that has not started yet, and lacks every
             document.
-        config_key: key of the configuration that it is made with.
         is_superseded: whether the tenant's current configuration asks for a different build.
     """
 

@@ -57,7 +57,6 @@ class SearchState:
         are_some: whether the caller may read more scopes than `scopes` contains.
         moved: pages whose entries may still have another scope than their documents, each with its
             documents' scope.
-        has_opted_in: whether the tenant's organization has opted in.
     """
 
     ref: TenantRef
@@ -96,9 +95,6 @@ class SearchStateReader:
     ) -> SearchState:
         """Return a tenant's state, its serving generation and the readable scopes, at one moment.
 
-        Args:
-            most: maximum number of scopes to read; None: all.
-
         Raises:
             UnknownTenant: no tenant has that id.
         """
@@ -110,7 +106,6 @@ class SearchStateReader:
         """Return the state as search_state does, for this generation instead of the serving one.
 
         Raises:
-            UnknownTenant: no tenant has that id.
             UnknownGeneration: the tenant has no generation of that number, or the generation is
                 being removed.
         """

@@ -50,12 +50,9 @@ class Sync:
     Attributes:
         listing_digest: digest of the last listing recorded in `documents`; see also PARTLY.
         held_deletions: number of deletions that await a person's confirmation.
-        held_reason: why they await confirmation; None without held deletions.
         held_prunes: number of documents past their retention that await confirmation.
         folders: the root and the mount points of the last listing, see decode_folders; None if
             unknown.
-        attempts: failed attempts since the last success.
-        retry_at: the earliest time of the next attempt.
     """
 
     source: str
@@ -133,7 +130,6 @@ class SyncTable(CatalogQueries):
         """Record that `documents` now agrees with a listing, and how many deletions are held.
 
         Args:
-            ref, source, digest, at_ns, held_deletions, held_reason: see Sync.
             folders: see Sync; None: keep the recorded folders.
         """
         values: dict[str, Any] = {} if folders is None else {"folders": folders}
@@ -226,7 +222,6 @@ class DeletionWindow:
     """The time window over which a source's deletions are added up to detect a mass deletion.
 
     Attributes:
-        since: when the window starts.
         left: the number of documents that left the source in the window.
         hours: the length of the window, for messages.
     """
@@ -241,7 +236,6 @@ class HeldDeletions:
     """Documents of one source that disappeared and are kept until a person decides.
 
     Attributes:
-        documents: the number of documents.
         remedy: the command, or the parameter of a request, that deletes them.
         is_manifest: whether a manifest lacks them; otherwise, a listing lacks them.
     """
@@ -279,18 +273,13 @@ class DepartureTable(CatalogQueries):
         """Record how many documents leave a source, before they are deleted.
 
         Args:
-            left: the number of documents.
             is_confirmed: whether a person consented, which ends the window.
         """
         with self._database.begin_tenant(ref) as connection:
             record_departures(connection, ref, source, left, is_confirmed=is_confirmed)
 
     def list_held(self, tenant_id: str | None = None) -> list[HeldDeletions]:
-        """Return deletions that wait for a person, sorted by tenant and source.
-
-        Args:
-            tenant_id: only deletions of this tenant; None for all tenants.
-        """
+        """Return deletions that wait for a person, sorted by tenant and source."""
         of_tenant = tenants.c.state != "REMOVING"
         if tenant_id is not None:
             of_tenant = and_(of_tenant, tenants.c.id == tenant_id)
@@ -390,11 +379,7 @@ def record_departures(
 def record_held_manifest(
     connection: Connection, ref: TenantRef, source: str, vanished: int, window: DeletionWindow
 ) -> None:
-    """Record that a manifest was refused because it would remove too many records.
-
-    Args:
-        vanished: the number of records that it would remove.
-    """
+    """Record that a manifest was refused because it would remove too many records."""
     payload = {
         "source": source,
         "vanished": vanished,

@@ -54,9 +54,7 @@ class Freshness:
     """The freshness of a tenant's serving generation.
 
     Attributes:
-        chunks: the number of chunks in the serving generation.
         stale: the number of documents whose indexed content differs from their source.
-        last_indexed_at: when a document was last indexed; None before the first.
         queue_depth: the number of documents that wait to be indexed or to be removed from the
             index. Records and uploads count from their arrival, other documents from their listing.
     """
@@ -96,9 +94,7 @@ class RecordFreshness:
     """The freshness of a tenant of typed records, and its documents that cannot be found.
 
     Attributes:
-        freshness: the freshness of the tenant's serving generation.
         excluded: the number of documents and records that are left out on purpose.
-        failed: the number of documents that cannot be indexed.
         oldest_wait_seconds: how long the oldest waiting item has waited; None if none is waiting.
         backfilled: whether the separate vector store also has all of the tenant's vectors.
     """

@@ -37,8 +37,6 @@ class _ListedDocument:
         facts: the listing facts; each of their fields is also a column of `documents`.
         modified_at: when its current content was written, according to its source.
         said_title: the title that its source gives; None if the title is read from the content.
-        error_kind: the kind of its failure.
-        source_id, page_uuid: see ListedDocument in rag_assets.ingest.sources.
     """
 
     document_id: str
@@ -104,7 +102,6 @@ class Document(_ListedDocument):
     """One row of `documents`.
 
     Attributes:
-        reindex_requests: the number of reindex requests for it.
         lane: 0 for an individual change, 1 for a bulk import.
     """
 
@@ -189,11 +186,7 @@ def read_document(row: Row[Any]) -> Document:
 
 
 def build_row(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
-    """Return the row of `documents` for a change: PROCESSING, or FAILED if it is unreadable.
-
-    Args:
-        lane: 0 for an individual change, 1 for a bulk import.
-    """
+    """Return the row of `documents` for a change: PROCESSING, or FAILED if it is unreadable."""
     key = change.document_key
     return {
         "tenant": ref.id,

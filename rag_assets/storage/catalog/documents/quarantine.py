@@ -14,6 +14,7 @@ from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    is_of_documents,
     matches_any,
     matches_document,
 )
@@ -69,7 +70,6 @@ class QuarantineTable(CatalogQueries):
         """Make documents due now if they failed because of a setting of a different environment.
 
         Args:
-            tenant_ids: the tenants of the documents.
             environment: the current environment; see rag_assets.common.environment.
 
         Returns:
@@ -135,8 +135,7 @@ def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]
         select(row.document_id)
         .join(source_records, matches_document(record, row))
         .where(
-            row.tenant == ref.id,
-            matches_any(row.document_id, document_ids),
+            is_of_documents(row, ref.id, document_ids),
             row.status == "FAILED",
             row.failed_document_key == row.document_key,
             record.media_type == TYPED_RECORD,
@@ -162,8 +161,6 @@ class FormerVersion:
     """A version of a document that searches can find in another build.
 
     Attributes:
-        document_key: key of the inputs from which it was built.
-        parse_key: key of its text in the lake.
         content_sha256: hash of the content among these inputs; None if it was not recorded.
     """
 
@@ -184,7 +181,6 @@ class FormerVersionTable(CatalogQueries):
         Args:
             answering: the build that has the versions.
             lacking: the build that lacks them.
-            document_ids: only versions of these documents.
         """
         # A rejected text that is retried may be rejected again.
         failed = or_(documents.c.retry_at.is_(None), documents.c.error_kind == "text-rejected")
@@ -197,11 +193,7 @@ class FormerVersionTable(CatalogQueries):
         return [FormerVersion(*tuple(row)) for row in rows]
 
     def retry(self, ref: TenantRef, answering: int, lacking: int) -> int:
-        """Make those permanently failed documents due now that find() would return.
-
-        Returns:
-            the number of documents.
-        """
+        """Make the permanently failed documents that find() returns due now; count them."""
         final = documents.c.retry_at.is_(None)
         ids = _select_lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
         statement = (

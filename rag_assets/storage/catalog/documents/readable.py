@@ -24,10 +24,6 @@ class ReadableVersion:
     """The version of a document that a caller may read.
 
     Attributes:
-        indexed_key: the key of the version's entries.
-        uri: the document's uri, from the catalog.
-        access_scope: the document's access scope.
-        content_sha256: hash of the document's content at its last listing.
         stale: whether a later listing or push changed the document.
     """
 
@@ -44,7 +40,6 @@ class ReadableDocument:
 
     Attributes:
         media_type: derived from the file's name; None if the name does not show it.
-        access_scope: the scope that its readers need.
     """
 
     document_id: str

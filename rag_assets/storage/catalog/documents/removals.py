@@ -52,6 +52,7 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    is_of_documents,
     matches_any,
     matches_document,
     put_row,
@@ -124,8 +125,8 @@ def delete_records(
     """Delete pushed records and their former texts; return the documents whose record existed."""
     delete_former_texts(connection, ref, document_ids)
     record = source_records.c
-    its = (record.tenant == ref.id, matches_any(record.document_id, document_ids))
-    gone = delete(source_records).where(*its).returning(record.document_id)
+    its = is_of_documents(record, ref.id, document_ids)
+    gone = delete(source_records).where(its).returning(record.document_id)
     return frozenset(connection.scalars(gone))
 
 
@@ -134,8 +135,8 @@ def delete_former_texts(
 ) -> None:
     """Delete the former texts of these records, which were kept for runs."""
     text = record_texts.c
-    its = (text.tenant == ref.id, matches_any(text.document_id, document_ids))
-    connection.execute(delete(record_texts).where(*its))
+    its = is_of_documents(text, ref.id, document_ids)
+    connection.execute(delete(record_texts).where(its))
 
 
 def withdraw_documents(
@@ -210,7 +211,7 @@ def _find_tombstone_contents(
     query = (
         select(table.document_id, table.content_sha256)
         .outerjoin(documents, matches_document(documents.c, table))
-        .where(table.tenant == ref.id, matches_any(table.document_id, document_ids), ~exists)
+        .where(is_of_documents(table, ref.id, document_ids), ~exists)
     )
     return dict(connection.execute(query).all())
 
@@ -228,11 +229,9 @@ def _find_pushed(
         columns.document_id,
         columns.revision,
         func.coalesce(columns.page_uuid, columns.said["access_scope"].astext).label("place"),
-    ).where(columns.tenant == ref.id, matches_any(columns.document_id, document_ids))
+    ).where(is_of_documents(columns, ref.id, document_ids))
     files = select(uploads.c.document_id, uploads.c.revision, null().label("place")).where(
-        uploads.c.tenant == ref.id,
-        matches_any(uploads.c.document_id, document_ids),
-        uploads.c.enabled,
+        is_of_documents(uploads.c, ref.id, document_ids), uploads.c.enabled
     )
     # The content of a file record is an upload, but the listing listed the record.
     found = {row.document_id: row for row in connection.execute(files)}
@@ -330,8 +329,8 @@ def is_moved() -> ColumnElement[bool]:
 def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
     """Delete the recorded moves of documents that are gone or back at their former location."""
     moved = moved_documents.c
-    wanted = moved.tenant == ref.id, matches_any(moved.document_id, [*document_ids])
-    connection.execute(delete(moved_documents).where(*wanted))
+    wanted = is_of_documents(moved, ref.id, [*document_ids])
+    connection.execute(delete(moved_documents).where(wanted))
 
 
 def _find_awaited(
@@ -349,7 +348,7 @@ def add_tombstones(connection: Connection, ref: TenantRef, document_ids: Sequenc
     """Add tombstones for documents, with the hashes of their current contents."""
     content = func.coalesce(documents.c.content_sha256, "")
     buried = select(documents.c.tenant, documents.c.document_id, content).where(
-        documents.c.tenant == ref.id, matches_any(documents.c.document_id, document_ids)
+        is_of_documents(documents.c, ref.id, document_ids)
     )
     new = upsert(tombstones).from_select(["tenant", "document_id", "content_sha256"], buried)
     connection.execute(
@@ -369,7 +368,7 @@ def seal_tombstones(
 ) -> list[str]:
     """Return a journal entry for each purged document: "<keyed hash>.<encrypted tombstone>"."""
     query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
-        tombstones.c.tenant == ref.id, matches_any(tombstones.c.document_id, document_ids)
+        is_of_documents(tombstones.c, ref.id, document_ids)
     )
     contents = {row.document_id: row.content_sha256 for row in connection.execute(query)}
     cipher = _cipher(connection)

@@ -42,6 +42,7 @@ from rag_assets.ingest.sources.records import EXCLUDED
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    is_of_documents,
     matches_any,
     matches_document,
     notify,
@@ -63,7 +64,6 @@ class Transition(NamedTuple):
     """A change of a document's status.
 
     Attributes:
-        to: the new status.
         clears_failure: whether the columns of NO_FAILURE are cleared.
     """
 
@@ -112,7 +112,6 @@ def change_status(cause: Cause, ref: TenantRef, *which: ColumnElement[bool]) -> 
     """Return the statement that changes the status of a tenant's documents.
 
     Args:
-        cause: determines the new status; see TRANSITIONS.
         which: conditions on the documents; deleted documents are never changed.
     """
     change = TRANSITIONS[cause]
@@ -236,9 +235,7 @@ def failed_key(
     environment in which the document failed so far. Each environment is tried once.
 
     Args:
-        table: `documents` or `document_index`.
         environment: key of the environment; empty for other failures.
-        document_key: key of the document that failed.
     """
     former = table.c.failed_config_key
     is_again = and_(
@@ -254,12 +251,7 @@ def failed_key(
 
 
 def first_failed_key(config_key: str, environment: str) -> str:
-    """Return the `failed_config_key` of a document that failed once; later failures extend it.
-
-    Args:
-        environment: key of the environment whose setting caused the failure; empty for other
-            failures.
-    """
+    """Return the `failed_config_key` of a document that failed once; later failures extend it."""
     return f"{config_key}{_ENVIRONMENTS}{environment}" if environment else config_key
 
 
@@ -294,10 +286,7 @@ def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
     )
     return (
         update(document_index)
-        .where(
-            document_index.c.tenant == ref.id,
-            matches_any(document_index.c.document_id, document_ids),
-        )
+        .where(is_of_documents(document_index.c, ref.id, document_ids))
         .values(**dict.fromkeys(keys), chunk_count=0, dirty=True)
     )
 
@@ -308,7 +297,6 @@ def mark_ready_statement(
     """Return the statement that marks documents READY; execute it with `build_ready_parameters`.
 
     Args:
-        clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
         for_superseded_build: whether the configuration asks for another build. Documents that
             wait in the configuration's build then keep waiting.
     """
@@ -412,9 +400,6 @@ class ReindexRequestTable(CatalogQueries):
         """Let the next listing add invalidated documents again; return their number.
 
         Documents that were deleted, purged or past their retention stay excluded.
-
-        Args:
-            document_ids: ids of the documents; all documents by default.
         """
         wanted = [tombstones.c.tenant == ref.id, tombstones.c.invalidated]
         if document_ids is not None:
@@ -448,7 +433,6 @@ def request_reindex(
     Args:
         connection: a connection in a transaction that excludes others of the tenant.
         scope: the scope of the request and the caller, for the event.
-        conditions: SQL conditions on the documents; without any, all documents.
     """
     lane = 0 if scope["scope"] == "document" else 1
     statement = reindex_statement(ref, lane, *conditions).values(listed_at_ns=READ_AGAIN_NS)

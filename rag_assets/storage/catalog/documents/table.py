@@ -13,6 +13,7 @@ from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    is_of_documents,
     matches_any,
     matches_document,
     read_row,
@@ -60,10 +61,6 @@ class DocumentTable(CatalogQueries):
         """Record the changes of a listing; a document with unchanged content keeps its status.
 
         Documents that were deleted on request or pushed again since the listing are left out.
-
-        Args:
-            changes: new, changed and touched documents.
-            lane: 0 for individual changes, 1 for a bulk import.
         """
         statement = record_statement()
         for batch in batched(changes, _BATCH):
@@ -86,19 +83,13 @@ class DocumentTable(CatalogQueries):
         """Return the named documents in processing order, the most urgent first."""
         query = (
             select(documents)
-            .where(
-                documents.c.tenant == tenant_id, matches_any(documents.c.document_id, document_ids)
-            )
+            .where(is_of_documents(documents.c, tenant_id, document_ids))
             .order_by(*processing_order())
         )
         return [read_document(row) for row in self._database.fetch_rows(query)]
 
     def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
-        """Return a tenant's documents, sorted by uri.
-
-        Args:
-            deleted: whether to include deleted documents.
-        """
+        """Return a tenant's documents, sorted by uri."""
         query = select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
         if not deleted:
             query = query.where(documents.c.status != "DELETED")
@@ -156,11 +147,7 @@ class DocumentTable(CatalogQueries):
         return {row.document_id: row.content_sha256 for row in self._database.fetch_rows(query)}
 
     def read_again(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> None:
-        """Mark documents to be read again by the next listing, even if their facts are unchanged.
-
-        Args:
-            document_ids: only these documents; None for all.
-        """
+        """Make the next listing read documents again, even if their facts are unchanged."""
         chosen = [documents.c.tenant == ref.id]
         if document_ids is not None:
             chosen.append(matches_any(documents.c.document_id, document_ids))

@@ -33,6 +33,7 @@ from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    is_of_documents,
     matches_any,
     texts_parameter,
 )
@@ -70,7 +71,6 @@ class IndexedVersion:
         document_key, config_key: keys of the inputs from which it was built.
         parse_key, chunk_set_key: keys of its text and its chunks in the lake.
         token_count: the number of tokens in its chunks; None keeps the recorded number.
-        content_sha256: hash of the content from which it was built.
     """
 
     document_id: str
@@ -110,9 +110,6 @@ class ExpectedEntries:
     have the same number of entries.
 
     Attributes:
-        entries: the number of entries of all versions.
-        recent_keys: the indexed_key of each of the last versions.
-        recent: the number of entries of the last versions.
         is_settled: whether no entries wait to be deleted or written again.
     """
 
@@ -209,11 +206,7 @@ class IndexTable(CatalogQueries):
     """Records which version of each document is in each build, and finds pending documents."""
 
     def refresh_statistics(self, tables: Iterable[Table] = ()) -> None:
-        """Run ANALYZE on documents, their versions, and further tables; see Database.
-
-        Args:
-            tables: tables of systems.
-        """
+        """Run ANALYZE on documents, their versions, and further tables; see Database."""
         self._database.refresh_statistics(documents, document_index, *tables)
 
     def pending(
@@ -234,9 +227,7 @@ class IndexTable(CatalogQueries):
         because people wait for the urgent ones.
 
         Args:
-            generation: the build that should hold the documents.
             for_superseded_build: whether the configuration asks for another build.
-            documents_limit: the maximum number of documents; None for all.
             bytes_limit: the approximate maximum of content bytes; None for all.
             answers: whether the build serves searches. In other builds nobody waits for an edit,
                 and a document that is edited all the time comes last.
@@ -320,8 +311,7 @@ class IndexTable(CatalogQueries):
     def entry_count_in_builds(self, tenant_id: str, document_ids: Sequence[str]) -> int:
         """Return the number of entries of these documents that all generations should have."""
         query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-            document_index.c.tenant == tenant_id,
-            matches_any(document_index.c.document_id, document_ids),
+            is_of_documents(document_index.c, tenant_id, document_ids)
         )
         return int(self._database.fetch_value(query) or 0)
 
@@ -350,11 +340,7 @@ class IndexTable(CatalogQueries):
     def mark_writing(
         self, ref: TenantRef, generation: int, document_ids: Sequence[str]
     ) -> set[str]:
-        """Record that entries of these documents are about to be written.
-
-        Returns:
-            the documents that may already have entries.
-        """
+        """Record that entries of documents will be written; return those that may have some."""
         table = document_index
         before = select(table.c.document_id).where(
             is_of_generation(ref.id, generation, document_ids)
@@ -389,14 +375,12 @@ class IndexTable(CatalogQueries):
         Args:
             versions: versions whose entries are all written.
             clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
-            for_superseded_build: whether the configuration asks for another build.
             recorders: write further rows about these texts in the same transaction.
         """
         if not versions:
             return
         left = select(documents.c.document_id).where(
-            documents.c.tenant == ref.id,
-            matches_any(documents.c.document_id, [version.document_id for version in versions]),
+            is_of_documents(documents.c, ref.id, [version.document_id for version in versions]),
             is_out_of_builds(),
         )
         new = upsert(document_index)

@@ -35,7 +35,7 @@ from rag_assets.storage.catalog.builds.judgements import forget_judgements
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
-    matches_any,
+    is_of_documents,
     notify,
     read_row,
 )
@@ -131,16 +131,15 @@ def begin_erasure(
     Args:
         whole: documents to erase completely.
         former: documents of which only the indexed former version is erased.
-        kind, rule, by, at: recorded in the receipt.
         staged: number of staged rows that were deleted, for the receipt.
     """
     held = document_index.c
-    of_documents = (held.tenant == ref.id, matches_any(held.document_id, [*whole, *former]))
+    of_documents = is_of_documents(held, ref.id, [*whole, *former])
     keys = select(
         func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
         func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
         func.coalesce(func.sum(held.chunk_count), 0),
-    ).where(*of_documents)
+    ).where(of_documents)
     parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
     judgements = forget_judgements(connection, ref, whole)
     records = len(delete_records(connection, ref, whole))
@@ -183,9 +182,7 @@ def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence
     known: set[str] = set()
     # Tombstones count: a person who doubts that a document was deleted may purge it again.
     for table in (documents, source_records, uploads, tombstones):
-        query = select(table.c.document_id).where(
-            table.c.tenant == ref.id, matches_any(table.c.document_id, document_ids)
-        )
+        query = select(table.c.document_id).where(is_of_documents(table.c, ref.id, document_ids))
         known.update(connection.scalars(query))
     if unknown := [id_ for id_ in document_ids if id_ not in known]:
         raise UnknownDocument(
@@ -195,11 +192,7 @@ def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence
 
 
 def end_erasure(connection: Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
-    """Delete an erasure's row, and write its receipt.
-
-    Args:
-        proof: see Receipt.
-    """
+    """Delete an erasure's row, and write its receipt."""
     connection.execute(delete(erasures).where(erasures.c.id == erasure.id))
     return append_receipt(
         connection,
@@ -221,9 +214,7 @@ def delete_documents(connection: Connection, erasure: Erasure) -> None:
     for batch in batched(erasure.document_ids, _BATCH):
         connection.execute(
             delete(documents).where(
-                documents.c.tenant == erasure.ref.id,
-                matches_any(documents.c.document_id, batch),
-                documents.c.status == "DELETED",
+                is_of_documents(documents.c, erasure.ref.id, batch), documents.c.status == "DELETED"
             )
         )
 
@@ -239,7 +230,7 @@ def _find_keys_of_disabled(
 ) -> Sequence[Row[Any]]:
     """Return the lake keys of those uploads that are disabled and therefore in no build."""
     query: Select[Any] = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
-        held_texts.c.tenant == ref.id, matches_any(held_texts.c.document_id, document_ids)
+        is_of_documents(held_texts.c, ref.id, document_ids)
     )
     return connection.execute(query).all()
 
@@ -248,7 +239,7 @@ def clear_embedding(connection: Connection, ref: TenantRef, document_ids: Sequen
     """Clear the embedding times and hashes of documents whose former version is withheld."""
     connection.execute(
         update(documents)
-        .where(documents.c.tenant == ref.id, matches_any(documents.c.document_id, document_ids))
+        .where(is_of_documents(documents.c, ref.id, document_ids))
         .values(embedded_at=None, embedded_sha256=None)
     )
 
@@ -276,12 +267,7 @@ def insert_erasure(
     at: datetime,
     **columns: Any,
 ) -> Erasure:
-    """Insert the row of a new erasure.
-
-    Args:
-        kind, rule, by, at: recorded in the receipt.
-        columns: further columns of `erasures`.
-    """
+    """Insert the row of a new erasure."""
     given = {"kind": kind, "rule": rule, "by": by, "at": at, **columns}
     row = insert(erasures).values(id=uuid4(), tenant=ref.id, incarnation=ref.incarnation, **given)
     return read_erasure(connection.execute(row.returning(erasures)).one())
@@ -294,7 +280,10 @@ _OUTLIVING = frozenset(
 
 
 class ErasureTable(CatalogQueries):
-    """Starts, records and ends erasures, in `erasures`."""
+    """Starts, records and ends erasures, in `erasures`.
+
+    The arguments `rule`, `by` and `at` are recorded in the receipt.
+    """
 
     def list_open(self, tenant_id: str) -> list[Erasure]:
         """Return the open erasures of a tenant, oldest first."""
@@ -315,18 +304,13 @@ class ErasureTable(CatalogQueries):
         by: str,
         at: datetime,
     ) -> Erasure | None:
-        """Start an erasure of documents past their retention; searches omit them from now on.
+        """Start to erase documents past their retention; return None if none is due.
 
         Tombstones, which contain only hashes, prevent a document from being added again until it
         changes in its source. Pushed records and staged rows are deleted immediately.
 
         Args:
-            cutoffs: the tenant's retention.
             held: names of the sources with documents that stay until a person confirms.
-            rule, by, at: recorded in the receipt.
-
-        Returns:
-            the erasure; None if nothing is due.
         """
         with self._database.begin_exclusive(ref) as connection:
             due = [
@@ -355,7 +339,6 @@ class ErasureTable(CatalogQueries):
         Args:
             document_ids: the documents. They may have been deleted before, if a row or tombstone
                 remains.
-            by, at: recorded in the receipt.
 
         Raises:
             UnknownDocument: the tenant does not know one of the documents.
@@ -372,11 +355,7 @@ class ErasureTable(CatalogQueries):
             return made
 
     def restore_tombstones(self, ref: TenantRef, sealed: Sequence[str]) -> None:
-        """Restore tombstones of documents that were purged after the dump of a restored catalog.
-
-        Args:
-            sealed: the tombstones of the documents, as stored in the journal.
-        """
+        """Restore tombstones of documents that were purged after the dump of a restored catalog."""
         with self._database.begin_exclusive(ref) as connection:
             add_sealed_tombstones(connection, ref, sealed)
 
@@ -385,7 +364,6 @@ class ErasureTable(CatalogQueries):
 
         Args:
             ref: the tenant, in the state REMOVING.
-            by, at: who requested it, and when; recorded in the receipt.
         """
         begun = select(erasures).where(
             erasures.c.tenant == ref.id,
@@ -434,9 +412,6 @@ class ErasureTable(CatalogQueries):
         """Start the erasure of a build that does not serve searches.
 
         If it was already started, return the open erasure.
-
-        Args:
-            by, at: who requested it, and when; recorded in the receipt.
         """
         number = generation.number
         entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
@@ -470,13 +445,10 @@ class ErasureTable(CatalogQueries):
             )
 
     def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
-        """Record how many items an erasure is about to delete from a store.
+        """Record how many items will be deleted from a store; return the changed erasure.
 
         Args:
             counts: the number of items of each kind, such as "entries".
-
-        Returns:
-            the changed erasure.
         """
         added = {**erasure.counts, store: dict(counts)}
         with self._database.begin() as connection:
@@ -501,11 +473,7 @@ class ErasureTable(CatalogQueries):
             clear_slice(connection, erasure)
 
     def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
-        """End an erasure: delete the rows of its documents, and write the receipt.
-
-        Args:
-            proof: see Receipt.
-        """
+        """End an erasure: delete the rows of its documents, and write the receipt."""
         with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
             return end_erasure(connection, erasure, proof or {})

@@ -29,6 +29,7 @@ from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    is_of_documents,
     matches_any,
     matches_document,
 )
@@ -65,7 +66,6 @@ class Hold:
 
     Attributes:
         reason: a person's text, with credentials masked.
-        by: who set the hold.
     """
 
     scope: HoldScope
@@ -76,10 +76,6 @@ class Hold:
 
 def require_no_hold(covering: Sequence[Hold], tenant_id: str, what: str) -> None:
     """Require that no hold covers documents that are to be deleted permanently.
-
-    Args:
-        covering: the holds that cover them.
-        what: the name of the refused action, for the message.
 
     Raises:
         OnHold: at least one hold covers them.
@@ -127,11 +123,7 @@ class HoldTable(CatalogQueries):
             _write_event(connection, ref, "hold_set", scope, said)
 
     def lift(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> bool:
-        """Lift a hold, and delete the data that was kept only because of it.
-
-        Returns:
-            whether the hold existed.
-        """
+        """Lift a hold, and delete the data kept only because of it; return whether it existed."""
         of_tenant = holds.c.tenant == ref.id
         the_hold = (
             of_tenant,
@@ -160,9 +152,7 @@ def list_holds(
     query = select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
     if document_ids is not None:
         sources = [
-            select(table.c.source).where(
-                table.c.tenant == tenant_id, matches_any(table.c.document_id, document_ids)
-            )
+            select(table.c.source).where(is_of_documents(table.c, tenant_id, document_ids))
             for table in (documents, source_records, uploads)
         ]
         query = query.where(

@@ -144,16 +144,13 @@ class Receipt:
 
     Attributes:
         number: counted from 1, over all tenants.
-        id: id of the erasure.
         kind: prune: by retention; purge: documents, on request; removal: a tenant; discard: a
             build; secrets: credentials that new rules found.
         rule: the setting, or the request, that demanded the erasure.
         by: the person or the automatic process that asked for it.
-        counts: the number of erased items, by store.
         documents: keyed hashes of the documents' ids.
         proof: the search for traces afterwards: its scope, its results, and the locations that
             cannot be reached.
-        previous: hash of the receipt before it.
     """
 
     number: int
@@ -188,7 +185,6 @@ class ChainReport:
     """The result of verifying the chain.
 
     Attributes:
-        receipts: how many receipts exist.
         broken: numbers of receipts that were altered, or whose predecessor is missing or altered.
         last: hash of the last receipt. Somebody who keeps a copy of it elsewhere can later detect
             whether a receipt was removed.
@@ -260,7 +256,6 @@ def append_receipt(
 
     Args:
         kind, rule, by, at, counts, proof: see Receipt.
-        document_ids: recorded as keyed hashes.
     """
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHAIN_LOCK})
     last = connection.execute(

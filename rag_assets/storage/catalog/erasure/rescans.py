@@ -29,7 +29,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    is_of_documents,
+    matches_any,
+)
 from rag_assets.storage.catalog.documents.model import (
     Document,
     DocumentChange,
@@ -77,7 +82,6 @@ class FoundTexts:
         hashes: text_sha256 of the chunks with credentials.
         present: documents whose current text is one of them, each with its number of reindex
             requests.
-        rules: how many credentials were found, by rule.
     """
 
     masked: Mapping[str, str | None] = field(default_factory=dict)
@@ -92,9 +96,7 @@ class MaskedDocument:
     """A document's row with its credentials masked.
 
     Attributes:
-        before: the row before masking.
         change: the row as a listing would write it.
-        title: the displayed title.
     """
 
     before: Document
@@ -173,10 +175,6 @@ class RescanTable(CatalogQueries):
     ) -> Erasure | None:
         """Start to scan a tenant's stores with a version of the rules, and record the version.
 
-        Args:
-            version: the version of the rules.
-            rule, by, at: recorded in the receipt.
-
         Returns:
             the scan; None if the stores were already scanned with this version, or are empty.
         """
@@ -206,11 +204,7 @@ class RescanTable(CatalogQueries):
         return [RecordedKeys(*row) for row in rows]
 
     def documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
-        """Return a tenant's next documents in the order of their ids, including deleted documents.
-
-        Args:
-            after: the last document id that was scanned.
-        """
+        """Return a tenant's next documents, also deleted ones, in the order of their ids."""
         query = (
             select(documents)
             .where(documents.c.tenant == tenant_id, documents.c.document_id > after)
@@ -226,7 +220,6 @@ class RescanTable(CatalogQueries):
 
         Args:
             found: the texts; their masked forms are in the lake.
-            after: the last key that was scanned.
         """
         held = document_index.c
         keys = list(found.masked)
@@ -269,12 +262,7 @@ class RescanTable(CatalogQueries):
         *,
         after: str,
     ) -> Erasure:
-        """Write documents' rows with masked names, and withhold their versions in all builds.
-
-        Args:
-            rules: how many credentials were found, by rule.
-            after: the last document id that was scanned.
-        """
+        """Write documents' rows with masked names, and withhold their versions in all builds."""
         if not masked:
             return self.advance(scan, ScanPosition("names", after), {})
         ids = [document.before.document_id for document in masked]
@@ -282,8 +270,7 @@ class RescanTable(CatalogQueries):
         with self._database.begin_tenant(ref) as connection:
             entries = connection.scalar(
                 select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-                    document_index.c.tenant == ref.id,
-                    matches_any(document_index.c.document_id, ids),
+                    is_of_documents(document_index.c, ref.id, ids)
                 )
             )
             if living:

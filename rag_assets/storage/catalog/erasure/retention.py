@@ -33,7 +33,6 @@ class Cutoffs:
     """The times before which content is past its retention.
 
     Attributes:
-        each: the time for each source type.
         others: the time for all other source types; None: they are kept.
     """
 
@@ -102,7 +101,6 @@ class RetentionQuery(CatalogQueries):
         """Return by source type how soon documents are past their retention, and how many are.
 
         Args:
-            cutoffs: the current cutoffs.
             later: the cutoffs at the time for which documents are counted.
         """
         age, kind = select_age_start(), documents.c.source_type
@@ -121,11 +119,7 @@ class RetentionQuery(CatalogQueries):
         return [Aging(*row) for row in self._database.fetch_rows(query)]
 
     def record_held(self, ref: TenantRef, held: Mapping[str, int]) -> bool:
-        """Record how many documents of each source await a person's consent to be pruned.
-
-        Returns:
-            whether a number changed.
-        """
+        """Record how many documents await consent to be pruned; return whether a number changed."""
         whens = [(syncs.c.source == source, literal(count)) for source, count in held.items()]
         counts = case(*whens, else_=0) if whens else literal(0)
         with self._database.begin_tenant(ref) as connection:
@@ -177,9 +171,6 @@ def embedding_columns(clock_skew: ColumnElement[Any]) -> dict[str, ColumnElement
 
     A copy is as old as its content, and so is a renamed document: the row of its former name has
     the same content.
-
-    Args:
-        clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
     """
     copies = documents.alias("copies")
     oldest = (
@@ -231,10 +222,6 @@ class StagedRows(Protocol):
         """Delete staged rows that are past their retention; return the number of rows.
 
         A row is kept while a hold covers its document.
-
-        Args:
-            cutoffs: the cutoffs by source type.
-            kept_sources: names of sources whose rows are not deleted now.
         """
         ...
 

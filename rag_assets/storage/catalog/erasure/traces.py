@@ -43,7 +43,12 @@ from rag_assets.dagster_tables import (
 )
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    is_of_documents,
+    matches_any,
+)
 from rag_assets.storage.catalog.tables import (
     SCHEMA,
     all_tables,
@@ -64,7 +69,6 @@ class TextColumn:
     """A column with texts of a tenant.
 
     Attributes:
-        table: the table's name, with its schema.
         type: type of the column: text, jsonb, or text that contains JSON ("json").
         condition: SQL condition for the tenant's rows.
     """
@@ -154,11 +158,7 @@ class TextColumnStore(CatalogQueries):
     def replace(
         self, ref: TenantRef, column: TextColumn, texts: Sequence[tuple[StoredText, str]]
     ) -> int:
-        """Replace texts that have not changed since they were read; return the number replaced.
-
-        Args:
-            texts: the texts as they were read, and their replacements.
-        """
+        """Replace texts that have not changed since they were read; return the number replaced."""
         kind = "jsonb" if column.type == "jsonb" else "text"
         statement = text(
             f"UPDATE {column.table} SET {column.column} = CAST(:new AS {kind})"  # noqa: S608 - ours
@@ -280,9 +280,7 @@ class TraceQuery(CatalogQueries):
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
         """Return which of these documents exist, because they were added again after erasure."""
         queries = [
-            select(table.c.document_id).where(
-                table.c.tenant == ref.id, matches_any(table.c.document_id, document_ids)
-            )
+            select(table.c.document_id).where(is_of_documents(table.c, ref.id, document_ids))
             for table in (documents, source_records, uploads)
         ]
         queries[0] = queries[0].where(documents.c.status != "DELETED")

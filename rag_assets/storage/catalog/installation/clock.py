@@ -58,9 +58,7 @@ class TrustedTime:
     """The trusted time, and the time of Postgres's machine.
 
     Attributes:
-        at: the latest trusted time.
         boot: the machine's uptime at that time; None if its system does not report it.
-        server_at: the current time of Postgres's machine.
     """
 
     at: datetime
@@ -80,13 +78,7 @@ class ClockTable(CatalogQueries):
         return TrustedTime(at, boot, server_at)
 
     def advance(self, former: TrustedTime, now: datetime, boot: BootTime | None) -> None:
-        """Record a later trusted time, at most once a minute.
-
-        Args:
-            former: the trusted time as it was read.
-            now: the current time, which is trusted.
-            boot: the machine's present uptime.
-        """
+        """Record a later trusted time, at most once a minute."""
         if now - former.at < _WRITE_INTERVAL:
             return
         later = update(installation_clock).where(installation_clock.c.trusted_at <= now)
@@ -150,9 +142,6 @@ def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
 
     A slow clock would record the start of an age too early, and the row would be deleted as too old
     as soon as the clock is right.
-
-    Args:
-        now: the current time; Postgres's by default.
     """
     return func.greatest(func.clock_timestamp() if now is None else now, _select_trusted_time())
 
@@ -198,11 +187,7 @@ def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: dateti
 
 
 def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """End panel sessions created in the future; make service tokens created then valid from now.
-
-    Returns:
-        the number of corrected rows.
-    """
+    """End panel sessions created in the future, and make such tokens valid from now; count them."""
     latest = now + MOST_SKEW
     ended = sum(
         connection.execute(

@@ -96,7 +96,6 @@ class Place:
 
     Attributes:
         address: without credentials.
-        left_at: when the installation moved away; None for the current place.
     """
 
     kind: PlaceKind
@@ -134,11 +133,7 @@ class InstallationTable(CatalogQueries):
         return InstallationRow(*row) if row else None
 
     def create(self, installation_id: UUID | None = None) -> InstallationRow:
-        """Return the identity; create it if it is missing. Concurrent processes get the same id.
-
-        Args:
-            installation_id: id of a new identity; random by default.
-        """
+        """Return the identity; create it if it is missing. Concurrent processes get the same id."""
         row = self.read()
         if row is not None:
             return row
@@ -173,7 +168,6 @@ class InstallationTable(CatalogQueries):
         issued.
 
         Args:
-            new_id: the copy's id.
             keeps_builds: whether the indexes of the builds were copied too; otherwise the rows of
                 the builds are deleted.
         """
@@ -268,9 +262,6 @@ def raise_epoch(connection: Connection, at_least: int = 0) -> int:
     """Raise the installation's epoch; return the new epoch.
 
     Other transactions that raise it wait until this transaction ends.
-
-    Args:
-        at_least: the minimum of the new epoch.
     """
     above = func.greatest(installation.c.epoch + 1, at_least)
     raised = update(installation).values(epoch=above).returning(installation.c.epoch)

@@ -186,7 +186,6 @@ def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
 
     Args:
         url: the database's address, for a superuser.
-        passwords: the password of each role.
     """
     import psycopg
     from psycopg import sql

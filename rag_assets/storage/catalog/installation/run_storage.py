@@ -84,9 +84,6 @@ def prepare_run_storage(
 def find_former_tables(url: str) -> FormerTables | None:
     """Return Dagster's tables in `public`; None if they contain neither runs nor sensors.
 
-    Args:
-        url: the database's address, for the role of Dagster's storage.
-
     Raises:
         ConfigurationError: a pooler does not pass on the name of the schema.
         ServiceUnavailable: Postgres does not answer.
@@ -97,10 +94,6 @@ def find_former_tables(url: str) -> FormerTables | None:
 
 def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
     """Move Dagster's tables from `public` to our instance's schema, replacing its tables.
-
-    Args:
-        url: the database's address, for the role of Dagster's storage, which owns the tables.
-        owner_url: the database's address, for the role that may create schemas.
 
     Returns:
         the moved tables; None if none exist, or if they contain runs or sensors of other code.

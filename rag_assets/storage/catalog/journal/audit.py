@@ -52,8 +52,6 @@ class AuditRecords:
     """The rows of one tenant in one snapshot of the catalog; see open_audit.
 
     Attributes:
-        record: the tenant's record.
-        created_at: when the tenant was created.
         read_at: the time of the snapshot.
     """
 

@@ -68,7 +68,6 @@ class CheckSummary:
 
     Attributes:
         checked_at: the time of the oldest of these results; None if a check was never evaluated.
-        failed: the number of checks that did not pass.
         errors: the number of checks whose last evaluation failed with an error.
     """
 
@@ -84,8 +83,6 @@ class CatalogLag:
     Attributes:
         since: the time of the earliest change that the serving index lacks; None if it is up to
             date.
-        held_deletions: the number of deletions that await a person's confirmation, because they are
-            too many.
     """
 
     since: datetime | None = None

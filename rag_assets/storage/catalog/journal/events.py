@@ -181,8 +181,6 @@ class EventTable(CatalogQueries):
         """Return a page of a tenant's events, newest first.
 
         Args:
-            kinds: only events of these kinds.
-            caller: only events of this caller's searches.
             before: only events older than the event with this id.
             readers: principals of the reader. Events about documents that these principals may not
                 read are left out, except dropped credentials, which are shown without the uri.

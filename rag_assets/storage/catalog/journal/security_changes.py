@@ -209,11 +209,7 @@ class SecurityChangeTable(CatalogQueries):
         return SecurityState(*row) if row else SecurityState(0, None, was_kept=False)
 
     def newest(self, limit: int = KEPT_OUTSIDE) -> list[SecurityChange]:
-        """Return the newest changes, oldest first.
-
-        Args:
-            limit: the maximum number of changes.
-        """
+        """Return the newest changes, oldest first."""
         order = security_changes.c.epoch.desc(), security_changes.c.id
         query = select(security_changes).order_by(*order).limit(limit)
         return [_read_change(row) for row in self._database.fetch_rows(query)][::-1]

@@ -34,7 +34,7 @@ from rag_assets.ingest.sources.record_bodies import build_block_mark
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
-    matches_any,
+    is_of_documents,
     notify,
     unnest_pairs,
 )
@@ -56,7 +56,6 @@ def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, st
     """Keep the texts of records that are about to be replaced, for runs that have listed them.
 
     Args:
-        connection: the connection of the transaction that replaces them.
         contents: hashes of the new texts, by document.
     """
     if not contents:
@@ -143,7 +142,7 @@ def _select_readable(tenant_id: str, document_ids: Collection[str]) -> Select[An
     def queries() -> Iterator[Select[Any]]:
         for table in (record_texts, source_records, record_files, uploads):
             query = select(table.c.document_id, table.c.content_sha256).where(
-                table.c.tenant == tenant_id, matches_any(table.c.document_id, document_ids)
+                is_of_documents(table.c, tenant_id, document_ids)
             )
             yield query.where(is_of_record()) if table is uploads else query
 
@@ -166,8 +165,7 @@ def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str
     Contents kept by this transaction stay, because a run that starts now lists them.
     """
     return delete(table).where(
-        table.c.tenant == ref.id,
-        matches_any(table.c.document_id, document_ids),
+        is_of_documents(table.c, ref.id, document_ids),
         table.c.kept_at < func.now(),
         ~is_locked(ref.id),
         ~_is_needed(table),
@@ -213,7 +211,6 @@ class FileContents(CatalogQueries):
 
         Args:
             keep: stores the blob.
-            document_id, path: the record's document id, and its path in the source.
 
         Returns:
             whether the content changed, and hashes of former contents that no run needs.

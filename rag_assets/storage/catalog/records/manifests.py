@@ -126,11 +126,9 @@ class ManifestComparison:
     """The differences between the stored records and a manifest.
 
     Attributes:
-        counts: the number of differences of each kind.
         named: the first NAMED differences of each kind, by type and id.
         going: number of records that `remove_extra` removes: extra records, and records attached to
             their pages.
-        removed: number of records that were removed.
         blobs: hashes of the removed records' contents.
     """
 
@@ -160,8 +158,6 @@ class ManifestTable(CatalogQueries):
 
         Args:
             lines: the manifest, read once.
-            remove_extra: whether to remove records that the manifest does not name.
-            allow_deletes: whether to allow any number of removals.
             window_hours: period in which earlier manifests count together with this manifest.
             as_of: when the manifest was made. Records pushed later are not extra, even if
                 unchanged.

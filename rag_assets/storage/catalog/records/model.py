@@ -32,7 +32,7 @@ from rag_assets.common.times import stamp
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import compute_record_document_id
-from rag_assets.storage.catalog.database import TenantRef, matches_any, matches_document
+from rag_assets.storage.catalog.database import TenantRef, is_of_documents, matches_document
 from rag_assets.storage.catalog.installation.clock import latest_trusted_time
 from rag_assets.storage.catalog.tables import documents, source_records, tenants
 from rag_assets.storage.catalog.uploads.model import uploads
@@ -46,12 +46,9 @@ class PushedRecord:
     """A record as an application pushes it.
 
     Attributes:
-        source: name of the source that it belongs to.
         source_type: the application's kind of record, such as page or comment.
         source_id: its id among records of that kind.
-        media_type: the format of its text.
         page_uuid: the page or database that it is attached to.
-        resolved_at: for a comment, when it was resolved.
     """
 
     source: str
@@ -114,7 +111,6 @@ class WriteClock:
     """The time of a write according to its application; it orders the writes of one record.
 
     Attributes:
-        updated_at: when the record was changed.
         version: a number that rises with each change.
     """
 
@@ -148,7 +144,6 @@ class RecordPut:
     """A record to store.
 
     Attributes:
-        record: the record as it was pushed.
         scope: its access scope, given by the record itself, its source or the tenant; None: its
             page's scope.
         lane: 0 if a person waits for it, 1 for bulk writes.
@@ -166,8 +161,6 @@ class RecordChanges:
     """The changes that one write makes to records and pages.
 
     Attributes:
-        puts: records to store.
-        removals: ids of documents with records to remove.
         pages: uuids of pages to delete. Documents attached to them are deleted, too, unless they
             are in `puts`.
         pages_deleted_at: the earliest time at which one of these pages was deleted.
@@ -187,12 +180,9 @@ class CurrentState:
     """The stored state from which a plan computes the changes of records.
 
     Attributes:
-        records: the stored records, by document id.
         below: the pages below each page that the plan may delete.
         standing: pages that the plan must not delete, because they still have another record; their
             documents stay.
-        clocks: the time of the latest write to each record, by document and part; see
-            `record_clocks`.
         etags: ETags of the records that a write may be conditional on, by document.
     """
 
@@ -249,8 +239,7 @@ def find_wait_starts(
         matches_document(row, record), row.status != "DELETED", row.revision == record.revision
     )
     query = select(record.document_id, record.waiting_since).where(
-        record.tenant == ref.id,
-        matches_any(record.document_id, document_ids),
+        is_of_documents(record, ref.id, document_ids),
         ~listed,
         # A record that is left out and not indexed does not wait.
         or_(is_found(), living),
@@ -264,7 +253,7 @@ def find_waiting_lanes(
     """Return the lane of each record whose current version is not indexed yet, by document."""
     record = source_records.c
     query = select(record.document_id, record.lane).where(
-        record.tenant == ref.id, matches_any(record.document_id, document_ids), ~_is_settled()
+        is_of_documents(record, ref.id, document_ids), ~_is_settled()
     )
     return {row.document_id: row.lane for row in connection.execute(query)}
 
@@ -278,17 +267,15 @@ def prioritize_waiting(
     record, row = source_records.c, documents.c
     waiting = connection.scalars(
         update(source_records)
-        .where(
-            record.tenant == ref.id, matches_any(record.document_id, document_ids), record.lane != 0
-        )
+        .where(is_of_documents(record, ref.id, document_ids), record.lane != 0)
         .where(~_is_settled())
         .values(lane=0)
         .returning(record.document_id)
     ).all()
     if waiting:
-        listed = (row.tenant == ref.id, matches_any(row.document_id, waiting))
+        listed = is_of_documents(row, ref.id, waiting)
         connection.execute(
-            update(documents).where(*listed, row.status == "PROCESSING").values(lane=0)
+            update(documents).where(listed, row.status == "PROCESSING").values(lane=0)
         )
 
 
@@ -311,8 +298,7 @@ def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collecti
     connection.execute(
         update(source_records)
         .where(
-            record.tenant == ref.id,
-            matches_any(record.document_id, document_ids),
+            is_of_documents(record, ref.id, document_ids),
             matches_document(row, record),
             row.revision != record.revision,
         )
@@ -323,12 +309,7 @@ def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collecti
 def start_waits_of_comments(
     connection: Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
-    """Start the wait of comments that a changed number of days adds to or removes from listings.
-
-    Args:
-        connection: the connection of the transaction that changes the number of days.
-        former, config: the tenant's configuration before and after the change.
-    """
+    """Start the wait of comments that a changed number of days adds to or removes from listings."""
     before, after = _resolved_days(former), _resolved_days(config)
     if before == after:
         return

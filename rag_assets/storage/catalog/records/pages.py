@@ -35,7 +35,13 @@ from sqlalchemy.types import TypeEngine
 from rag_assets.ingest.sources.record_bodies import PageBody
 from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, build_page_scope
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, Texts, matches_any
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    Texts,
+    is_of_documents,
+    matches_any,
+)
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.documents.status import is_out_of_builds
 from rag_assets.storage.catalog.tables import documents, pages, source_records
@@ -286,8 +292,7 @@ def find_pages_of_records(
     """Return the pages whose own record belongs to one of these documents."""
     record = source_records.c
     query = select(record.page_uuid).where(
-        record.tenant == ref.id,
-        matches_any(record.document_id, [*document_ids]),
+        is_of_documents(record, ref.id, [*document_ids]),
         record.source_type == PageBody.TYPE,
         record.page_uuid.is_not(None),
     )
@@ -297,12 +302,7 @@ def find_pages_of_records(
 def find_remaining_pages(
     connection: Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
 ) -> set[str]:
-    """Return which of these pages have a record that is not being removed.
-
-    Args:
-        connection: the connection of the transaction that removes records.
-        removals: documents with records to remove.
-    """
+    """Return which of these pages have a record that is not being removed."""
     if not uuids:
         return set()
     record = source_records.c
@@ -329,7 +329,6 @@ def find_documents_of_removed_pages(
     A page that still has another record stays, with the documents attached to it.
 
     Args:
-        connection: the connection of the transaction that removes the records.
         removals: documents with records to remove, including the pages' own.
         spared: pages below that stay, with their documents and the pages below them.
         keep_stored: whether to keep all pages with stored records that are not being removed.

@@ -56,22 +56,15 @@ class RecordState:
     """A record and its state.
 
     Attributes:
-        source, source_type, source_id, document_id, page_uuid: identify the record, its document
-            and its page.
         title: the title of its document; None before the document was read.
-        status: the status of its current version.
         sha256: hash of its text, or of its content if that was uploaded separately.
         is_expired: whether it is a comment that was resolved too long ago.
-        is_found: whether listings include it.
         page_is: why its page is excluded from search; None if it is not excluded.
         is_placed: whether the tree contains the page that it is attached to, and all pages above
             that page.
-        chunk_count: number of chunks of its searchable version.
         error_kind: why it failed, or is left out.
         dropped: number of passages dropped because of a credential.
-        updated_at: when it was changed, according to its application.
         pushed_at: when its current version arrived.
-        etag: the ETag of the record as it is stored.
     """
 
     source: str
@@ -99,9 +92,6 @@ class RecordFilter:
     """Which records to list, and where the list continues; see RecordStateQuery.page.
 
     Attributes:
-        status: only records with this status.
-        source_type: only records of this type.
-        page_uuid: only records attached to this page.
         after: source, type and id of the last record of the previous page; None for the first page.
     """
 
@@ -145,7 +135,6 @@ class RecordStateQuery(CatalogQueries):
         """Return a page of the records that the principals may read, sorted by source, type and id.
 
         Args:
-            principals: the caller's principals; None: do not check access.
             scopes: by source, the access scope of records without their own scope and page; records
                 of other sources are unreadable.
         """
@@ -296,7 +285,6 @@ class RecordDrift:
     """Differences between records and the catalog's documents.
 
     Attributes:
-        compared: how many texts were compared.
         missing: ids of documents without their record. This should not occur: removing a record
             withdraws its document in the same transaction.
         altered: ids of documents whose stored text differs from the pushed text.
@@ -316,7 +304,6 @@ class RecordDriftQuery(CatalogQueries):
         """Return the differences between a tenant's records and its documents.
 
         Args:
-            sources: names of the tenant's sources.
             compared: the range of document ids whose texts Postgres hashes again, to compare them.
         """
         record, row = source_records.c, documents.c

@@ -21,6 +21,7 @@ from rag_assets.storage.catalog.database import (
     CatalogQueries,
     Database,
     TenantRef,
+    is_of_documents,
     matches_any,
     matches_document,
     notify,
@@ -53,7 +54,6 @@ class RecordVersion:
 
     Attributes:
         key: see PushedRecord.key.
-        modified_at: the last change, according to its application.
     """
 
     key: str
@@ -77,7 +77,6 @@ class RecordTable(CatalogQueries):
         """Store and remove records, in one transaction.
 
         Args:
-            plan: computes what to store and to remove from the current state.
             read: ids of documents whose records the plan depends on.
             above: pages that the plan may delete, so that it needs to know the pages below them.
                 Each maps to the document of its record that may be deleted.
@@ -111,7 +110,7 @@ class RecordTable(CatalogQueries):
         """Return the stored versions of records, by the ids of their documents."""
         columns = source_records.c
         query = select(columns.document_id, columns.record_key, columns.modified_at).where(
-            columns.tenant == tenant_id, matches_any(columns.document_id, document_ids)
+            is_of_documents(columns, tenant_id, document_ids)
         )
         rows = self._database.fetch_rows(query)
         return {row.document_id: RecordVersion(row.record_key, row.modified_at) for row in rows}
@@ -251,7 +250,7 @@ def _find_etags(
         return {}
     columns = source_records.c
     query = select(columns.document_id, columns.record_key).where(
-        columns.tenant == ref.id, matches_any(columns.document_id, document_ids)
+        is_of_documents(columns, ref.id, document_ids)
     )
     return {row.document_id: row.record_key for row in connection.execute(query)}
 

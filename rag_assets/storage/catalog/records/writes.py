@@ -26,7 +26,7 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.sources.records import NOBODY
 from rag_assets.storage.catalog.accounts.access import PUBLIC
-from rag_assets.storage.catalog.database import TenantRef, matches_any, matches_document
+from rag_assets.storage.catalog.database import TenantRef, is_of_documents, matches_document
 from rag_assets.storage.catalog.documents.removals import (
     delete_former_texts,
     delete_records,
@@ -63,7 +63,6 @@ def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
     is listed there.
 
     Args:
-        connection: the connection of the transaction that stores the records.
         puts: stored records that are new or changed.
     """
     of_pages = [put.record.document_id for put in puts if put.scope is None]
@@ -105,8 +104,7 @@ def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update
     return (
         update(documents)
         .where(
-            documents.c.tenant == ref.id,
-            matches_any(documents.c.document_id, document_ids),
+            is_of_documents(documents.c, ref.id, document_ids),
             matches_document(record, documents.c),
             record.page_uuid.is_distinct_from(documents.c.page_uuid),
         )
@@ -122,7 +120,6 @@ class RecordsWritten:
     """The result of writing records, by the ids of their documents.
 
     Attributes:
-        changed: new and changed records.
         removed: records that existed and were removed.
         expired: comments that were resolved too long ago to be found.
         blobs: hashes of the removed records' contents.
@@ -146,7 +143,6 @@ def write_records(
     Args:
         connection: a connection in a transaction that excludes all others of the tenant.
         changes: each document once, either stored or removed.
-        by: name of the caller, for events.
     """
     puts = changes.puts
     ids = {put.record.document_id for put in puts}
@@ -229,9 +225,7 @@ def read_clocks(
     """Return the time of the latest write to each record, by document and part."""
     clocks: dict[str, dict[str, WriteClock]] = {}
     if document_ids:
-        query = select(record_clocks).where(
-            record_clocks.c.tenant == ref.id, matches_any(record_clocks.c.document_id, document_ids)
-        )
+        query = select(record_clocks).where(is_of_documents(record_clocks.c, ref.id, document_ids))
         for row in connection.execute(query):
             parts = clocks.setdefault(row.document_id, {})
             parts[row.part] = WriteClock(row.updated_at, row.version)
@@ -271,10 +265,7 @@ def _mark_changed(connection: Connection, ref: TenantRef, document_ids: Collecti
         return
     connection.execute(
         update(source_records)
-        .where(
-            source_records.c.tenant == ref.id,
-            matches_any(source_records.c.document_id, document_ids),
-        )
+        .where(is_of_documents(source_records.c, ref.id, document_ids))
         .values(
             revision=record_revisions.next_value(),
             changed_at=func.clock_timestamp(),
@@ -314,9 +305,7 @@ def _find_expired(
     if not document_ids:
         return frozenset()
     query = select(source_records.c.document_id).where(
-        source_records.c.tenant == ref.id,
-        matches_any(source_records.c.document_id, document_ids),
-        is_expired(),
+        is_of_documents(source_records.c, ref.id, document_ids), is_expired()
     )
     return frozenset(connection.scalars(query))
 
@@ -338,5 +327,5 @@ def _select_tombstones(ref: TenantRef, contents: Mapping[str, str]) -> Select[An
         matches_document(documents.c, tombstones.c), documents.c.status != "DELETED"
     )
     return select(tombstones.c.document_id, tombstones.c.content_sha256).where(
-        tombstones.c.tenant == ref.id, matches_any(tombstones.c.document_id, contents), ~living
+        is_of_documents(tombstones.c, ref.id, contents), ~living
     )

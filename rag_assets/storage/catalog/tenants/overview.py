@@ -30,12 +30,9 @@ class TenantSummary:
     """The state of a tenant.
 
     Attributes:
-        documents: number of documents by status.
-        entries: expected number of entries in the serving generation.
         generation, index_name: number and index of the serving generation; None before the first
             build is complete.
         synced_at: when its least recently synced source was last synced.
-        error: why the last sync failed, if it did.
     """
 
     tenant_id: str
@@ -54,9 +51,6 @@ class FormatSummary:
 
     Attributes:
         media_type: derived from the files' names; None if a name does not show it.
-        documents: number of documents by status, without deleted ones.
-        chunks: number of chunks of all of these documents.
-        bytes: size of all of these documents at the source.
     """
 
     media_type: str | None
@@ -70,7 +64,6 @@ class HeldEntries:
     """The entries of a document in one generation.
 
     Attributes:
-        state: state of the generation.
         current: whether they were made from the document's last listed version.
     """
 
@@ -99,7 +92,6 @@ class Overview(CatalogQueries):
             containing: only tenants with this text in their id.
             in_trouble: only tenants with a failed document, check or last sync, or that were never
                 checked.
-            limit, offset: the maximum number of tenants to return, and the number to skip.
         """
         chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
         if containing:
@@ -199,7 +191,6 @@ class Overview(CatalogQueries):
         Args:
             status: only documents with this status; by default all but the deleted ones.
             containing: only documents with this text in their URI, ignoring case.
-            limit, offset: the maximum number of documents to return, and the number to skip.
         """
         wanted = documents.c.status == status if status else documents.c.status != "DELETED"
         query = select(documents).where(documents.c.tenant == tenant_id, wanted)

@@ -85,7 +85,6 @@ class Organization:
         has_opted_in: whether documents are embedded and searched for projects with a profile that
             requires an opt-in.
         chat_model: the name of the chat model for projects without their own model.
-        updated_at: when one of these settings last changed.
     """
 
     id: str
@@ -253,7 +252,7 @@ class ApplicationSettingsTable(CatalogQueries):
         return ChangedSettings(former, read_settings(saved))
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
-        """Make the pending model the model of the next build; return whether a model was pending."""
+        """Use the pending model for the next build; return whether a model was pending."""
 
         def take_over(
             settings: ApplicationSettings, operators: Mapping[str, Any], _: bool
@@ -291,10 +290,6 @@ def apply_operator_config(
 
     A new model with different vectors must wait until the tenant is fully indexed again, if the
     profile requires that and the tenant has entries. Until then the former model is in force.
-
-    Args:
-        connection: the connection of the transaction that changes the tenant.
-        config, enabled: the values that the tenant's operator has set.
 
     Returns:
         the effective configuration, and whether the tenant is enabled.

@@ -56,8 +56,6 @@ class TenantRecord:
     Attributes:
         config: the tenant's configuration as plain JSON, with its application's settings. A tenant
             created over the API has its organization's chat model, unless it has its own.
-        organization, project: as in the configuration.
-        has_opted_in: whether its organization has opted in.
         scanned: which credential rules its stores were scanned with, and the results.
         settings: the settings made by its application.
         operator_config, operator_enabled: the operator's values, which the application's settings
@@ -175,9 +173,6 @@ class TenantTable(CatalogQueries):
         """Create a tenant, or update its configuration and state.
 
         A tenant that is being removed is not changed.
-
-        Args:
-            home: the home folder that lists it; None for tenants of the API.
 
         Raises:
             ConfigurationError: another tenant already has its project.
@@ -316,8 +311,6 @@ class PutProject:
     """The result of a request to create or change a project.
 
     Attributes:
-        record: the project's tenant.
-        created: whether it is new.
         changed: whether its configuration is new or has changed.
     """
 

@@ -68,10 +68,7 @@ class NewUpload:
     """A received file that is to be stored as an upload.
 
     Attributes:
-        source: name of the source that it belongs to.
         file_name: safe to display, with credentials masked.
-        media_type: determined from its content.
-        uploaded_by: name of the caller.
         max_documents, max_total_bytes: limits for all files of the source; None: unlimited.
     """
 
@@ -91,7 +88,6 @@ class UploadedFile:
 
     Attributes:
         id: the id of the upload and of its document; it stays when the file is replaced.
-        file_name, media_type, uploaded_by: see NewUpload.
         enabled: whether searches may find it.
     """
 
@@ -111,12 +107,9 @@ class Upload(UploadedFile):
     """An uploaded file, and the state of its document.
 
     Attributes:
-        source: name of the source that it belongs to.
         status: status of its document; PROCESSING before its first listing.
         chunk_count: number of chunks of the version that searches find.
         error_message: why it failed, for operators.
-        error_kind: kind of the failure, for the people of the tenant.
-        retry_at: when it is retried, if at all.
         note: why searches do not find it although it is READY.
     """
 
@@ -145,11 +138,7 @@ class UploadResult:
 
 @dataclass(frozen=True, slots=True)
 class NeededBlob:
-    """A blob that is needed by uploads of a tenant, by a hold, or by a run.
-
-    Attributes:
-        document_ids: ids of the documents that need it, in order.
-    """
+    """A blob that is needed by uploads of a tenant, by a hold, or by a run."""
 
     sha256: str
     size: int

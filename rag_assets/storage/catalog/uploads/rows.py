@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, exists, or_
 
-from rag_assets.storage.catalog.database import TenantRef, matches_any, matches_document
+from rag_assets.storage.catalog.database import TenantRef, is_of_documents, matches_document
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.receipts import held_texts
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
@@ -38,7 +38,7 @@ def delete_uploads(
     former, gone = (
         connection.scalars(
             delete(table)
-            .where(table.c.tenant == ref.id, matches_any(table.c.document_id, upload_ids))
+            .where(is_of_documents(table.c, ref.id, upload_ids))
             .returning(table.c.content_sha256)
         ).all()
         for table in (record_files, uploads)
@@ -46,11 +46,7 @@ def delete_uploads(
     if gone:
         covered = exists().where(matches_document(documents.c, held_texts.c), is_held())
         connection.execute(
-            delete(held_texts).where(
-                held_texts.c.tenant == ref.id,
-                matches_any(held_texts.c.document_id, upload_ids),
-                ~covered,
-            )
+            delete(held_texts).where(is_of_documents(held_texts.c, ref.id, upload_ids), ~covered)
         )
     return [*gone, *former]
 

@@ -26,11 +26,9 @@ class UploadState(UploadedFile):
         status: status of its current content. A disabled file is READY, because it needs no
             processing.
         listed: whether a listing has recorded its current content.
-        error_kind, retry_at: why it failed or waits, and when it is retried automatically.
         answers: whether searches find a version of it, current or former.
         chunk_count, token_count: numbers for that version; None if its tokens were not counted.
         dropped_count: number of its passages that were withheld because of a credential.
-        chunk_set_key: key of that version's chunks in the lake.
     """
 
     status: UploadStatus
@@ -63,9 +61,7 @@ class UploadStates(CatalogQueries):
         """Return a page of a tenant's uploads, newest first, in one query.
 
         Args:
-            status: only uploads with this status; by default all.
             after: the position (`place`) of the last upload of the previous page.
-            limit: the maximum number; by default all.
         """
         table = uploads.c
         query = _select_states(tenant_id).order_by(

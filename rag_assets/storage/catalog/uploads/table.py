@@ -132,15 +132,9 @@ class UploadTable(CatalogQueries):
         return gone
 
     def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
-        """Exclude an upload from searches from now on, or include it again.
+        """Exclude an upload from searches, or include it again; return whether it was changed.
 
         Computed data of a disabled upload is kept, so that its chunks need not be embedded again.
-
-        Args:
-            enabled: whether searches may find it.
-
-        Returns:
-            whether the upload was changed.
 
         Raises:
             UnknownDocument: the upload does not exist.
@@ -217,11 +211,7 @@ def _require_room(
     """Require that a file does not exceed the limits of its source.
 
     Args:
-        connection: the connection of the transaction that stores the file.
         replaced: size in bytes of the file that it replaces; None if it is an additional file.
-
-    Raises:
-        UploadsFull: it exceeds the limits.
     """
     if new.max_documents is None and new.max_total_bytes is None:
         return
@@ -372,9 +362,6 @@ class BlobNeeds(CatalogQueries):
         """Yield those of these hashes whose blobs may be deleted before the context ends.
 
         Until then, no other transaction can start to need one of these blobs.
-
-        Args:
-            hashes: hashes of the blobs to choose from.
         """
         with self._database.begin_exclusive(ref) as connection:
             needed = _select_needed_blobs(ref.id, hashes).subquery()

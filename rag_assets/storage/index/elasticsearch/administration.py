@@ -53,9 +53,7 @@ class ElasticsearchIndexes:
     """Administers indexes in Elasticsearch (see IndexAdministration).
 
     Args:
-        names: names of the installation's indexes and aliases.
         shared_limit: when a shared index has this many entries, new generations use a new one.
-        ownership: checks the owner of indexes and aliases.
     """
 
     def __init__(
@@ -419,7 +417,6 @@ def conditions(
     Each request waits two seconds at most.
 
     Args:
-        patterns: patterns of the indexes' names.
         is_serverless: whether the server is Serverless, where shards and disks are not visible.
     """
     shortly = client.options(request_timeout=_CONDITION_SECONDS, max_retries=0)
@@ -457,9 +454,6 @@ def count_builds(
     client: Elasticsearch, builds: Sequence[CountedBuild], alias_of: Callable[[str], str]
 ) -> list[BuildCount]:
     """Count the entries of builds, in one request for all existing builds.
-
-    Args:
-        alias_of: returns the name of a tenant's alias.
 
     Raises:
         IndexUnavailable: an index is closed, blocked or red.

@@ -50,11 +50,7 @@ _OK, _NOT_FOUND = 200, 404
 
 
 class ElasticsearchEntries:
-    """Writes and reads entries in Elasticsearch (see EntryStore).
-
-    Args:
-        ownership: checks who owns an index before it is changed.
-    """
+    """Writes and reads entries in Elasticsearch (see EntryStore)."""
 
     def __init__(self, client: Elasticsearch, ownership: Ownership) -> None:
         self._client = client
@@ -306,7 +302,6 @@ def _send_once(
     """Execute actions in one request; return their number.
 
     Args:
-        client, actions: see bulk.
         may_be_gone: whether deletions from a missing index count as done. Otherwise a missing index
             is an error, because it may only lack its write alias.
     """
@@ -352,7 +347,6 @@ def pages(
     Args:
         routing: the tenant with the shard to search; None searches all shards.
         fields: the stored fields of each hit to return.
-        vectors: whether to return vectors, too.
     """
     size = _PAGE_WITH_VECTORS if vectors else _PAGE
     asked: dict[str, Any] = {
@@ -406,7 +400,6 @@ def buckets(
 
     Args:
         index_name: the index to search; a missing index yields no combinations.
-        routing: the tenant with the shard to search.
     """
     sources = [{name: {"terms": {"field": name, "missing_bucket": True}}} for name in fields]
     composite: dict[str, Any] = {"size": _BUCKETS, "sources": sources}

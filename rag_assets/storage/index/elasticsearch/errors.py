@@ -241,9 +241,7 @@ def convert_response_error(
     """Return the project's error for a response of Elasticsearch.
 
     Args:
-        status: status of the response, or of a part of it.
         body: the response; only its "error" is used.
-        index_name: the index of the request; None if unknown.
         tenant_id: the tenant named in hints.
         client: see translated_errors.
     """
@@ -262,9 +260,7 @@ def index_errors(
     """Return the errors that requests for an index would raise.
 
     Args:
-        health: color of the index; None if unknown.
         settings: the settings listed in CONDITION_SETTINGS.
-        client: see translated_errors.
     """
     found = [of for name, of in CONDITION_SETTINGS.items() if settings.get(name) == "true"]
     if health == "red" and _CLOSED not in found:

@@ -30,9 +30,6 @@ class Ownership:
     Args:
         installation: the owner of the indexes and aliases; None: every user of the store owns all
             of them.
-
-    Attributes:
-        server: the cluster's server.
     """
 
     def __init__(self, client: Elasticsearch, installation: UUID | None) -> None:
@@ -177,7 +174,6 @@ class Ownership:
         """Claim the indexes of the original installation, and their aliases, in a copied cluster.
 
         Args:
-            patterns: patterns of the indexes' names.
             former: the original installation, which does not use this cluster.
         """
         with translated_errors():

@@ -66,11 +66,7 @@ _PHRASES = "phrases"
 
 
 def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
-    """Return the options of a search that returns candidates.
-
-    Args:
-        symbols: whether to return the symbols that the candidates define.
-    """
+    """Return the options of a search that returns candidates."""
     # Generations of the first schemas have neither a digest key nor text_key.
     older = ("text_sha256",) if owner.digest_key is None else ()
     return {
@@ -105,12 +101,7 @@ def entries(
     *,
     excluding: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a query for a generation's entries, without a score.
-
-    Args:
-        clauses: additional clauses that each entry must match.
-        excluding: a clause that no entry may match.
-    """
+    """Return a query for a generation's entries, without a score."""
     query: dict[str, Any] = {"filter": [*mapping.owner_clauses(owner), *clauses]}
     if excluding is not None:
         query["must_not"] = [excluding]
@@ -409,7 +400,6 @@ def parse_candidate(
 
     Args:
         id_of: computes an entry's id; see entry_ids().
-        score: the score of the candidate.
     """
     values = hit["fields"]
     [document_id], [index_key], [ordinal] = (

@@ -51,11 +51,7 @@ def json_serializers() -> dict[str, OrjsonSerializer]:
 
 
 class ElasticsearchSearcher:
-    """Searches entries in Elasticsearch (see EntrySearcher).
-
-    Args:
-        server: connection to the cluster, or its address.
-    """
+    """Searches entries in Elasticsearch (see EntrySearcher)."""
 
     def __init__(self, server: str | ElasticsearchConnection) -> None:
         self._client = AsyncElasticsearch(

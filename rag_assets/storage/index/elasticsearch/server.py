@@ -39,7 +39,6 @@ class ServerInfo:
 
     Attributes:
         version: version of the server; None if the server does not state it.
-        is_serverless: whether the server is Elastic Serverless.
         cluster_id: the id of the cluster; None if the server does not state it.
     """
 
@@ -195,7 +194,6 @@ class ElasticsearchCheck:
     """The result of check_elasticsearch.
 
     Attributes:
-        nodes: addresses of the server.
         version: version of the server; None if the server does not state it.
         flavor: "serverless" or "default".
         licence: type and status of the licence; None if the server does not state it.
@@ -219,9 +217,6 @@ def build_role(purpose: Purpose, prefix: str) -> dict[str, Any]:
     """Return the smallest role of an account for indexing or only for searching.
 
     The role for indexing permits everything that the project does.
-
-    Args:
-        prefix: prefix of the names of the installation's indexes.
     """
     index = {"names": [f"{prefix}-*"], "privileges": [*_PRIVILEGES[purpose]]}
     return {"cluster": ["monitor"], "indices": [index]}
@@ -236,7 +231,6 @@ def check_elasticsearch(
 
     Args:
         prefix: prefix of the names of the installation's indexes.
-        purposes: what the account must be able to do.
 
     Raises:
         ServiceUnavailable: no node answers, or the account is refused.

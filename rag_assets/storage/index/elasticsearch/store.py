@@ -26,7 +26,6 @@ class ElasticsearchNotes:
 
     Args:
         index_name: name of the index, which is created if necessary.
-        ownership: requires that the index belongs to the installation.
         installation: the owner of the notes; a copy of the installation has separate notes.
     """
 

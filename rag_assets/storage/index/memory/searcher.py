@@ -73,7 +73,6 @@ class Memory:
 
     Attributes:
         views: the index and generation that each tenant's view shows.
-        numbers: yields a number for the identity of each new index.
     """
 
     prefix: str

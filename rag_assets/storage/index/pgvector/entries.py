@@ -93,7 +93,6 @@ class PgVectors:
         Tables with other columns are replaced.
 
         Raises:
-            NoVectorBackend: see require().
             ForeignInstallation: the schema belongs to another installation.
         """
         self.require()
@@ -172,11 +171,7 @@ class PgVectors:
         self._execute(statement, [list(documents), list(ids)])
 
     def set_scopes(self, owner: Owner, scopes: Mapping[str, str]) -> None:
-        """Set the access scope of the entries of documents.
-
-        Args:
-            scopes: the access scope of each document, by document_id.
-        """
+        """Set the access scope of the entries of documents."""
         statement = sql.SQL(
             "UPDATE {} AS c SET access_scope = given.scope"
             " FROM unnest(%s::text[], %s::text[]) AS given (document_id, scope)"

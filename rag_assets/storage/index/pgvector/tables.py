@@ -197,11 +197,7 @@ def build_row(entry: Entry) -> dict[str, Any]:
 def build_row_of_stored(
     id_: str, stored: Mapping[str, Any], vector: npt.NDArray[np.float32]
 ) -> dict[str, Any]:
-    """Return the table row of an entry, from its stored fields.
-
-    Args:
-        vector: the entry's vector, of shape (dimensions,).
-    """
+    """Return the table row of an entry, from its stored fields."""
     row = {name: stored.get(name) for name in COLUMNS}
     row["entry_id"] = id_
     row["metadata"] = Jsonb(dict(_flat(stored.get("metadata") or {})))
