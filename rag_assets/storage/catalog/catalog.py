@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog.accounts.access import AccessTable
+from rag_assets.storage.catalog.accounts.credentials import ProviderKeyTable, ServiceTokenTable
 from rag_assets.storage.catalog.accounts.panel_sessions import PanelSessionTable
-from rag_assets.storage.catalog.accounts.provider_keys import ProviderKeyTable
-from rag_assets.storage.catalog.accounts.service_tokens import ServiceTokenTable
 from rag_assets.storage.catalog.accounts.usage import UsageTable
 from rag_assets.storage.catalog.builds.batches import BatchTable
 from rag_assets.storage.catalog.builds.generations import GenerationTable, PaceTable, PinTable

@@ -124,7 +124,7 @@ def _find_listed_files(table: KeyedTable) -> list[DataFile] | None:
 
 
 def _readable(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
-    rows = scan_rows(table.kind, table.location, [url]).select(list(table.kind.schema))
+    rows = scan_rows(table.kind, [url]).select(list(table.kind.schema))
     rows = filter_rows(rows, table.kind.key, keys)
     try:
         return require_unaltered(rows.collect())
@@ -147,7 +147,7 @@ def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | Non
         return "missing"
     if size != file.bytes:
         return "cut"
-    rows = scan_rows(table.kind, table.location, [url])
+    rows = scan_rows(table.kind, [url])
     try:
         if whole:
             found = require_unaltered(rows.select(list(table.kind.schema)).collect())
@@ -235,7 +235,7 @@ def _holds(
 ) -> bool:
     kind, text = _TEXTS.get(table, (EMBEDDINGS_TABLE, None))
     key = kind.key
-    rows = scan_rows(kind, location, [url])
+    rows = scan_rows(kind, [url])
     keys: set[str] = set(rows.select(key).collect()[key])
     if keys & dead.of_table(table):
         return True

@@ -6,9 +6,9 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +30,16 @@ def embedder_slug(embedder_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A folder, or a prefix of an object store.
+    """A folder, or a prefix of an object store; its credentials come from the environment.
 
     Attributes:
         url: an absolute local path, or an address with a scheme (s3://bucket/prefix, …).
     """
 
     url: str
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def parse(cls, url: str, storage_options: Mapping[str, str] | None = None) -> Location:
+    def parse(cls, url: str) -> Location:
         """Parse RAG_ASSETS_LAKE_URL: a path (absolute, relative or with ~) or an address.
 
         Raises:
@@ -57,7 +56,7 @@ class Location:
                     f" as %41: {url}",
                     hint="set RAG_ASSETS_LAKE_URL to another folder",
                 )
-        return cls(url.rstrip("/") or "/", dict(storage_options or {}))
+        return cls(url.rstrip("/") or "/")
 
     @property
     def is_local(self) -> bool:
@@ -68,7 +67,7 @@ class Location:
         for part in name.split("/"):
             if not _NAME.fullmatch(part):
                 raise ConfigurationError(f"invalid folder name in the lake: {part[:80]!r}")
-        return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
+        return Location(f"{self.url.rstrip('/')}/{name}")
 
     def folders(self) -> Iterator[str]:
         """Yield the sorted names of subfolders that are valid in a lake; none if it is missing."""
@@ -87,7 +86,7 @@ class Location:
 
     def child(self, name: str) -> Location:
         """Return a subfolder of any name; `/` accepts only names that are valid in a lake."""
-        return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
+        return Location(f"{self.url.rstrip('/')}/{name}")
 
     def read_file_size(self, url: str) -> int | None:
         """Return the size in bytes of a file in the location; None if the file does not exist."""

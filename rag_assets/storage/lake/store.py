@@ -7,7 +7,7 @@ no table.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from rag_assets.storage.lake.model import (
     ChunkSetHead,
     ChunkSetRow,
     Compaction,
+    DamagedFile,
     DeadKeys,
     LiveKeys,
     ParsedHead,
@@ -27,14 +28,19 @@ from rag_assets.storage.lake.model import (
     TableSize,
     VectorRows,
 )
-from rag_assets.storage.lake.tenant_tables import LakeDamage, TenantTables
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import polars as pl
 
+    from rag_assets.storage.lake.rows import TableKind
     from rag_assets.storage.lake.spool import VectorSpool
+    from rag_assets.storage.lake.table import KeyedTable
+
+_PARSED = "parsed_text"
+_CHUNKS = "chunks"
+_EMBEDDINGS = "embeddings"
 
 
 class Lake:
@@ -44,8 +50,8 @@ class Lake:
         url: a folder, or the address of an object store for Delta Lake (s3://…, gs://…, az://…).
     """
 
-    def __init__(self, url: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self._location = Location.parse(url, storage_options)
+    def __init__(self, url: str) -> None:
+        self._location = Location.parse(url)
 
     def tenant(
         self, tenant: str, incarnation: int, *, guard: Callable[[], None] | None = None
@@ -294,10 +300,37 @@ class TenantLake:
 
     # -- damage
 
-    @property
-    def damage(self) -> LakeDamage:
-        """Return the object that finds and repairs lost or damaged files of the tables."""
-        return LakeDamage(self._location, self._tables)
+    def find_damaged_files(self, decoded: HashRange | None = None) -> list[DamagedFile]:
+        """Return the listed files that are missing, truncated or unreadable; see damaged_files."""
+        if self.is_empty():
+            return []
+        from rag_assets.storage.lake.files import damaged_files
+
+        tables = self._tables.all()
+        return [f for name in tables for f in damaged_files(name, tables[name], decoded)]
+
+    def drop_damaged(self, damaged: Collection[DamagedFile]) -> None:
+        """Remove damaged files from their tables, so that the other files can be read again.
+
+        A damaged log is deleted; `salvage` then takes rows from the remaining files.
+        """
+        from rag_assets.storage.lake.files import drop_damaged
+
+        for name, table in self._tables.all().items():
+            drop_damaged(table, [file for file in damaged if file.table == name])
+
+    def salvage(self, lost: LiveKeys, embedder_id: str, dimensions: int) -> None:
+        """Restore lost rows, with the vectors of one embedder, from files that no table lists.
+
+        Args:
+            lost: keys of the rows; None skips that table.
+        """
+        from rag_assets.storage.lake.files import salvage
+
+        salvage(self._tables.parsed(), lost.parsed or set())
+        salvage(self._tables.chunks(), lost.chunk_sets or set())
+        vectors, texts = self._tables.vectors(embedder_id), lost.texts or set()
+        salvage(vectors, texts, name=embedder_id, description=str(dimensions))
 
     def readable(self) -> TenantLake:
         """Return a view of this lake that skips lost and damaged files, for checks."""
@@ -404,6 +437,91 @@ class TenantLake:
         self._location.remove()
         self._tables = TenantTables(self._location, self._guard)
         self._parent.remove_if_empty()
+
+
+class TenantTables:
+    """Opens and deletes a tenant's tables: parsed texts, chunks, vectors of each embedder.
+
+    Args:
+        guard: called right before every write; see Lake.tenant.
+    """
+
+    def __init__(
+        self, location: Location, guard: Callable[[], None], *, skips_damaged: bool = False
+    ) -> None:
+        self._location = location
+        self._guard = guard
+        self._skips_damaged = skips_damaged
+        self._kept: dict[str, KeyedTable] = {}
+
+    def parsed(self) -> KeyedTable:
+        """Return the table of parsed documents."""
+        from rag_assets.storage.lake import rows
+
+        return self._open(_PARSED, rows.PARSED_TEXT_TABLE)
+
+    def chunks(self) -> KeyedTable:
+        """Return the table of chunk sets."""
+        from rag_assets.storage.lake import rows
+
+        return self._open(_CHUNKS, rows.CHUNKS_TABLE)
+
+    def vectors(self, embedder_id: str) -> KeyedTable:
+        """Return the table of an embedder's vectors."""
+        return self._open_vectors(embedder_slug(embedder_id))
+
+    def of_embedders(self) -> dict[str, KeyedTable]:
+        """Return the tables of vectors of all embedders, by name."""
+        slugs = (self._location / _EMBEDDINGS).folders()
+        return {f"{_EMBEDDINGS}/{slug}": self._open_vectors(slug) for slug in slugs}
+
+    def all(self) -> dict[str, KeyedTable]:
+        """Return all tables, by name."""
+        return {_PARSED: self.parsed(), _CHUNKS: self.chunks(), **self.of_embedders()}
+
+    def used(self) -> dict[str, KeyedTable]:
+        """Return the tables that were used through this object, by name."""
+        return dict(self._kept)
+
+    def drop_former_versions(self) -> None:
+        """Delete parsed texts and chunks in tables whose columns an earlier version defined.
+
+        Their contents can be computed again.
+        """
+        for name, table in ((_PARSED, self.parsed()), (_CHUNKS, self.chunks())):
+            for version in (self._location / name).folders():
+                if version != table.kind.version:
+                    self._guard()
+                    (self._location / name / version).remove()
+
+    def drop_embedders(self, kept: Set[str]) -> None:
+        """Delete the vectors of all embedders except these."""
+        names = {vectors_table(embedder_id) for embedder_id in kept}
+        for name, table in self.of_embedders().items():
+            if name not in names:
+                self._guard()
+                table.location.remove()
+                self._kept.pop(name, None)
+
+    def _open_vectors(self, slug: str) -> KeyedTable:
+        from rag_assets.storage.lake import rows
+
+        return self._open(f"{_EMBEDDINGS}/{slug}", rows.EMBEDDINGS_TABLE, version="")
+
+    def _open(self, name: str, kind: TableKind, *, version: str | None = None) -> KeyedTable:
+        from rag_assets.storage.lake import table
+
+        if name not in self._kept:
+            folder = f"{name}/{kind.version if version is None else version}".rstrip("/")
+            self._kept[name] = table.KeyedTable(
+                kind, self._location / folder, self._guard, skips_damaged=self._skips_damaged
+            )
+        return self._kept[name]
+
+
+def vectors_table(embedder_id: str) -> str:
+    """Return the name of the table of an embedder's vectors."""
+    return f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}"
 
 
 def _guard_nothing() -> None:

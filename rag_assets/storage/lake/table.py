@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
@@ -95,9 +95,7 @@ FEW_KEYS: Final = 2_000
 keys, each row group would search the whole list of keys."""
 
 
-def scan_rows(
-    kind: TableKind, location: Location, urls: Sequence[str], file_column: str | None = None
-) -> pl.LazyFrame:
+def scan_rows(kind: TableKind, urls: Sequence[str], file_column: str | None = None) -> pl.LazyFrame:
     """Return the rows of a table's files; columns added later are null in older files.
 
     Args:
@@ -111,7 +109,6 @@ def scan_rows(
         schema=kind.schema if kind.added else None,
         missing_columns="insert" if kind.added else "raise",
         include_file_paths=file_column,
-        storage_options=dict(location.storage_options) or None,
     )
 
 
@@ -130,113 +127,6 @@ _MOST_KEYS: Final = 20_000
 """Maximum number of keys held in memory; the keys of other files are read for every request."""
 
 _NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
-
-
-class OpenTable:
-    """Opens the newest version of a table, and caches the keys of its files.
-
-    Opening a table reads its log from the last checkpoint on. That takes several times as long as
-    reading only the additions since its last use. Files never change, so their keys are read once.
-    If another process deletes the folder, reading its files fails: then call `forget`.
-
-    Args:
-        location: the table's folder; it need not exist.
-    """
-
-    def __init__(self, location: Location, kind: TableKind) -> None:
-        self.location = location
-        self.kind = kind
-        self._key = kind.key
-        self._lock = threading.Lock()
-        self._table: DeltaTable | None = None
-        self._keys: dict[str, pl.DataFrame] = {}
-        self._left_out: frozenset[str] = frozenset()
-
-    def open(self) -> DeltaTable | None:
-        """Return the newest version of the table; None if it does not exist."""
-        with self._lock:
-            if self._table is not None:
-                try:
-                    self._table.update_incremental()
-                except (OSError, ValueError, DeltaError):
-                    self._forget()
-            if self._table is None:
-                self._table = self._open_newest()
-            return self._table
-
-    def forget(self) -> None:
-        """Discard the open table and the cached keys; the next use opens it again."""
-        with self._lock:
-            self._forget()
-
-    def leave_out(self, names: Collection[str]) -> None:
-        """Skip the files with these names in all later reads."""
-        self._left_out = frozenset(names)
-
-    def scan(
-        self,
-        table: DeltaTable,
-        paths: Collection[str] | None = None,
-        file_column: str | None = None,
-    ) -> pl.LazyFrame:
-        """Return the rows of the table, or of some of its files, including duplicates.
-
-        Args:
-            paths: names of the files to read; all by default.
-        """
-        names = file_names(table) - self._left_out
-        names &= names if paths is None else set(paths)
-        if not names:
-            schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
-            return pl.LazyFrame(schema=schema)
-        urls = [f"{self.location.url}/{name}" for name in sorted(names)]
-        return scan_rows(self.kind, self.location, urls, file_column)
-
-    def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
-        """Return the wanted keys that exist, each with the name of a file that contains it."""
-        with self._lock:
-            rest = self._keep_keys(table)
-            kept = pl.concat([_NOTHING.rename({"key": self._key}), *self._keys.values()])
-        found = [filter_rows(kept.lazy(), self._key, wanted).collect()]
-        if rest:
-            scanned = self.scan(table, rest, FILE)
-            rows = filter_rows(scanned, self._key, wanted).select(self._key, FILE)
-            found.append(_with_file_names(rows))
-        return pl.concat(found).unique(self._key)
-
-    def _keep_keys(self, table: DeltaTable) -> set[str]:
-        """Cache the keys of new files, the smallest first; return the new files left uncached.
-
-        The cache has at most _MOST_KEYS keys.
-        """
-        names = file_names(table) - self._left_out
-        self._keys = {name: keys for name, keys in self._keys.items() if name in names}
-        new = names - self._keys.keys()
-        if not new:
-            return set()
-        room = _MOST_KEYS - sum(map(len, self._keys.values()))
-        chosen = []
-        for name, rows in sorted(_row_counts(table).items(), key=lambda item: item[1]):
-            if name in new and rows <= room:
-                chosen.append(name)
-                room -= rows
-        if chosen:
-            keys = _with_file_names(self.scan(table, chosen, FILE).select(self._key, FILE))
-            self._keys |= {
-                str(name): rows for (name,), rows in keys.partition_by(FILE, as_dict=True).items()
-            }
-        return new - self._keys.keys()
-
-    def _open_newest(self) -> DeltaTable | None:
-        try:
-            return DeltaTable(
-                self.location.url, storage_options=dict(self.location.storage_options)
-            )
-        except TableNotFoundError:
-            return None
-
-    def _forget(self) -> None:
-        self._table, self._keys = None, {}
 
 
 def file_names(table: DeltaTable) -> set[str]:
@@ -283,10 +173,16 @@ class DataFile:
     last: str
 
 
-class KeyedTable(OpenTable):
+class KeyedTable:
     """Reads and writes a table of one kind at one location.
 
+    Opening a table reads its log from the last checkpoint on. That takes several times as long as
+    reading only the additions since its last use, so the open table is kept. Files never change, so
+    their keys are read once. If another process deletes the folder, reading its files fails: then
+    call `forget`.
+
     Args:
+        location: the table's folder; it need not exist.
         guard: called before every write; raises when this writer may no longer write.
         skips_damaged: whether to read the remaining rows if files are lost or damaged.
     """
@@ -299,9 +195,86 @@ class KeyedTable(OpenTable):
         *,
         skips_damaged: bool = False,
     ) -> None:
-        super().__init__(location, kind)
+        self.kind = kind
+        self.location = location
         self.guard = guard
         self._skips_damaged = skips_damaged
+        self._lock = threading.RLock()
+        self._table: DeltaTable | None = None
+        self._keys: dict[str, pl.DataFrame] = {}
+        self._left_out: frozenset[str] = frozenset()
+
+    def open(self) -> DeltaTable | None:
+        """Return the newest version of the table; None if it does not exist."""
+        with self._lock:
+            if self._table is not None:
+                try:
+                    self._table.update_incremental()
+                except (OSError, ValueError, DeltaError):
+                    self.forget()
+            if self._table is None:
+                with suppress(TableNotFoundError):
+                    self._table = DeltaTable(self.location.url)
+            return self._table
+
+    def forget(self) -> None:
+        """Discard the open table and the cached keys; the next use opens it again."""
+        with self._lock:
+            self._table, self._keys = None, {}
+
+    def scan(
+        self,
+        table: DeltaTable,
+        paths: Collection[str] | None = None,
+        file_column: str | None = None,
+    ) -> pl.LazyFrame:
+        """Return the rows of the table, or of some of its files, including duplicates.
+
+        Args:
+            paths: names of the files to read; all by default.
+        """
+        names = file_names(table) - self._left_out
+        names &= names if paths is None else set(paths)
+        if not names:
+            schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
+            return pl.LazyFrame(schema=schema)
+        urls = [f"{self.location.url}/{name}" for name in sorted(names)]
+        return scan_rows(self.kind, urls, file_column)
+
+    def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
+        """Return the wanted keys that exist, each with the name of a file that contains it."""
+        with self._lock:
+            rest = self._keep_keys(table)
+            kept = pl.concat([_NOTHING.rename({"key": self.kind.key}), *self._keys.values()])
+        found = [filter_rows(kept.lazy(), self.kind.key, wanted).collect()]
+        if rest:
+            scanned = self.scan(table, rest, FILE)
+            rows = filter_rows(scanned, self.kind.key, wanted).select(self.kind.key, FILE)
+            found.append(_with_file_names(rows))
+        return pl.concat(found).unique(self.kind.key)
+
+    def _keep_keys(self, table: DeltaTable) -> set[str]:
+        """Cache the keys of new files, the smallest first; return the new files left uncached.
+
+        The cache has at most _MOST_KEYS keys.
+        """
+        names = file_names(table) - self._left_out
+        self._keys = {name: keys for name, keys in self._keys.items() if name in names}
+        new = names - self._keys.keys()
+        if not new:
+            return set()
+        room = _MOST_KEYS - sum(map(len, self._keys.values()))
+        chosen = []
+        for name, rows in sorted(_row_counts(table).items(), key=lambda item: item[1]):
+            if name in new and rows <= room:
+                chosen.append(name)
+                room -= rows
+        if chosen:
+            keys = _with_file_names(self.scan(table, chosen, FILE).select(self.kind.key, FILE))
+            self._keys |= {
+                str(name): rows for (name,), rows in keys.partition_by(FILE, as_dict=True).items()
+            }
+        return new - self._keys.keys()
 
     def missing(self, keys: Collection[str]) -> set[str]:
         """Return those of these keys that the table does not contain."""
@@ -361,7 +334,6 @@ class KeyedTable(OpenTable):
                 name=name,
                 description=description or None,
                 configuration={**_PROPERTIES, "delta.dataSkippingStatsColumns": key},
-                storage_options=dict(self.location.storage_options),
                 writer_properties=_layout(self.kind),
             )
 
@@ -428,7 +400,8 @@ class KeyedTable(OpenTable):
                     if attempt == _READ_ATTEMPTS - 1 or not is_reader_error(error):
                         raise
                     if self._skips_damaged:
-                        self.leave_out({file.path for file in self._find_damaged_files("read")})
+                        damaged = self._find_damaged_files("read")
+                        self._left_out = frozenset(file.path for file in damaged)
         return None
 
     def _open_unless_damaged(self) -> DeltaTable | None:
