@@ -468,6 +468,12 @@ def convert_error(error: Exception) -> ServiceUnavailable:
     )
 
 
+def write_event(connection: Connection, tenant_id: str, kind: str, payload: Any) -> None:
+    """Append an event of a tenant in an open transaction."""
+    row = {"tenant": tenant_id, "kind": kind, "payload": payload}
+    connection.execute(insert(tables.events).values(row))
+
+
 TENANTS = ""
 """Sent instead of a tenant's id: tenants were added, or their configuration changed."""
 _CHANNEL = "rag_assets_changes"

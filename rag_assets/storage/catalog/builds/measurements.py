@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, tuple_, update
+from sqlalchemy import delete, select, tuple_, update
 
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.catalog.accounts.tables import embedder_probes
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, put_row, read_row
-from rag_assets.storage.catalog.tables import events, generations
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    put_row,
+    read_row,
+    write_event,
+)
+from rag_assets.storage.catalog.tables import generations
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,28 +53,26 @@ class ProbeTable(CatalogQueries):
         query = select(embedder_probes).where(
             tuple_(columns.tenant, columns.embedder_id).in_(list(embedders.items()))
         )
-        return {row.tenant: _read_probes(row) for row in self._database.fetch_rows(query)}
+        return {
+            row.tenant: read_row(
+                StoredProbes, row, vectors=bytes(row.vectors), distances=tuple(row.distances)
+            )
+            for row in self._database.fetch_rows(query)
+        }
 
     def store(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
         """Store the vectors of a first measurement, with which later measurements are compared."""
-        values = {
-            "vectors": probes.vectors,
-            "stored_at": probes.stored_at,
-            **_measurement_columns(probes),
-        }
-        self._database.write(
-            ref, put_row(embedder_probes, {"tenant": ref.id, "embedder_id": embedder_id}, values)
-        )
+        values = {**asdict(probes), "distances": list(probes.distances)}
+        key = {"tenant": ref.id, "embedder_id": embedder_id}
+        self._database.write(ref, put_row(embedder_probes, key, values))
 
     def record_measurement(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
         """Record, for a later measurement, the distances to the first, and whether it passed."""
-        self._database.write(
-            ref,
-            update(embedder_probes)
-            .where(embedder_probes.c.tenant == ref.id, embedder_probes.c.embedder_id == embedder_id)
-            # Leave out the vectors, because Postgres would write them again.
-            .values(**_measurement_columns(probes)),
-        )
+        values = {**asdict(probes), "distances": list(probes.distances)}
+        # Leave out the vectors, because Postgres would write them again.
+        measured = {name: values[name] for name in values if name not in {"vectors", "stored_at"}}
+        probe = (embedder_probes.c.tenant == ref.id, embedder_probes.c.embedder_id == embedder_id)
+        self._database.write(ref, update(embedder_probes).where(*probe).values(measured))
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
         """Delete the probes of all embedders except these.
@@ -82,19 +86,6 @@ class ProbeTable(CatalogQueries):
                 embedder_probes.c.embedder_id.not_in(list(embedder_ids)),
             ),
         )
-
-
-def _measurement_columns(probes: StoredProbes) -> dict[str, Any]:
-    return {
-        "probes_key": probes.probes_key,
-        "measured_at": probes.measured_at,
-        "distances": list(probes.distances),
-        "passed": probes.passed,
-    }
-
-
-def _read_probes(row: Row[Any]) -> StoredProbes:
-    return read_row(StoredProbes, row, vectors=bytes(row.vectors), distances=tuple(row.distances))
 
 
 _KEY_DIGITS = 16
@@ -169,8 +160,7 @@ class ThresholdTable(CatalogQueries):
                 one = (*builds, generations.c.generation == number)
                 connection.execute(update(generations).where(*one).values(thresholds=changed))
             payload = {"by": by, "changed": ["threshold"], "use": use, "value": value}
-            event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
-            connection.execute(insert(events).values(event))
+            write_event(connection, ref.id, "settings_changed", payload)
 
 
 def measured_value(generation: Generation, use: str | None) -> float | None:

@@ -20,7 +20,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     literal,
     or_,
     select,
@@ -36,6 +35,7 @@ from rag_assets.storage.catalog.database import (
     matches_any,
     put_row,
     read_row,
+    write_event,
 )
 from rag_assets.storage.catalog.tables import events, slices, syncs, tenants
 
@@ -373,7 +373,7 @@ def record_departures(
     payload: dict[str, Any] = {"source": source, "left": left, "confirmed": is_confirmed}
     if is_manifest:
         payload["manifest"] = True
-    connection.execute(insert(events).values(tenant=ref.id, kind=_LEFT, payload=payload))
+    write_event(connection, ref.id, _LEFT, payload)
 
 
 def record_held_manifest(
@@ -386,7 +386,7 @@ def record_held_manifest(
         "manifest": True,
         "since": window.since.isoformat(),
     }
-    connection.execute(insert(events).values(tenant=ref.id, kind=_HELD, payload=payload))
+    write_event(connection, ref.id, _HELD, payload)
 
 
 def accept_manifest(connection: Connection, ref: TenantRef, source: str) -> None:

@@ -20,6 +20,7 @@ from sqlalchemy import (
     FromClause,
     Interval,
     LargeBinary,
+    Select,
     Text,
     Update,
     and_,
@@ -28,10 +29,10 @@ from sqlalchemy import (
     cast,
     delete,
     func,
-    insert,
     literal,
     null,
     or_,
+    select,
     update,
 )
 from sqlalchemy.dialects.postgresql import JSONB
@@ -46,10 +47,11 @@ from rag_assets.storage.catalog.database import (
     matches_any,
     matches_document,
     notify,
+    write_event,
 )
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.retention import embedding_columns
-from rag_assets.storage.catalog.tables import document_index, documents, events, syncs, tombstones
+from rag_assets.storage.catalog.tables import document_index, documents, syncs, tombstones
 from rag_assets.storage.catalog.uploads.rows import is_pushed_again
 
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
@@ -133,6 +135,11 @@ def is_of_generation(
     held = document_index.c
     rows = and_(held.tenant == tenant_id, held.generation == generation)
     return rows if document_ids is None else and_(rows, matches_any(held.document_id, document_ids))
+
+
+def select_entry_count(*which: ColumnElement[bool]) -> Select[tuple[int]]:
+    """Return the query for the number of entries of the versions in these rows."""
+    return select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(*which)
 
 
 def is_same_document() -> ColumnElement[bool]:
@@ -437,10 +444,8 @@ def request_reindex(
     lane = 0 if scope["scope"] == "document" else 1
     statement = reindex_statement(ref, lane, *conditions).values(listed_at_ns=READ_AGAIN_NS)
     count = connection.execute(statement).rowcount
-    payload = {**scope, "documents": count}
-    event = {"tenant": ref.id, "kind": "reindex_requested", "payload": payload}
     if count or not conditions:
-        connection.execute(insert(events).values(event))
+        write_event(connection, ref.id, "reindex_requested", {**scope, "documents": count})
     if count:
         notify(connection, ref.id)
     return count

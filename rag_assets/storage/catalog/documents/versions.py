@@ -51,6 +51,7 @@ from rag_assets.storage.catalog.documents.status import (
     is_same_document,
     join_versions,
     mark_ready_statement,
+    select_entry_count,
     select_environment,
     withhold_statement,
 )
@@ -296,12 +297,10 @@ class IndexTable(CatalogQueries):
 
     def entry_count(self, tenant_id: str, generation: int) -> int:
         """Return the number of entries that a generation should have."""
-        query = (
-            select(func.coalesce(func.sum(document_index.c.chunk_count), 0))
-            .join(documents, is_same_document())
-            .where(is_of_generation(tenant_id, generation), documents.c.status != "DELETED")
+        query = select_entry_count(
+            is_of_generation(tenant_id, generation), documents.c.status != "DELETED"
         )
-        return int(self._database.fetch_value(query) or 0)
+        return self._database.fetch_value(query.join(documents, is_same_document())) or 0
 
     def expected_entries(self, tenant_ids: Sequence[str]) -> dict[tuple[str, int], ExpectedEntries]:
         """Return how many entries builds of these tenants should have, by tenant and generation."""
@@ -310,10 +309,8 @@ class IndexTable(CatalogQueries):
 
     def entry_count_in_builds(self, tenant_id: str, document_ids: Sequence[str]) -> int:
         """Return the number of entries of these documents that all generations should have."""
-        query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-            is_of_documents(document_index.c, tenant_id, document_ids)
-        )
-        return int(self._database.fetch_value(query) or 0)
+        query = select_entry_count(is_of_documents(document_index.c, tenant_id, document_ids))
+        return self._database.fetch_value(query) or 0
 
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
         """Return deleted and excluded documents that a build may still contain, by generation."""

@@ -8,7 +8,7 @@ same receipt.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
@@ -17,7 +17,6 @@ from sqlalchemy import (
     ARRAY,
     Connection,
     Row,
-    Select,
     Text,
     bindparam,
     delete,
@@ -45,7 +44,12 @@ from rag_assets.storage.catalog.documents.removals import (
     delete_records,
     seal_tombstones,
 )
-from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
+from rag_assets.storage.catalog.documents.status import (
+    is_of_generation,
+    mark_deleted_statement,
+    select_entry_count,
+    withhold_statement,
+)
 from rag_assets.storage.catalog.erasure.holds import list_holds, require_no_hold
 from rag_assets.storage.catalog.erasure.receipts import (
     ErasureKind,
@@ -134,16 +138,19 @@ def begin_erasure(
         staged: number of staged rows that were deleted, for the receipt.
     """
     held = document_index.c
-    of_documents = is_of_documents(held, ref.id, [*whole, *former])
     keys = select(
         func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
         func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
         func.coalesce(func.sum(held.chunk_count), 0),
-    ).where(of_documents)
+    ).where(is_of_documents(held, ref.id, [*whole, *former]))
     parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
     judgements = forget_judgements(connection, ref, whole)
     records = len(delete_records(connection, ref, whole))
-    kept = _find_keys_of_disabled(connection, ref, whole)
+    # Uploads that are disabled are in no build.
+    of_disabled = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
+        is_of_documents(held_texts.c, ref.id, whole)
+    )
+    kept = connection.execute(of_disabled).all()
     blobs = delete_uploads(connection, ref, whole)
     add_tombstones(connection, ref, whole)
     for batch in batched(whole, _BATCH):
@@ -153,7 +160,7 @@ def begin_erasure(
     made = insert_erasure(
         connection,
         ref,
-        kind=kind,
+        kind,
         rule=rule,
         by=by,
         at=at,
@@ -193,20 +200,10 @@ def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence
 
 def end_erasure(connection: Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
     """Delete an erasure's row, and write its receipt."""
-    connection.execute(delete(erasures).where(erasures.c.id == erasure.id))
-    return append_receipt(
-        connection,
-        id_=erasure.id,
-        tenant=erasure.ref.id,
-        incarnation=erasure.ref.incarnation,
-        kind=erasure.kind,
-        rule=erasure.rule,
-        by=erasure.by,
-        at=erasure.at,
-        counts=erasure.counts,
-        document_ids=erasure.document_ids,
-        proof=proof,
-    )
+    row = connection.execute(
+        delete(erasures).where(erasures.c.id == erasure.id).returning(erasures)
+    ).one()
+    return append_receipt(connection, row, proof)
 
 
 def delete_documents(connection: Connection, erasure: Erasure) -> None:
@@ -217,31 +214,6 @@ def delete_documents(connection: Connection, erasure: Erasure) -> None:
                 is_of_documents(documents.c, erasure.ref.id, batch), documents.c.status == "DELETED"
             )
         )
-
-
-def clear_slice(connection: Connection, erasure: Erasure) -> None:
-    """Remove the ids of an erasure's documents from the slice of the tenant's last run."""
-    given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
-    connection.execute(_FORGET_SLICES, given)
-
-
-def _find_keys_of_disabled(
-    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
-) -> Sequence[Row[Any]]:
-    """Return the lake keys of those uploads that are disabled and therefore in no build."""
-    query: Select[Any] = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
-        is_of_documents(held_texts.c, ref.id, document_ids)
-    )
-    return connection.execute(query).all()
-
-
-def clear_embedding(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Clear the embedding times and hashes of documents whose former version is withheld."""
-    connection.execute(
-        update(documents)
-        .where(is_of_documents(documents.c, ref.id, document_ids))
-        .values(embedded_at=None, embedded_sha256=None)
-    )
 
 
 def read_erasure(row: Row[Any]) -> Erasure:
@@ -258,18 +230,12 @@ def read_erasure(row: Row[Any]) -> Erasure:
 
 
 def insert_erasure(
-    connection: Connection,
-    ref: TenantRef,
-    *,
-    kind: ErasureKind,
-    rule: str,
-    by: str,
-    at: datetime,
-    **columns: Any,
+    connection: Connection, ref: TenantRef, kind: ErasureKind, **columns: Any
 ) -> Erasure:
-    """Insert the row of a new erasure."""
-    given = {"kind": kind, "rule": rule, "by": by, "at": at, **columns}
-    row = insert(erasures).values(id=uuid4(), tenant=ref.id, incarnation=ref.incarnation, **given)
+    """Insert the row of a new erasure; `columns` must contain `rule`, `by` and `at`."""
+    row = insert(erasures).values(
+        id=uuid4(), tenant=ref.id, incarnation=ref.incarnation, kind=kind, **columns
+    )
     return read_erasure(connection.execute(row.returning(erasures)).one())
 
 
@@ -326,7 +292,11 @@ class ErasureTable(CatalogQueries):
             made = begin_erasure(
                 connection, ref, whole, former, kind="prune", rule=rule, by=by, at=at, staged=staged
             )
-            clear_embedding(connection, ref, former)
+            connection.execute(
+                update(documents)
+                .where(is_of_documents(documents.c, ref.id, former))
+                .values(embedded_at=None, embedded_sha256=None)
+            )
             return made
 
     def begin_purge(
@@ -371,9 +341,7 @@ class ErasureTable(CatalogQueries):
             erasures.c.kind == "removal",
         )
         ids = select(documents.c.document_id).where(documents.c.tenant == ref.id)
-        entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-            document_index.c.tenant == ref.id
-        )
+        entries = select_entry_count(document_index.c.tenant == ref.id)
         records = select(func.count()).where(source_records.c.tenant == ref.id)
         blobs = select(func.count(uploads.c.content_sha256.distinct())).where(
             uploads.c.tenant == ref.id
@@ -386,7 +354,7 @@ class ErasureTable(CatalogQueries):
             document_ids = list(connection.scalars(ids))
             counts = {
                 "documents": {"documents": len(document_ids)},
-                "index": {"entries": int(connection.scalar(entries) or 0)},
+                "index": {"entries": connection.scalar(entries) or 0},
                 "records": {
                     "records": connection.scalar(records) or 0,
                     "staged": count_staged(connection, ref.id),
@@ -397,7 +365,7 @@ class ErasureTable(CatalogQueries):
             return insert_erasure(
                 connection,
                 ref,
-                kind="removal",
+                "removal",
                 rule="request",
                 by=by,
                 at=at,
@@ -414,9 +382,7 @@ class ErasureTable(CatalogQueries):
         If it was already started, return the open erasure.
         """
         number = generation.number
-        entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-            document_index.c.tenant == ref.id, document_index.c.generation == number
-        )
+        entries = select_entry_count(is_of_generation(ref.id, number))
         begun = select(erasures).where(
             erasures.c.tenant == ref.id,
             erasures.c.kind == "discard",
@@ -432,11 +398,11 @@ class ErasureTable(CatalogQueries):
                 .where(generations.c.tenant == ref.id, generations.c.generation == number)
                 .values(state="REMOVING")
             )
-            counts = {"index": {"builds": 1, "entries": int(connection.scalar(entries) or 0)}}
+            counts = {"index": {"builds": 1, "entries": connection.scalar(entries) or 0}}
             return insert_erasure(
                 connection,
                 ref,
-                kind="discard",
+                "discard",
                 rule="request",
                 by=by,
                 at=at,
@@ -450,27 +416,23 @@ class ErasureTable(CatalogQueries):
         Args:
             counts: the number of items of each kind, such as "entries".
         """
-        added = {**erasure.counts, store: dict(counts)}
-        with self._database.begin() as connection:
-            connection.execute(
-                update(erasures).where(erasures.c.id == erasure.id).values(counts=added)
-            )
-            row = connection.execute(select(erasures).where(erasures.c.id == erasure.id)).one()
-            return read_erasure(row)
+        return self._update(erasure, counts={**erasure.counts, store: dict(counts)})
 
     def record_progress(self, erasure: Erasure, progress: Mapping[str, Any]) -> Erasure:
         """Record the progress of an erasure; return the changed erasure."""
+        return self._update(erasure, progress=progress)
+
+    def _update(self, erasure: Erasure, **values: Any) -> Erasure:
+        changed = update(erasures).where(erasures.c.id == erasure.id).values(values)
         with self._database.begin() as connection:
-            connection.execute(
-                update(erasures).where(erasures.c.id == erasure.id).values(progress=progress)
-            )
-        return replace(erasure, progress=progress)
+            return read_erasure(connection.execute(changed.returning(erasures)).one())
 
     def forget(self, erasure: Erasure) -> None:
         """Delete the rows of an erasure's documents, and their ids in the last run's slice."""
         with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
-            clear_slice(connection, erasure)
+            given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
+            connection.execute(_FORGET_SLICES, given)
 
     def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """End an erasure: delete the rows of its documents, and write the receipt."""
@@ -493,12 +455,9 @@ class ErasureTable(CatalogQueries):
         """
         ref = erasure.ref
         others = select(erasures).where(erasures.c.tenant == ref.id, erasures.c.id != erasure.id)
+        is_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
         with self._database.begin() as connection:
-            connection.execute(
-                delete(tenants).where(
-                    tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
-                )
-            )
+            connection.execute(delete(tenants).where(*is_tenant))
             record_removal(connection, ref)
             for row in connection.execute(others.order_by(erasures.c.at, erasures.c.id)).all():
                 end_erasure(connection, read_erasure(row), {})

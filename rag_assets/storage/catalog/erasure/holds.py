@@ -19,11 +19,10 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
+    literal,
     or_,
     select,
 )
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
 from rag_assets.storage.catalog.database import (
@@ -32,6 +31,8 @@ from rag_assets.storage.catalog.database import (
     is_of_documents,
     matches_any,
     matches_document,
+    put_row,
+    write_event,
 )
 from rag_assets.storage.catalog.erasure.receipts import (
     document_hashes,
@@ -40,11 +41,14 @@ from rag_assets.storage.catalog.erasure.receipts import (
     holds,
 )
 from rag_assets.storage.catalog.journal.security_changes import ChangeKind, record_change
-from rag_assets.storage.catalog.tables import documents, events, source_records
+from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.uploads.model import held_uploads, uploads
 
 if TYPE_CHECKING:
     from rag_assets.storage.catalog.journal.events import EventKind
+
+
+_WITH_SOURCES = (documents, source_records, uploads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +82,7 @@ def require_no_hold(covering: Sequence[Hold], tenant_id: str, what: str) -> None
     """Require that no hold covers documents that are to be deleted permanently.
 
     Raises:
-        OnHold: at least one hold covers them.
+        OnHold: at least one hold covers them; `what` names the refused action.
     """
     if covering:
         first = covering[0]
@@ -113,13 +117,7 @@ class HoldTable(CatalogQueries):
         with self._database.begin_tenant(ref) as connection:
             _require_known(connection, ref, scope)
             _record_change(connection, ref, "hold_set", scope)
-            connection.execute(
-                upsert(holds)
-                .values(tenant=ref.id, **row, **said)
-                .on_conflict_do_update(
-                    index_elements=["tenant", "source", "document_id"], set_=said
-                )
-            )
+            connection.execute(put_row(holds, {"tenant": ref.id, **row}, said))
             _write_event(connection, ref, "hold_set", scope, said)
 
     def lift(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> bool:
@@ -153,7 +151,7 @@ def list_holds(
     if document_ids is not None:
         sources = [
             select(table.c.source).where(is_of_documents(table.c, tenant_id, document_ids))
-            for table in (documents, source_records, uploads)
+            for table in _WITH_SOURCES
         ]
         query = query.where(
             or_(
@@ -203,22 +201,19 @@ def select_source(table: FromClause) -> ColumnElement[str | None]:
 
 
 def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> None:
-    of_tenant = documents.c.tenant == ref.id
     if scope.document_id is not None:
-        query = select(documents.c.source).where(
-            of_tenant, documents.c.document_id == scope.document_id
-        )
-        if connection.execute(query.limit(1)).first() is None:
+        known = select(literal(1)).where(is_of_documents(documents.c, ref.id, [scope.document_id]))
+        if connection.scalar(known) is None:
             raise UnknownDocument(
                 f"tenant {ref.id!r} has no such document",
                 hint=f"`rag-assets documents {ref.id} --json` shows their ids",
             )
     elif scope.source is not None:
-        known = [
-            select(table.c.source).where(table.c.tenant == ref.id, table.c.source == scope.source)
-            for table in (documents, source_records, uploads)
+        of_source = [
+            exists().where(table.c.tenant == ref.id, table.c.source == scope.source)
+            for table in _WITH_SOURCES
         ]
-        if all(connection.execute(query.limit(1)).first() is None for query in known):
+        if not connection.scalar(select(or_(*of_source))):
             raise UnknownSource(
                 f"tenant {ref.id!r} has nothing of a source {scope.source!r}",
                 hint=f"`rag-assets documents {ref.id}` shows what it has",
@@ -236,9 +231,6 @@ def _record_change(
 def _write_event(
     connection: Connection, ref: TenantRef, kind: EventKind, scope: HoldScope, said: dict[str, str]
 ) -> None:
-    payload = dict(said)
-    if scope.source is not None:
-        payload["source"] = scope.source
-    if scope.document_id is not None:
-        payload["document_id"] = scope.document_id
-    connection.execute(insert(events).values(tenant=ref.id, kind=kind, payload=payload))
+    named = {"source": scope.source, "document_id": scope.document_id}
+    payload = said | {name: value for name, value in named.items() if value is not None}
+    write_event(connection, ref.id, kind, payload)

@@ -238,40 +238,22 @@ def verify_chain(connection: Connection) -> ChainReport:
     return ChainReport(count, tuple(broken), previous)
 
 
-def append_receipt(
-    connection: Connection,
-    *,
-    id_: UUID,
-    tenant: str,
-    incarnation: int,
-    kind: str,
-    rule: str,
-    by: str,
-    at: datetime,
-    counts: Mapping[str, Any],
-    document_ids: Sequence[str],
-    proof: Mapping[str, Any],
-) -> Receipt:
-    """Append a receipt to the chain, in the transaction that ends the erasure.
+def append_receipt(connection: Connection, erasure: Row[Any], proof: Mapping[str, Any]) -> Receipt:
+    """Append the receipt of an erasure to the chain, in the transaction that ends the erasure.
 
     Args:
-        kind, rule, by, at, counts, proof: see Receipt.
+        erasure: a row of `erasures`.
+        proof: see Receipt.
     """
     connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHAIN_LOCK})
     last = connection.execute(
         select(receipts.c.number, receipts.c.hash).order_by(receipts.c.number.desc()).limit(1)
     ).first()
-    receipt = Receipt(
+    receipt = read_row(
+        Receipt,
+        erasure,
         number=1 if last is None else last.number + 1,
-        id=id_,
-        tenant=tenant,
-        incarnation=incarnation,
-        kind=kind,
-        rule=rule,
-        by=by,
-        at=at,
-        counts=counts,
-        documents=tuple(sorted(document_hashes(connection, document_ids))),
+        documents=tuple(sorted(document_hashes(connection, erasure.document_ids))),
         proof=proof,
         previous=FIRST if last is None else last.hash,
     )

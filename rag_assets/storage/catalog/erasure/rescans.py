@@ -12,19 +12,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    column,
-    delete,
-    func,
-    insert,
-    null,
-    or_,
-    select,
-    table,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, column, delete, null, or_, select, table, update
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.plugins.registry import installed_systems
@@ -34,6 +22,7 @@ from rag_assets.storage.catalog.database import (
     TenantRef,
     is_of_documents,
     matches_any,
+    write_event,
 )
 from rag_assets.storage.catalog.documents.model import (
     Document,
@@ -42,7 +31,11 @@ from rag_assets.storage.catalog.documents.model import (
     read_document,
     record_statement,
 )
-from rag_assets.storage.catalog.documents.status import reindex_statement, withhold_statement
+from rag_assets.storage.catalog.documents.status import (
+    reindex_statement,
+    select_entry_count,
+    withhold_statement,
+)
 from rag_assets.storage.catalog.erasure.erasures import (
     Erasure,
     end_erasure,
@@ -189,7 +182,7 @@ class RescanTable(CatalogQueries):
                 return None
             progress = asdict(ScanPosition("texts"))
             return insert_erasure(
-                connection, ref, kind="secrets", rule=rule, by=by, at=at, progress=progress
+                connection, ref, "secrets", rule=rule, by=by, at=at, progress=progress
             )
 
     def versions(self, tenant_id: str, parse_keys: Collection[str]) -> list[RecordedKeys]:
@@ -269,9 +262,7 @@ class RescanTable(CatalogQueries):
         living = [document for document in masked if document.before.status != "DELETED"]
         with self._database.begin_tenant(ref) as connection:
             entries = connection.scalar(
-                select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-                    is_of_documents(document_index.c, ref.id, ids)
-                )
+                select_entry_count(is_of_documents(document_index.c, ref.id, ids))
             )
             if living:
                 rows = [build_row(ref, one.change, 0) for one in living]
@@ -286,7 +277,7 @@ class RescanTable(CatalogQueries):
                 document_ids=ids,
                 counts={
                     "documents": {"names masked": len(masked)},
-                    "index": {"entries": int(entries or 0)},
+                    "index": {"entries": entries or 0},
                     "rules": rules,
                 },
             )
@@ -314,9 +305,7 @@ class RescanTable(CatalogQueries):
                 "rules": rules,
                 "receipt": str(receipt.id),
             }
-            connection.execute(
-                insert(events).values(tenant=ref.id, kind="secrets_masked", payload=payload)
-            )
+            write_event(connection, ref.id, "secrets_masked", payload)
             return receipt
 
 

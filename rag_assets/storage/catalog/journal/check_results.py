@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import and_, case, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
     matches_any,
     matches_document,
+    put_row,
     read_row,
 )
 from rag_assets.storage.catalog.tables import (
@@ -27,12 +27,14 @@ from rag_assets.storage.catalog.tables import (
 
 
 @dataclass(frozen=True, slots=True)
-class CheckOutcome:
-    """The outcome of one evaluation of a check.
+class CheckResult:
+    """The result of a check of one tenant: of one evaluation, or the last result that is stored.
 
     Attributes:
-        passed, severity, description: the verdict; None if the evaluation failed.
-        error: why the evaluation failed; None if it succeeded.
+        passed, severity, description: the verdict; None if the evaluation failed, or before the
+            first verdict.
+        error: why the last evaluation failed; None if it succeeded.
+        evaluated_at: the time of the stored verdict.
     """
 
     asset: str
@@ -41,25 +43,7 @@ class CheckOutcome:
     severity: str | None = None
     description: str | None = None
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The last result of a check of one tenant.
-
-    Attributes:
-        passed, severity, description: the last verdict; None before the first one.
-        evaluated_at: the time of that verdict.
-        error: why a later evaluation failed; None if no later evaluation failed.
-    """
-
-    asset: str
-    name: str
-    passed: bool | None
-    severity: str | None
-    description: str | None
-    evaluated_at: datetime | None
-    error: str | None
+    evaluated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +77,7 @@ class CheckResultTable(CatalogQueries):
     """Stores and summarizes the last results of asset checks, in `check_results`."""
 
     def record(
-        self, ref: TenantRef, outcomes: Sequence[CheckOutcome], *, first: bool = True
+        self, ref: TenantRef, outcomes: Sequence[CheckResult], *, first: bool = True
     ) -> None:
         """Store the outcomes of evaluations.
 
@@ -104,17 +88,17 @@ class CheckResultTable(CatalogQueries):
         """
         with self._database.begin_tenant(ref) as connection:
             for outcome in sorted(outcomes, key=lambda o: (o.asset, o.name)):
-                values = _outcome_columns(outcome)
                 key = {"tenant": ref.id, "asset": outcome.asset, "name": outcome.name}
+                values: dict[str, Any] = {"error": outcome.error}
+                if outcome.error is None:
+                    verdict = ("passed", "severity", "description")
+                    values |= {name: getattr(outcome, name) for name in verdict}
+                    values["evaluated_at"] = func.now()
                 if first:
-                    connection.execute(
-                        upsert(check_results)
-                        .values(**key, **values)
-                        .on_conflict_do_update(index_elements=list(key), set_=values)
-                    )
+                    connection.execute(put_row(check_results, key, values))
                 else:
                     same = [check_results.c[name] == value for name, value in key.items()]
-                    connection.execute(update(check_results).where(and_(*same)).values(**values))
+                    connection.execute(update(check_results).where(*same).values(values))
 
     def list(self, tenant_id: str) -> list[CheckResult]:
         """Return the last results of a tenant's checks, sorted by asset and name."""
@@ -219,15 +203,3 @@ class CheckResultTable(CatalogQueries):
             tenant: CatalogLag(since.get(tenant), counts.get(tenant, 0))
             for tenant in since.keys() | counts.keys()
         }
-
-
-def _outcome_columns(outcome: CheckOutcome) -> dict[str, Any]:
-    if outcome.error is not None:
-        return {"error": outcome.error}
-    return {
-        "passed": outcome.passed,
-        "severity": outcome.severity,
-        "description": outcome.description,
-        "evaluated_at": func.now(),
-        "error": None,
-    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, Literal
@@ -14,7 +14,6 @@ from sqlalchemy import (
     ColumnElement,
     DateTime,
     Insert,
-    Row,
     Text,
     and_,
     bindparam,
@@ -96,19 +95,6 @@ class Event:
     payload: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class NewEvent:
-    """An event that is not stored yet.
-
-    Attributes:
-        payload: must not contain secrets or text of a document.
-    """
-
-    kind: EventKind
-    at: datetime
-    payload: Mapping[str, Any]
-
-
 @cache
 def _insertion() -> Insert:
     """Return the statement that inserts many events at once, which is faster than one by one."""
@@ -140,15 +126,18 @@ class EventTable(CatalogQueries):
         rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
         self._database.write(ref, insert(events), rows)
 
-    def append(self, ref: TenantRef, new: Sequence[NewEvent]) -> None:
-        """Append events of several kinds in order, each with its own time."""
+    def append(
+        self, ref: TenantRef, new: Sequence[tuple[EventKind, datetime, Mapping[str, Any]]]
+    ) -> None:
+        """Append events in order, each given by its kind, its time and its payload; see write()."""
         if not new:
             return
+        kinds, times, payloads = zip(*new, strict=True)
         columns = {
             "tenant": ref.id,
-            "kinds": [event.kind for event in new],
-            "times": [event.at for event in new],
-            "payloads": [json.dumps(event.payload) for event in new],
+            "kinds": list(kinds),
+            "times": list(times),
+            "payloads": [json.dumps(payload) for payload in payloads],
         }
         self._database.write(ref, _insertion(), columns)
 
@@ -199,8 +188,16 @@ class EventTable(CatalogQueries):
         if before is not None:
             query = query.where(events.c.id < before)
         rows = self._database.fetch_rows(query.order_by(events.c.id.desc()).limit(limit))
-        found = [_read_event(row, visible=row.visible) for row in rows]
-        return found if readers is None else [_hide_search(event, asker) for event in found]
+        found = []
+        for row in rows:
+            shown = {
+                name: row.payload[name] for name in row.payload if row.visible or name != _NAME
+            }
+            is_own = asker is not None and shown.get("caller") == asker
+            if readers is not None and row.kind in SEARCHES and not is_own:
+                shown = {name: shown[name] for name in shown.keys() & _SHOWN_OF_SEARCHES}
+            found.append(read_row(Event, row, payload=shown))
+        return found
 
     def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
         """Return the tenants with an event of this kind since an earlier event of any tenant.
@@ -241,18 +238,3 @@ def _is_visible(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]
         named.in_(of_tenant.where(is_theirs)), named.not_in(of_tenant.where(~is_theirs))
     )
     return or_(named.is_(None), readable)
-
-
-def _read_event(row: Row[Any], *, visible: bool) -> Event:
-    payload = row.payload
-    if not visible:
-        payload = {name: value for name, value in payload.items() if name != _NAME}
-    return read_row(Event, row, payload=payload)
-
-
-def _hide_search(event: Event, asker: str | None) -> Event:
-    is_own = asker is not None and event.payload.get("caller") == asker
-    if event.kind not in SEARCHES or is_own:
-        return event
-    told = {name: event.payload[name] for name in event.payload.keys() & _SHOWN_OF_SEARCHES}
-    return replace(event, payload=told)

@@ -212,7 +212,8 @@ class SecurityChangeTable(CatalogQueries):
         """Return the newest changes, oldest first."""
         order = security_changes.c.epoch.desc(), security_changes.c.id
         query = select(security_changes).order_by(*order).limit(limit)
-        return [_read_change(row) for row in self._database.fetch_rows(query)][::-1]
+        rows = self._database.fetch_rows(query)
+        return [read_row(SecurityChange, row, about=tuple(row.about)) for row in reversed(rows)]
 
     def find_missing(self, changes: Collection[SecurityChange]) -> list[SecurityChange]:
         """Return which of these changes the catalog does not have, oldest first.
@@ -314,5 +315,3 @@ def _insert_change(
     connection.execute(delete(security_changes).where(old))
 
 
-def _read_change(row: Row[Any]) -> SecurityChange:
-    return read_row(SecurityChange, row, about=tuple(row.about))

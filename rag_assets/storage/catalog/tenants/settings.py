@@ -21,7 +21,6 @@ from sqlalchemy import (
     Text,
     exists,
     func,
-    insert,
     or_,
     select,
     update,
@@ -38,12 +37,12 @@ from rag_assets.storage.catalog.database import (
     notify,
     put_row,
     read_row,
+    write_event,
 )
 from rag_assets.storage.catalog.documents.status import request_reindex
 from rag_assets.storage.catalog.records.model import start_waits_of_comments
 from rag_assets.storage.catalog.tables import (
     document_index,
-    events,
     json_column,
     metadata,
     now_column,
@@ -185,23 +184,13 @@ _SETTINGS = tuple(field.name for field in fields(ApplicationSettings))
 _SETTABLE = frozenset(_SETTINGS) - {"updated_at", "updated_by"}
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedSettings:
-    """The result of a change of settings.
-
-    Attributes:
-        former, present: settings before and after it.
-    """
-
-    former: ApplicationSettings
-    present: ApplicationSettings
-
-
 class ApplicationSettingsTable(CatalogQueries):
     """Changes the settings of a tenant's application, and updates the effective configuration."""
 
-    def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
-        """Change the settings of a tenant; the change is in force when the call returns.
+    def change(
+        self, ref: TenantRef, change: Change, by: str
+    ) -> tuple[ApplicationSettings, ApplicationSettings]:
+        """Change the settings of a tenant; return the settings before and after, now in force.
 
         Concurrent changes run one after another. A tenant that is enabled by the change takes its
         pending model, and is fully indexed again.
@@ -217,7 +206,7 @@ class ApplicationSettingsTable(CatalogQueries):
             former = read_settings(row)
             present = change(former, operators, _is_unused(connection, ref.id))
             if _setting_values(present) == _setting_values(former):
-                return ChangedSettings(former, former)
+                return former, former
             enabled = may_be and present.enabled is not False
             begins = enabled and row.state != "ACTIVE"
             if begins:
@@ -243,13 +232,12 @@ class ApplicationSettingsTable(CatalogQueries):
                 )
             )
             payload = {"by": by, "changed": sorted(_list_changed_names(former, present))}
-            event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
-            connection.execute(insert(events).values(event))
+            write_event(connection, ref.id, "settings_changed", payload)
             notify(connection, TENANTS)
             if begins:
                 request_reindex(connection, ref, {"scope": "tenant", "by": by})
             saved = connection.execute(_select_settings(ref.id)).one()
-        return ChangedSettings(former, read_settings(saved))
+        return former, read_settings(saved)
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
         """Use the pending model for the next build; return whether a model was pending."""
@@ -260,8 +248,8 @@ class ApplicationSettingsTable(CatalogQueries):
             wanted = find_wanted_embedder(settings, get_configured_embedder(operators))
             return replace(settings, embedder=wanted)
 
-        done = self.change(ref, take_over, by)
-        return done.former.embedder != done.present.embedder
+        former, present = self.change(ref, take_over, by)
+        return former.embedder != present.embedder
 
 
 def setting_columns() -> list[ColumnElement[Any]]:
@@ -308,8 +296,7 @@ def apply_operator_config(
     if present.embedder != former.embedder:
         values |= {"embedder": present.embedder}
         payload = {"by": _OPERATOR, "changed": ["embedder"]}
-        event = {"tenant": tenant_id, "kind": "settings_changed", "payload": payload}
-        connection.execute(insert(events).values(event))
+        write_event(connection, tenant_id, "settings_changed", payload)
     elif row.operator_config is None:
         # Its application has not set anything.
         return config, enabled
