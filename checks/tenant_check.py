@@ -185,9 +185,7 @@ class TenantCheck:
 
     def error(self, error: Exception, installation: InstallationResource) -> CheckResult:
         """Return the error of an evaluation as the catalog stores it."""
-        return CheckResult(
-            self.asset, self.name, error=as_failure(error, installation).description
-        )
+        return CheckResult(self.asset, self.name, error=as_failure(error, installation).description)
 
     def spec(self, names: Naming) -> dg.AssetCheckSpec:
         """Return the check's specification for Dagster."""

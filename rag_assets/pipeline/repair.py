@@ -426,9 +426,7 @@ def _salvage(ctx: TenantContext) -> None:
             hashes = ctx.lake.chunk_hashes(sets)
             texts = {text for of_document in hashes.values() for text in of_document}
             lacking = ctx.lake.missing_vectors(generation.embedder_id, texts)
-            ctx.lake.salvage(
-                LiveKeys(texts=lacking), generation.embedder_id, generation.dimensions
-            )
+            ctx.lake.salvage(LiveKeys(texts=lacking), generation.embedder_id, generation.dimensions)
 
 
 def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> None:

@@ -23,7 +23,7 @@ from rag_assets.declarations import PLAIN, AssetJob
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.journal.check_results import CheckResult, CheckResult
+from rag_assets.storage.catalog.journal.check_results import CheckResult
 from rag_assets.storage.catalog.tables import check_results, documents
 from tests.installation import FAST, Installation
 from tests.integration.checks.faults import ALL

@@ -190,9 +190,8 @@ class EventTable(CatalogQueries):
         rows = self._database.fetch_rows(query.order_by(events.c.id.desc()).limit(limit))
         found = []
         for row in rows:
-            shown = {
-                name: row.payload[name] for name in row.payload if row.visible or name != _NAME
-            }
+            hidden = () if row.visible else (_NAME,)
+            shown = {name: row.payload[name] for name in row.payload if name not in hidden}
             is_own = asker is not None and shown.get("caller") == asker
             if readers is not None and row.kind in SEARCHES and not is_own:
                 shown = {name: shown[name] for name in shown.keys() & _SHOWN_OF_SEARCHES}

@@ -21,7 +21,6 @@ from sqlalchemy import (
     Column,
     Connection,
     Index,
-    Row,
     Table,
     Text,
     Uuid,
@@ -313,5 +312,3 @@ def _insert_change(
     connection.execute(insert(security_changes).values(row))
     old = security_changes.c.epoch <= epoch - _KEPT
     connection.execute(delete(security_changes).where(old))
-
-
