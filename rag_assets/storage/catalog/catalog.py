@@ -57,8 +57,7 @@ from rag_assets.storage.catalog.records.table import RecordTable
 from rag_assets.storage.catalog.tenants.overview import Overview
 from rag_assets.storage.catalog.tenants.settings import ApplicationSettingsTable, OrganizationTable
 from rag_assets.storage.catalog.tenants.table import ProjectTable, TenantTable
-from rag_assets.storage.catalog.uploads.states import UploadStates
-from rag_assets.storage.catalog.uploads.table import BlobNeeds, UploadTable
+from rag_assets.storage.catalog.uploads.table import BlobNeeds, UploadStates, UploadTable
 
 TablesT = TypeVar("TablesT")
 

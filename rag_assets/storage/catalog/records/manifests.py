@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.records.pages import (
     find_documents_of_removed_pages,
     find_pages_of_records,
 )
-from rag_assets.storage.catalog.records.writes import write_records
+from rag_assets.storage.catalog.records.table import write_records
 from rag_assets.storage.catalog.tables import SCHEMA
 
 NAMED = 10_000

@@ -6,17 +6,36 @@ sync can detect whether a listed record is still current.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, case, func, select, update
+from sqlalchemy import (
+    ARRAY,
+    ColumnElement,
+    Connection,
+    DateTime,
+    Row,
+    Select,
+    Text,
+    Update,
+    bindparam,
+    case,
+    exists,
+    func,
+    literal,
+    select,
+    update,
+)
+from sqlalchemy.dialects.postgresql import insert as upsert
 
+from rag_assets.common.hashing import compute_key
 from rag_assets.common.times import FIRST_DAY, LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata, StoredRecord
-from rag_assets.ingest.sources.records import ROOT
+from rag_assets.ingest.sources.records import NOBODY, ROOT
+from rag_assets.storage.catalog.accounts.access import PUBLIC
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     Database,
@@ -27,23 +46,46 @@ from rag_assets.storage.catalog.database import (
     notify,
     read_row,
 )
-from rag_assets.storage.catalog.records.contents import delete_unneeded_contents
+from rag_assets.storage.catalog.documents.removals import (
+    delete_former_texts,
+    delete_records,
+    withdraw_documents,
+)
+from rag_assets.storage.catalog.records.contents import (
+    delete_unneeded_contents,
+    find_pages_with_blocks,
+    keep_texts,
+)
 from rag_assets.storage.catalog.records.model import (
+    UNORDERED,
     CurrentState,
     PushedRecord,
+    RecordChanges,
     RecordPlan,
+    RecordPut,
+    WriteClock,
+    find_wait_starts,
+    find_waiting_lanes,
     is_expired,
     is_found,
+    prioritize_waiting,
+    record_values,
 )
-from rag_assets.storage.catalog.records.pages import find_descendants, find_remaining_pages
-from rag_assets.storage.catalog.records.writes import RecordsWritten, read_clocks, write_records
+from rag_assets.storage.catalog.records.pages import (
+    find_descendants,
+    find_documents_of_removed_pages,
+    find_remaining_pages,
+)
 from rag_assets.storage.catalog.tables import (
     documents,
+    record_clocks,
     record_revisions,
     record_texts,
     source_records,
+    tombstones,
 )
 from rag_assets.storage.catalog.uploads.model import uploads
+from rag_assets.storage.catalog.uploads.rows import delete_uploads
 
 _BATCH = 2_000
 
@@ -267,3 +309,278 @@ def _read_record(row: Row[Any]) -> PushedRecord:
 def _source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> SourceMetadata:
     tags = tuple(fields.pop("tags", ()))
     return SourceMetadata(**fields, tags=tags, modified_at=modified_at)
+
+
+_IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
+
+
+def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
+    """Restrict documents of changed records immediately, without waiting for the next listing.
+
+    A document with another access scope gets it now; a document on another page is hidden until it
+    is listed there.
+
+    Args:
+        puts: stored records that are new or changed.
+    """
+    of_pages = [put.record.document_id for put in puts if put.scope is None]
+    if of_pages:
+        connection.execute(_leave_page_statement(ref, of_pages))
+    rows = [
+        {"of_record": put.record.document_id, "scope": put.scope, "key": _unlisted_key(put.record)}
+        for put in puts
+        if put.scope not in {None, PUBLIC}
+    ]
+    if rows:
+        connection.execute(_change_scope_statement(ref), rows)
+
+
+def _unlisted_key(record: PushedRecord) -> str:
+    """Return a document_key that no listing computes, so that the next listing finds a change."""
+    return compute_key("moved", record.key)
+
+
+def _change_scope_statement(ref: TenantRef) -> Update:
+    scope: ColumnElement[str] = bindparam("scope")
+    return (
+        update(documents)
+        .where(
+            documents.c.tenant == ref.id,
+            documents.c.document_id == bindparam("of_record"),
+            documents.c.access_scope != scope,
+        )
+        .values(access_scope=scope, document_key=bindparam("key"))
+    )
+
+
+def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
+    """Return the statement that hides documents whose record was moved to another page.
+
+    They stay hidden until they are listed.
+    """
+    record = source_records.c
+    return (
+        update(documents)
+        .where(
+            is_of_documents(documents.c, ref.id, document_ids),
+            matches_document(record, documents.c),
+            record.page_uuid.is_distinct_from(documents.c.page_uuid),
+        )
+        .values(access_scope=NOBODY, document_key=func.concat("moved ", documents.c.document_key))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsWritten:
+    """The result of writing records, by the ids of their documents.
+
+    Attributes:
+        removed: records that existed and were removed.
+        expired: comments that were resolved too long ago to be found.
+        blobs: hashes of the removed records' contents.
+    """
+
+    changed: frozenset[str]
+    removed: frozenset[str]
+    expired: frozenset[str]
+    blobs: tuple[str, ...] = ()
+
+
+def write_records(
+    connection: Connection, ref: TenantRef, changes: RecordChanges, by: str
+) -> RecordsWritten:
+    """Store and remove records.
+
+    Removing pages also removes the documents attached to them and to the pages below, unless these
+    are being stored. If the former text of a page has a newly secret block, the page is withheld
+    until it is indexed without the block.
+
+    Args:
+        connection: a connection in a transaction that excludes all others of the tenant.
+        changes: each document once, either stored or removed.
+    """
+    puts = changes.puts
+    ids = {put.record.document_id for put in puts}
+    removed = {*changes.removals, *ids}
+    going = find_documents_of_removed_pages(connection, ref, changes.pages, removed) - ids
+    removals = {*changes.removals, *going}
+    deletion = {"": WriteClock(changes.pages_deleted_at)}
+    _advance_clocks(connection, ref, {**dict.fromkeys(going, deletion), **changes.clocks})
+    pruned = _find_pruned(connection, ref, puts)
+    stored = [put for put in puts if put.record.document_id not in pruned]
+    contents = {put.record.document_id: put.record.content_sha256 for put in stored}
+    marks = {put.record.document_id: put.secret_blocks for put in stored if put.secret_blocks}
+    betrayed = find_pages_with_blocks(connection, ref, marks)
+    keep_texts(connection, ref, contents)
+    changed = _upsert(connection, ref, stored)
+    _mark_changed(connection, ref, betrayed - changed)
+    changed |= betrayed
+    delete_former_texts(connection, ref, betrayed)
+    leave_scopes(connection, ref, [put for put in stored if put.record.document_id in changed])
+    gone, blobs = delete_records_with_contents(connection, ref, [*removals, *pruned])
+    expired = _find_expired(connection, ref, [put.record.document_id for put in stored])
+    withdraw_documents(connection, ref, {*removals, *expired, *betrayed}, by)
+    return RecordsWritten(
+        frozenset(changed | (gone & pruned)), gone & frozenset(removals), expired, blobs
+    )
+
+
+def delete_records_with_contents(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> tuple[frozenset[str], tuple[str, ...]]:
+    """Delete pushed records, their former texts and their contents.
+
+    Returns:
+        the documents whose record existed, and hashes of contents.
+    """
+    if not document_ids:
+        return frozenset(), ()
+    gone = delete_records(connection, ref, document_ids)
+    return gone, tuple(delete_uploads(connection, ref, document_ids))
+
+
+def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
+    """Store records; return the documents whose record is new or changed."""
+    if not puts:
+        return set()
+    ids = [put.record.document_id for put in puts]
+    since = find_wait_starts(connection, ref, ids)
+    lanes = find_waiting_lanes(connection, ref, ids)
+    rows = [
+        {
+            **record_values(ref, put.record),
+            "lane": min(put.lane, lanes.get(put.record.document_id, put.lane)),
+            "since": since.get(put.record.document_id),
+        }
+        for put in puts
+    ]
+    new = upsert(source_records).values(
+        revision=record_revisions.next_value(),
+        changed_at=func.clock_timestamp(),
+        waiting_since=func.coalesce(
+            bindparam("since", type_=DateTime(timezone=True)), func.clock_timestamp()
+        ),
+    )
+    written = {*rows[0], "revision", "changed_at", "waiting_since"} - _IDENTITY - {"since"}
+    statement = new.on_conflict_do_update(
+        index_elements=["tenant", "source", "source_type", "source_id"],
+        set_={name: new.excluded[name] for name in sorted(written)},
+        where=source_records.c.record_key != new.excluded.record_key,
+    ).returning(source_records.c.document_id)
+    changed = set(connection.scalars(statement, rows))
+    same = [put for put in puts if put.record.document_id not in changed]
+    _touch(connection, ref, [put.record for put in same])
+    prioritize_waiting(connection, ref, [put.record.document_id for put in same if put.lane == 0])
+    return changed
+
+
+def read_clocks(
+    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+) -> dict[str, dict[str, WriteClock]]:
+    """Return the time of the latest write to each record, by document and part."""
+    clocks: dict[str, dict[str, WriteClock]] = {}
+    if document_ids:
+        query = select(record_clocks).where(is_of_documents(record_clocks.c, ref.id, document_ids))
+        for row in connection.execute(query):
+            parts = clocks.setdefault(row.document_id, {})
+            parts[row.part] = WriteClock(row.updated_at, row.version)
+    return clocks
+
+
+def _advance_clocks(
+    connection: Connection, ref: TenantRef, clocks: Mapping[str, Mapping[str, WriteClock]]
+) -> None:
+    """Store the times and versions of writes, except values older than the stored ones."""
+    rows = [
+        {
+            "tenant": ref.id,
+            "document_id": document_id,
+            "part": part,
+            "updated_at": clock.updated_at,
+            "version": clock.version,
+        }
+        for document_id, parts in clocks.items()
+        for part, clock in parts.items()
+        if clock != UNORDERED
+    ]
+    if not rows:
+        return
+    new = upsert(record_clocks)
+    later = {
+        name: func.greatest(record_clocks.c[name], new.excluded[name])
+        for name in ("updated_at", "version")
+    }
+    keys = ["tenant", "document_id", "part"]
+    connection.execute(new.on_conflict_do_update(index_elements=keys, set_=later), rows)
+
+
+def _mark_changed(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+    """Make the next listing treat unchanged records as changed."""
+    if not document_ids:
+        return
+    connection.execute(
+        update(source_records)
+        .where(is_of_documents(source_records.c, ref.id, document_ids))
+        .values(
+            revision=record_revisions.next_value(),
+            changed_at=func.clock_timestamp(),
+            waiting_since=func.clock_timestamp(),
+        )
+    )
+
+
+def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
+    """Update, for unchanged records, the time of the push and the application's modification time.
+
+    Manifests are compared with both times.
+    """
+    if not records:
+        return
+    new = func.unnest(
+        literal([record.document_id for record in records], ARRAY(Text)),
+        literal(
+            [record.source_metadata.modified_at for record in records],
+            ARRAY(DateTime(timezone=True)),
+        ),
+    )
+    at = new.table_valued("document_id", "modified_at", name="at").render_derived()
+    connection.execute(
+        update(source_records)
+        .where(source_records.c.tenant == ref.id, source_records.c.document_id == at.c.document_id)
+        .values(
+            pushed_at=func.clock_timestamp(),
+            modified_at=func.coalesce(at.c.modified_at, source_records.c.modified_at),
+        )
+    )
+
+
+def _find_expired(
+    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
+) -> frozenset[str]:
+    if not document_ids:
+        return frozenset()
+    query = select(source_records.c.document_id).where(
+        is_of_documents(source_records.c, ref.id, document_ids), is_expired()
+    )
+    return frozenset(connection.scalars(query))
+
+
+def _find_pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
+    """Return documents that were pruned with exactly the pushed content and are still gone."""
+    contents = {put.record.document_id: put.record.content_sha256 for put in puts}
+    if not contents:
+        return set()
+    return {
+        row.document_id
+        for row in connection.execute(_select_tombstones(ref, contents))
+        if contents[row.document_id] == row.content_sha256
+    }
+
+
+def _select_tombstones(ref: TenantRef, contents: Mapping[str, str]) -> Select[Any]:
+    living = exists().where(
+        matches_document(documents.c, tombstones.c), documents.c.status != "DELETED"
+    )
+    return select(tombstones.c.document_id, tombstones.c.content_sha256).where(
+        is_of_documents(tombstones.c, ref.id, contents), ~living
+    )

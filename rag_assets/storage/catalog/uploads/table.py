@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, get_args
 from uuid import uuid4
 
 from sqlalchemy import (
@@ -18,16 +19,19 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
+    and_,
+    case,
     delete,
     exists,
     func,
     insert,
     select,
+    tuple_,
     update,
 )
 
 from rag_assets.common.errors import UnknownDocument, UploadsFull
-from rag_assets.common.failure_kinds import empty_note
+from rag_assets.common.failure_kinds import FailureKind, empty_note
 from rag_assets.ingest.sources.disk import format_size
 from rag_assets.ingest.sources.model import StoredUpload, compute_document_id
 from rag_assets.storage.catalog.database import (
@@ -40,14 +44,22 @@ from rag_assets.storage.catalog.database import (
     read_row,
 )
 from rag_assets.storage.catalog.documents.removals import delete_records, withdraw_documents
+from rag_assets.storage.catalog.documents.status import NEVER
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.receipts import held_texts
 from rag_assets.storage.catalog.journal.security_changes import raise_mark
-from rag_assets.storage.catalog.tables import documents, record_revisions, tenants
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    record_revisions,
+    serving,
+    tenants,
+)
 from rag_assets.storage.catalog.uploads.model import (
     NeededBlob,
     NewUpload,
     Upload,
+    UploadedFile,
     UploadResult,
     held_uploads,
     record_files,
@@ -381,3 +393,131 @@ def _select_needed_blobs(
             query = query.where(matches_any(table.c.content_sha256, hashes))
         queries.append(query)
     return queries[0].union_all(*queries[1:])
+
+
+UploadStatus: TypeAlias = Literal["PROCESSING", "READY", "FAILED"]
+UPLOAD_STATUSES: tuple[UploadStatus, ...] = get_args(UploadStatus)
+
+
+@dataclass(frozen=True, slots=True)
+class UploadState(UploadedFile):
+    """An uploaded file, and its searchable version.
+
+    Attributes:
+        status: status of its current content. A disabled file is READY, because it needs no
+            processing.
+        listed: whether a listing has recorded its current content.
+        answers: whether searches find a version of it, current or former.
+        chunk_count, token_count: numbers for that version; None if its tokens were not counted.
+        dropped_count: number of its passages that were withheld because of a credential.
+    """
+
+    status: UploadStatus
+    listed: bool
+    error_kind: FailureKind | None
+    retry_at: datetime | None
+    answers: bool
+    chunk_count: int
+    token_count: int | None
+    dropped_count: int
+    chunk_set_key: str | None
+
+    @property
+    def place(self) -> tuple[datetime, str]:
+        """Return the upload's position in the list, which is sorted newest first."""
+        return self.created_at, self.id
+
+
+class UploadStates(CatalogQueries):
+    """Lists uploads with the state of their documents and their searchable versions."""
+
+    def page(
+        self,
+        tenant_id: str,
+        *,
+        status: UploadStatus | None = None,
+        after: tuple[datetime, str] | None = None,
+        limit: int | None = None,
+    ) -> list[UploadState]:
+        """Return a page of a tenant's uploads, newest first, in one query.
+
+        Args:
+            after: the position (`place`) of the last upload of the previous page.
+        """
+        table = uploads.c
+        query = _select_states(tenant_id).order_by(
+            table.created_at.desc(), table.document_id.desc()
+        )
+        if status is not None:
+            query = query.where(_case_status() == status)
+        if after is not None:
+            query = query.where(tuple_(table.created_at, table.document_id) < tuple_(*after))
+        return [_read_state(row) for row in self._database.fetch_rows(query.limit(limit))]
+
+    def find(self, tenant_id: str, upload_id: str) -> UploadState | None:
+        """Return one upload of a tenant; None if it does not exist."""
+        query = _select_states(tenant_id).where(uploads.c.document_id == upload_id)
+        row = self._database.fetch_row(query)
+        return None if row is None else _read_state(row)
+
+
+def _select_states(tenant_id: str) -> Select[Any]:
+    state, held = documents.c, document_index.c
+    return (
+        select(
+            uploads,
+            _case_status().label("status"),
+            (~_is_waiting()).label("listed"),
+            state.error_kind,
+            state.retry_at,
+            state.dropped_count,
+            held.indexed_key,
+            held.chunk_count,
+            held.token_count,
+            held.chunk_set_key,
+        )
+        .outerjoin(documents, matches_document(state, uploads.c))
+        .outerjoin(serving, serving.c.tenant == uploads.c.tenant)
+        .outerjoin(
+            document_index,
+            and_(
+                held.tenant == uploads.c.tenant,
+                held.generation == serving.c.generation,
+                held.document_id == uploads.c.document_id,
+            ),
+        )
+        .where(uploads.c.tenant == tenant_id)
+    )
+
+
+def _is_waiting() -> ColumnElement[bool]:
+    """Return the SQL condition that an upload changed after its last listing."""
+    return documents.c.revision.is_distinct_from(uploads.c.revision)
+
+
+def _case_status() -> ColumnElement[str]:
+    return case(
+        (~uploads.c.enabled, "READY"),
+        (_is_waiting(), "PROCESSING"),
+        (documents.c.status.in_(UPLOAD_STATUSES), documents.c.status),
+        else_="PROCESSING",
+    )
+
+
+def _read_state(row: Row[Any]) -> UploadState:
+    settled = row.listed and row.enabled
+    answers = row.enabled and row.indexed_key is not None
+    retry_at = row.retry_at if settled and row.retry_at and row.retry_at < NEVER else None
+    return read_row(
+        UploadState,
+        row,
+        id=row.document_id,
+        listed=settled,
+        error_kind=row.error_kind if settled else None,
+        retry_at=retry_at,
+        answers=answers,
+        chunk_count=row.chunk_count if answers else 0,
+        token_count=row.token_count if answers else None,
+        dropped_count=row.dropped_count if answers else 0,
+        chunk_set_key=row.chunk_set_key if answers else None,
+    )
