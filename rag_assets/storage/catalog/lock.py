@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import ColumnElement, Connection, column, delete, exists, select, text
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import func
@@ -29,7 +29,7 @@ from rag_assets.storage.catalog.tables import tenant_locks
 
 _POLL_SECONDS = 0.25
 _ROUNDS = 2
-_PID = text("SELECT pg_backend_pid()")
+_PID = sa.text("SELECT pg_backend_pid()")
 _verified: set[str] = set()
 """Addresses of servers that keep sessions."""
 
@@ -60,7 +60,7 @@ class Holder:
 class HeldLock:
     """A lock that this process holds on a tenant."""
 
-    def __init__(self, connection: Connection, tenant_id: str, key: int) -> None:
+    def __init__(self, connection: sa.Connection, tenant_id: str, key: int) -> None:
         self._connection = connection
         self._tenant_id = tenant_id
         self._key = key
@@ -120,13 +120,13 @@ class TenantLock(CatalogQueries):
                 # A broken connection has released the lock already; its row remains as evidence.
                 with suppress(SQLAlchemyError):
                     connection.execute(
-                        delete(tenant_locks).where(tenant_locks.c.tenant == tenant_id)
+                        sa.delete(tenant_locks).where(tenant_locks.c.tenant == tenant_id)
                     )
-                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
+                    connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), {"key": key})
 
     def _acquire(
         self,
-        connection: Connection,
+        connection: sa.Connection,
         tenant_id: str,
         key: int,
         wait_seconds: float,
@@ -134,7 +134,7 @@ class TenantLock(CatalogQueries):
     ) -> None:
         deadline = time.monotonic() + wait_seconds
         reported = False
-        while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
+        while not connection.scalar(sa.text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
             present = self.holder(tenant_id) or Holder("another process")
             if time.monotonic() >= deadline:
                 raise TenantLocked(
@@ -148,34 +148,34 @@ class TenantLock(CatalogQueries):
 
     def is_held(self, tenant_id: str) -> bool:
         """Return whether the tenant's lock is held, without acquiring it."""
-        return bool(self._database.fetch_value(select(is_locked(tenant_id))))
+        return bool(self._database.fetch_value(sa.select(is_locked(tenant_id))))
 
     def holder(self, tenant_id: str) -> Holder | None:
         """Return the current or last holder; None if the last holder released the lock normally."""
-        query = select(tenant_locks.c.holder).where(tenant_locks.c.tenant == tenant_id)
+        query = sa.select(tenant_locks.c.holder).where(tenant_locks.c.tenant == tenant_id)
         stored = self._database.fetch_value(query)
         return Holder(**stored) if stored else None
 
 
-def is_locked(tenant_id: str) -> ColumnElement[bool]:
+def is_locked(tenant_id: str) -> sa.ColumnElement[bool]:
     """Return the SQL condition that any connection holds a tenant's lock."""
-    held = text(
+    held = sa.text(
         "SELECT true AS held FROM pg_locks WHERE locktype = 'advisory' AND granted"
         " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :lock_key"
         " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     )
-    rows = held.bindparams(lock_key=lock_key(tenant_id)).columns(column("held")).subquery("held")
-    return exists(select(rows))
+    rows = held.bindparams(lock_key=lock_key(tenant_id)).columns(sa.column("held")).subquery("held")
+    return sa.exists(sa.select(rows))
 
 
-_HOLDS = text(
+_HOLDS = sa.text(
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
     " AND pid = pg_backend_pid() AND objsubid = 1"
     " AND ((classid::bigint << 32) | objid::bigint) = :key"
 )
 
 
-def holds_lock(connection: Connection, key: int) -> bool:
+def holds_lock(connection: sa.Connection, key: int) -> bool:
     """Return whether a connection holds an advisory lock; False if the connection broke."""
     try:
         return bool(connection.scalar(_HOLDS, {"key": key}))
@@ -212,10 +212,10 @@ def require_sessions(database: Database) -> None:
 
 def _keeps_sessions(database: Database) -> bool:
     key = secrets.randbits(62)
-    unlock, given = text("SELECT pg_advisory_unlock(:key)"), {"key": key}
+    unlock, given = sa.text("SELECT pg_advisory_unlock(:key)"), {"key": key}
     with database.session() as connection:
         own = connection.scalar(_PID)
-        connection.execute(text("SELECT pg_advisory_lock(:key)"), given)
+        connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), given)
         for _ in range(_ROUNDS):
             with database.begin() as other:
                 if other.scalar(_PID) == own:

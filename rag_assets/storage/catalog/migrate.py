@@ -15,18 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import sqlalchemy as sa
 from psycopg import sql
-from sqlalchemy import (
-    Connection,
-    Table,
-    TableClause,
-    column,
-    literal,
-    select,
-    table,
-    text,
-    union_all,
-)
 from sqlalchemy.exc import ProgrammingError
 
 from rag_assets.common.errors import ConfigurationError, SchemaTooNew
@@ -67,9 +57,9 @@ class _History:
     owner: InstalledSystem | None = None
 
     @property
-    def version(self) -> TableClause:
+    def version(self) -> sa.TableClause:
         """Return the version table."""
-        return table(self.version_table, column("version_num"), schema=SCHEMA)
+        return sa.table(self.version_table, sa.column("version_num"), schema=SCHEMA)
 
 
 def migrate(database: Database, systems: Systems | None = None) -> bool:
@@ -93,15 +83,15 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
     histories = _iter_histories(systems)
     _require_distinct_tables(systems)
     with database.begin() as connection:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         for history in histories:
             _upgrade_schema(connection, history)
-        connection.execute(text(grants_sql()))
+        connection.execute(sa.text(grants_sql()))
     return True
 
 
-def run_script(connection: Connection, path: Path) -> None:
+def run_script(connection: sa.Connection, path: Path) -> None:
     """Run the statements of a SQL file in the transaction of a migration."""
     # Without parameters, psycopg accepts several statements and leaves % and : alone.
     statements = path.read_text("utf-8")
@@ -133,18 +123,20 @@ def _iter_histories(systems: Systems) -> Iterable[_History]:
 def _find_versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
     """Return the current revision in each version table; None if a version table is missing."""
     found = (
-        select(literal(history.version_table), history.version.c.version_num)
+        sa.select(sa.literal(history.version_table), history.version.c.version_num)
         for history in histories
     )
     try:
         with database.begin() as connection:
-            rows = connection.execute(union_all(*found)).all()
+            rows = connection.execute(sa.union_all(*found)).all()
             return {row[0]: row[1] for row in rows}
     except ProgrammingError:
         return None
 
 
-def alembic_config(connection: Connection | None, owner: InstalledSystem | None = None) -> Config:
+def alembic_config(
+    connection: sa.Connection | None, owner: InstalledSystem | None = None
+) -> Config:
     """Return the configuration of Alembic's commands for one history of migrations.
 
     Args:
@@ -167,7 +159,7 @@ def alembic_config(connection: Connection | None, owner: InstalledSystem | None 
     return config
 
 
-def _upgrade_schema(connection: Connection, history: _History) -> None:
+def _upgrade_schema(connection: sa.Connection, history: _History) -> None:
     from alembic import command
     from alembic.script import ScriptDirectory
 
@@ -264,7 +256,7 @@ def other_programs(database: Database) -> list[str]:
 
     Programs on all machines are included.
     """
-    query = text(
+    query = sa.text(
         "SELECT application_name, coalesce(host(client_addr), 'this machine'), count(*)"
         " FROM pg_stat_activity"
         " WHERE datname = current_database() AND starts_with(application_name, :name)"
@@ -279,12 +271,12 @@ def other_programs(database: Database) -> list[str]:
         ]
 
 
-def _present_revision(connection: Connection, history: _History) -> str | None:
+def _present_revision(connection: sa.Connection, history: _History) -> str | None:
     """Return the revision of a history's tables; None if they do not exist."""
-    exists = text("SELECT to_regclass(:name) IS NOT NULL")
+    exists = sa.text("SELECT to_regclass(:name) IS NOT NULL")
     if not connection.scalar(exists, {"name": f"{SCHEMA}.{history.version_table}"}):
         return None
-    return connection.scalar(select(history.version.c.version_num))
+    return connection.scalar(sa.select(history.version.c.version_num))
 
 
 def _too_new(history: _History, present: str) -> SchemaTooNew:
@@ -335,6 +327,6 @@ def _require_distinct_tables(systems: Systems) -> None:
             *(judgements, tables, traces, upload_tables),
         )
         for var in vars(module).values()
-        if isinstance(var, Table)
+        if isinstance(var, sa.Table)
     }
     systems.parts("tables", reserved=sorted(own))

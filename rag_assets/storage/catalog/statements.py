@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import psycopg
+import sqlalchemy as sa
 from psycopg.rows import namedtuple_row
-from sqlalchemy import Select, Update
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from rag_assets.common.errors import ServiceUnavailable
@@ -43,7 +43,7 @@ class Statement:
     constants: Mapping[str, object]
 
     @classmethod
-    def compile(cls, query: Select[Any] | Update) -> Statement:
+    def compile(cls, query: sa.Select[Any] | sa.Update) -> Statement:
         """Compile a query with a `bindparam` for each variable value."""
         compiled = query.compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
         return cls(str(compiled).encode(), dict(compiled.params))

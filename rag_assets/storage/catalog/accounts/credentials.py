@@ -8,23 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    LargeBinary,
-    Row,
-    Select,
-    Text,
-    Update,
-    bindparam,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.accounts.tables import provider_keys, service_tokens
@@ -68,13 +52,15 @@ class StoredKey:
     worked: bool | None
 
 
-def _begin_transaction(database: Database, owner: KeyOwner) -> AbstractContextManager[Connection]:
+def _begin_transaction(
+    database: Database, owner: KeyOwner
+) -> AbstractContextManager[sa.Connection]:
     if isinstance(owner, TenantRef):
         return database.begin_tenant(owner)
     return database.begin()
 
 
-def _add_owner(connection: Connection, owner: KeyOwner) -> None:
+def _add_owner(connection: sa.Connection, owner: KeyOwner) -> None:
     if isinstance(owner, OrganizationRef):
         add_organizations(connection, [owner.id])
 
@@ -84,7 +70,7 @@ def _column(owner: KeyOwner) -> str:
 
 
 def _record_change(
-    connection: Connection,
+    connection: sa.Connection,
     owner: KeyOwner,
     kind: Literal["key_removed", "token_created", "token_revoked"],
     name: str,
@@ -109,7 +95,7 @@ class ProviderKeyTable(CatalogQueries):
         """
         with _begin_transaction(self._database, owner) as connection:
             connection.execute(
-                text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _ROTATION_LOCK}
+                sa.text("SELECT pg_advisory_xact_lock_shared(:key)"), {"key": _ROTATION_LOCK}
             )
             _add_owner(connection, owner)
             sealed = seal()
@@ -118,7 +104,7 @@ class ProviderKeyTable(CatalogQueries):
                 "ciphertext": sealed.ciphertext,
                 "master_key_id": sealed.master_key_id,
                 "last_four": last_four,
-                "created_at": func.now(),
+                "created_at": sa.func.now(),
                 "last_used_at": None,
                 "last_worked": None,
             }
@@ -165,7 +151,7 @@ class ProviderKeyTable(CatalogQueries):
         its = provider_keys.c[_column(owner)] == owner.id
         with _begin_transaction(self._database, owner) as connection:
             deleted = connection.execute(
-                delete(provider_keys).where(its, provider_keys.c.provider == provider)
+                sa.delete(provider_keys).where(its, provider_keys.c.provider == provider)
             ).rowcount
             if deleted:
                 _record_change(connection, owner, "key_removed", provider)
@@ -178,9 +164,9 @@ class ProviderKeyTable(CatalogQueries):
         """
         with self._database.begin() as connection:
             connection.execute(
-                update(provider_keys)
+                sa.update(provider_keys)
                 .where(provider_keys.c.id == key.id, provider_keys.c.created_at == key.created_at)
-                .values(last_used_at=func.now(), last_worked=worked)
+                .values(last_used_at=sa.func.now(), last_worked=worked)
             )
 
     @contextmanager
@@ -188,11 +174,11 @@ class ProviderKeyTable(CatalogQueries):
         """Hold the lock that prevents other processes from storing or rotating keys."""
         key = {"key": _ROTATION_LOCK}
         with self._database.session() as connection:
-            connection.execute(text("SELECT pg_advisory_lock(:key)"), key)
+            connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), key)
             try:
                 yield
             finally:
-                connection.execute(text("SELECT pg_advisory_unlock(:key)"), key)
+                connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), key)
 
     def reseal_all(self, reseal: Callable[[StoredKey], SealedKey]) -> int:
         """Encrypt all keys again with `reseal`, in one transaction; return their number."""
@@ -201,7 +187,7 @@ class ProviderKeyTable(CatalogQueries):
             for stored in map(_read_key, rows):
                 sealed = reseal(stored)
                 connection.execute(
-                    update(provider_keys)
+                    sa.update(provider_keys)
                     .where(provider_keys.c.id == stored.id)
                     .values(
                         nonce=sealed.nonce,
@@ -212,25 +198,25 @@ class ProviderKeyTable(CatalogQueries):
         return len(rows)
 
 
-def _select_keys() -> Select[Any]:
-    return select(provider_keys, tenants.c.incarnation).outerjoin(
+def _select_keys() -> sa.Select[Any]:
+    return sa.select(provider_keys, tenants.c.incarnation).outerjoin(
         tenants, tenants.c.id == provider_keys.c.tenant
     )
 
 
-def _select_usable_keys(ref: TenantRef, *order: ColumnElement[Any]) -> Select[Any]:
+def _select_usable_keys(ref: TenantRef, *order: sa.ColumnElement[Any]) -> sa.Select[Any]:
     """Return the query of keys that a tenant may use, its own before its organization's."""
     keys = provider_keys.c
-    its = or_(keys.tenant == tenants.c.id, keys.organization == tenants.c.organization)
+    its = sa.or_(keys.tenant == tenants.c.id, keys.organization == tenants.c.organization)
     return (
-        select(provider_keys, tenants.c.incarnation)
+        sa.select(provider_keys, tenants.c.incarnation)
         .join(tenants, its)
         .where(tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation)
         .order_by(*order, keys.tenant.is_(None))
     )
 
 
-def _read_key(row: Row[Any]) -> StoredKey:
+def _read_key(row: sa.Row[Any]) -> StoredKey:
     owner: KeyOwner
     if row.tenant is None:
         owner = OrganizationRef(row.organization)
@@ -285,9 +271,9 @@ class ServiceTokenTable(CatalogQueries):
             "token_sha256": sha256,
             "role": role,
             "principals": list(principals),
-            "expires_at": None if lifetime is None else func.now() + lifetime,
+            "expires_at": None if lifetime is None else sa.func.now() + lifetime,
         }
-        query = insert(service_tokens).values(values).returning(service_tokens)
+        query = sa.insert(service_tokens).values(values).returning(service_tokens)
         with _begin_transaction(self._database, owner) as connection:
             _add_owner(connection, owner)
             _record_change(connection, owner, "token_created", token_id, (role, *principals))
@@ -297,7 +283,7 @@ class ServiceTokenTable(CatalogQueries):
         """Return the tokens of a tenant or organization, oldest first, including expired tokens."""
         column = service_tokens.c.organization if of_organization else service_tokens.c.tenant
         query = (
-            select(service_tokens)
+            sa.select(service_tokens)
             .where(column == owner_id)
             .order_by(service_tokens.c.created_at, service_tokens.c.token_id)
         )
@@ -306,15 +292,15 @@ class ServiceTokenTable(CatalogQueries):
     def any(self) -> bool:
         """Return whether any valid token exists."""
         columns = service_tokens.c
-        valid = or_(columns.expires_at.is_(None), columns.expires_at > func.now())
-        row = self._database.fetch_row(select(columns.token_id).where(valid).limit(1))
+        valid = sa.or_(columns.expires_at.is_(None), columns.expires_at > sa.func.now())
+        row = self._database.fetch_row(sa.select(columns.token_id).where(valid).limit(1))
         return row is not None
 
     def revoke(self, owner: KeyOwner, token_id: str) -> bool:
         """Delete a token, which becomes invalid immediately. Return whether it existed."""
         columns = service_tokens.c
         the_token = (columns[_column(owner)] == owner.id, columns.token_id == token_id)
-        revoked = delete(service_tokens).where(*the_token)
+        revoked = sa.delete(service_tokens).where(*the_token)
         with _begin_transaction(self._database, owner) as connection:
             row = connection.execute(revoked.returning(columns.role, columns.principals)).first()
             if row is None:
@@ -356,38 +342,38 @@ class TokenReader:
         await self._statements.close()
 
 
-def _find_statement() -> Select[Any]:
+def _find_statement() -> sa.Select[Any]:
     columns = service_tokens.c
-    return select(service_tokens, _use_is_due().label("use_is_due")).where(
-        columns.token_sha256 == bindparam("sha256", type_=LargeBinary),
-        or_(columns.expires_at.is_(None), columns.expires_at > func.now()),
+    return sa.select(service_tokens, _use_is_due().label("use_is_due")).where(
+        columns.token_sha256 == sa.bindparam("sha256", type_=sa.LargeBinary),
+        sa.or_(columns.expires_at.is_(None), columns.expires_at > sa.func.now()),
     )
 
 
-def _projects_statement() -> Select[Any]:
+def _projects_statement() -> sa.Select[Any]:
     columns = tenants.c
-    return select(columns.id).where(
+    return sa.select(columns.id).where(
         columns.of_project,
-        columns.organization == bindparam("organization", type_=Text),
+        columns.organization == sa.bindparam("organization", type_=sa.Text),
         columns.state != "REMOVING",
     )
 
 
-def _record_use_statement() -> Update:
-    token_id = bindparam("token_id", type_=Text)
+def _record_use_statement() -> sa.Update:
+    token_id = sa.bindparam("token_id", type_=sa.Text)
     return (
-        update(service_tokens)
+        sa.update(service_tokens)
         .where(service_tokens.c.token_id == token_id, _use_is_due())
-        .values(last_used_at=func.now())
+        .values(last_used_at=sa.func.now())
         .returning(service_tokens.c.token_id)
     )
 
 
-def _use_is_due() -> ColumnElement[bool]:
+def _use_is_due() -> sa.ColumnElement[bool]:
     """Return the SQL condition that the recorded last use is older than a minute."""
     used = service_tokens.c.last_used_at
-    return or_(used.is_(None), used < func.now() - _USE_INTERVAL)
+    return sa.or_(used.is_(None), used < sa.func.now() - _USE_INTERVAL)
 
 
-def _read_token(row: Row[Any]) -> ServiceToken:
+def _read_token(row: sa.Row[Any]) -> ServiceToken:
     return read_row(ServiceToken, row, principals=tuple(row.principals))

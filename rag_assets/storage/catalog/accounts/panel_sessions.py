@@ -9,21 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    Table,
-    and_,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.clock import MOST_SKEW
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions
@@ -84,12 +70,12 @@ class PanelSessionTable(CatalogQueries):
         values = {
             **_values(ref, holder),
             "code_sha256": sha256,
-            "expires_at": func.now() + CODE_LIFETIME,
+            "expires_at": sa.func.now() + CODE_LIFETIME,
             "token_expires_at": holder.token_expires_at,
         }
         with self._database.begin_tenant(ref) as connection:
             _forget_expired(connection, panel_codes)
-            query = insert(panel_codes).values(values).returning(panel_codes.c.expires_at)
+            query = sa.insert(panel_codes).values(values).returning(panel_codes.c.expires_at)
             expires_at: datetime = connection.execute(query).scalar_one()
         return expires_at
 
@@ -102,7 +88,7 @@ class PanelSessionTable(CatalogQueries):
     def redeem(self, code_sha256: bytes, session_sha256: bytes) -> bool:
         """Start the session of a code, which is then used up; return whether the code was valid."""
         columns = panel_codes.c
-        used_up = delete(panel_codes).where(_is_valid_code(code_sha256)).returning(panel_codes)
+        used_up = sa.delete(panel_codes).where(_is_valid_code(code_sha256)).returning(panel_codes)
         with self._database.begin() as connection:
             code = connection.execute(used_up).first()
             if code is None:
@@ -127,7 +113,7 @@ class PanelSessionTable(CatalogQueries):
         """
         columns = panel_sessions.c
         valid = (columns.session_sha256 == sha256, _has_not_ended())
-        used = update(panel_sessions).where(*valid).values(used_at=func.now())
+        used = sa.update(panel_sessions).where(*valid).values(used_at=sa.func.now())
         with self._database.begin() as connection:
             if use and not connection.execute(used).rowcount:
                 return None
@@ -146,32 +132,35 @@ class PanelSessionTable(CatalogQueries):
         """End the other sessions and unused codes of a session's holder; return how many ended."""
         with self._database.begin() as connection:
             # Delete codes first: a code that was redeemed in the meantime has become a session.
-            connection.execute(delete(panel_codes).where(_is_other_session(sha256, panel_codes)))
+            connection.execute(sa.delete(panel_codes).where(_is_other_session(sha256, panel_codes)))
             return connection.execute(
-                delete(panel_sessions).where(_is_other_session(sha256))
+                sa.delete(panel_sessions).where(_is_other_session(sha256))
             ).rowcount
 
     def end_all(self) -> None:
         """End all sessions and invalidate all codes."""
         with self._database.begin() as connection:
             for table in (panel_sessions, panel_codes):
-                connection.execute(delete(table))
+                connection.execute(sa.delete(table))
 
     def end(self, sha256: bytes) -> None:
         """End the session whose secret has this hash."""
-        ended = delete(panel_sessions).where(panel_sessions.c.session_sha256 == sha256)
+        ended = sa.delete(panel_sessions).where(panel_sessions.c.session_sha256 == sha256)
         with self._database.begin() as connection:
             connection.execute(ended)
 
 
 def _insert_session(
-    connection: Connection, sha256: bytes, values: dict[str, Any], token_expires_at: datetime | None
+    connection: sa.Connection,
+    sha256: bytes,
+    values: dict[str, Any],
+    token_expires_at: datetime | None,
 ) -> None:
     _forget_expired(connection, panel_sessions)
-    latest = func.now() + SESSION_LIFETIME
-    ends = latest if token_expires_at is None else func.least(latest, token_expires_at)
+    latest = sa.func.now() + SESSION_LIFETIME
+    ends = latest if token_expires_at is None else sa.func.least(latest, token_expires_at)
     row = {**values, "session_sha256": sha256, "expires_at": ends}
-    connection.execute(insert(panel_sessions).values(row))
+    connection.execute(sa.insert(panel_sessions).values(row))
 
 
 def _values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
@@ -183,27 +172,27 @@ def _values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
     }
 
 
-def _is_valid_code(sha256: bytes) -> ColumnElement[bool]:
+def _is_valid_code(sha256: bytes) -> sa.ColumnElement[bool]:
     columns = panel_codes.c
-    return and_(
+    return sa.and_(
         columns.code_sha256 == sha256,
-        columns.expires_at > func.now(),
-        columns.created_at < func.now() + MOST_SKEW,
+        columns.expires_at > sa.func.now(),
+        columns.created_at < sa.func.now() + MOST_SKEW,
     )
 
 
-def _has_not_ended() -> ColumnElement[bool]:
+def _has_not_ended() -> sa.ColumnElement[bool]:
     columns = panel_sessions.c
-    return and_(
-        columns.expires_at > func.now(),
-        columns.used_at > func.now() - IDLE_TIME,
+    return sa.and_(
+        columns.expires_at > sa.func.now(),
+        columns.used_at > sa.func.now() - IDLE_TIME,
         # Otherwise a session that was started while the clock was fast would last until that future
         # time.
-        columns.created_at < func.now() + MOST_SKEW,
+        columns.created_at < sa.func.now() + MOST_SKEW,
     )
 
 
-def _is_other_session(sha256: bytes, table: Table = panel_sessions) -> ColumnElement[bool]:
+def _is_other_session(sha256: bytes, table: sa.Table = panel_sessions) -> sa.ColumnElement[bool]:
     """Return the SQL condition for the other sessions, or the codes, of a session's holder.
 
     Only sessions in the same tenant or organization count, because two organizations may each have
@@ -211,15 +200,15 @@ def _is_other_session(sha256: bytes, table: Table = panel_sessions) -> ColumnEle
     """
     mine, its_tenant = panel_sessions.alias("mine"), tenants.alias("its_tenant")
     others_tenant = tenants.alias("others_tenant")
-    is_mine = exists(
-        select(mine.c.tenant)
+    is_mine = sa.exists(
+        sa.select(mine.c.tenant)
         .join(its_tenant, its_tenant.c.id == mine.c.tenant)
         .join(others_tenant, others_tenant.c.id == table.c.tenant)
         .where(
             mine.c.session_sha256 == sha256,
             mine.c.name == table.c.name,
             mine.c.token_id.is_not_distinct_from(table.c.token_id),
-            or_(
+            sa.or_(
                 its_tenant.c.id == others_tenant.c.id,
                 its_tenant.c.organization == others_tenant.c.organization,
             ),
@@ -228,19 +217,19 @@ def _is_other_session(sha256: bytes, table: Table = panel_sessions) -> ColumnEle
     )
     if table is panel_codes:
         return is_mine
-    return and_(is_mine, panel_sessions.c.session_sha256 != sha256)
+    return sa.and_(is_mine, panel_sessions.c.session_sha256 != sha256)
 
 
-def _forget_expired(connection: Connection, table: Table) -> None:
-    connection.execute(delete(table).where(table.c.expires_at < latest_trusted_time()))
+def _forget_expired(connection: sa.Connection, table: sa.Table) -> None:
+    connection.execute(sa.delete(table).where(table.c.expires_at < latest_trusted_time()))
 
 
-def _select_with_tenants(table: Table) -> Select[Any]:
+def _select_with_tenants(table: sa.Table) -> sa.Select[Any]:
     owner = tenants.c
     return (
-        select(
+        sa.select(
             table,
-            (table.c.created_at > func.now() - RECENT_TIME).label("is_recent"),
+            (table.c.created_at > sa.func.now() - RECENT_TIME).label("is_recent"),
             *(owner.incarnation, owner.profile, owner.organization, owner.project),
         )
         .join(tenants, owner.id == table.c.tenant)
@@ -248,7 +237,7 @@ def _select_with_tenants(table: Table) -> Select[Any]:
     )
 
 
-def _read_session(row: Row[Any]) -> PanelSession:
+def _read_session(row: sa.Row[Any]) -> PanelSession:
     return read_row(
         PanelSession,
         row,

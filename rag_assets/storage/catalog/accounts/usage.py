@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, fields
 from datetime import UTC, date, datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, Update, func, select, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.formatting import dollars
@@ -125,23 +125,25 @@ class UsageTable(CatalogQueries):
 
     def read_spending(self, tenant_id: str, day: date) -> SpendingTotals:
         """Return a tenant's spending up to the end of a day, in one query."""
-        cost = func.sum(usage.c.cost)
-        run = select(slices.c.spent).where(slices.c.tenant == tenant_id).scalar_subquery()
-        query = select(run, cost.filter(usage.c.day == day), cost).where(
+        cost = sa.func.sum(usage.c.cost)
+        run = sa.select(slices.c.spent).where(slices.c.tenant == tenant_id).scalar_subquery()
+        query = sa.select(run, cost.filter(usage.c.day == day), cost).where(
             usage.c.tenant == tenant_id, usage.c.day.between(day.replace(day=1), day)
         )
         return SpendingTotals(*(float(value or 0) for value in self._database.fetch_one(query)))
 
     def sum(self, tenant_ids: Iterable[str], since: date) -> Usage:
         """Return the total usage of several tenants since a day, in one query."""
-        sums = (func.coalesce(func.sum(usage.c[name]), 0).label(name) for name in _COUNTS)
-        query = select(*sums).where(matches_any(usage.c.tenant, tenant_ids), usage.c.day >= since)
+        sums = (sa.func.coalesce(sa.func.sum(usage.c[name]), 0).label(name) for name in _COUNTS)
+        query = sa.select(*sums).where(
+            matches_any(usage.c.tenant, tenant_ids), usage.c.day >= since
+        )
         with self._database.begin() as connection:
             return _read_usage(connection.execute(query).mappings().one())
 
     def rows(self, since: date, tenant_id: str | None = None) -> list[UsageRow]:
         """Return the usage since a day, sorted by tenant, then by day, newest first."""
-        query = select(usage).where(usage.c.day >= since)
+        query = sa.select(usage).where(usage.c.day >= since)
         if tenant_id is not None:
             query = query.where(usage.c.tenant == tenant_id)
         ordered = query.order_by(
@@ -151,23 +153,23 @@ class UsageTable(CatalogQueries):
             return [_read_row(row) for row in connection.execute(ordered).mappings()]
 
 
-def _set_run_spending(ref: TenantRef, dollars: float) -> Update:
-    return update(slices).where(slices.c.tenant == ref.id).values(spent=dollars)
+def _set_run_spending(ref: TenantRef, dollars: float) -> sa.Update:
+    return sa.update(slices).where(slices.c.tenant == ref.id).values(spent=dollars)
 
 
-def _add_build_spending(ref: TenantRef, generation: int, dollars: float) -> Update:
+def _add_build_spending(ref: TenantRef, generation: int, dollars: float) -> sa.Update:
     return (
-        update(generations)
+        sa.update(generations)
         .where(generations.c.tenant == ref.id, generations.c.generation == generation)
         .values(spent=generations.c.spent + dollars)
     )
 
 
-def _read_row(row: RowMapping) -> UsageRow:
+def _read_row(row: sa.RowMapping) -> UsageRow:
     return UsageRow(row["tenant"], row["day"], row["provider"], row["model"], _read_usage(row))
 
 
-def _read_usage(row: RowMapping) -> Usage:
+def _read_usage(row: sa.RowMapping) -> Usage:
     counts = {name: int(row[name]) for name in _COUNTS if name != "cost"}
     return Usage(**counts, cost=float(row["cost"]))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import Row, delete, func, insert, select, update
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.accounts.tables import embedding_batches as batches
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, read_row
@@ -95,7 +95,7 @@ class BatchTable(CatalogQueries):
         }
         with self._database.begin_tenant(ref) as connection:
             id_: int = connection.execute(
-                insert(batches).values(**row).returning(batches.c.id)
+                sa.insert(batches).values(**row).returning(batches.c.id)
             ).scalar_one()
         return id_
 
@@ -109,11 +109,11 @@ class BatchTable(CatalogQueries):
         Args:
             error: why the poll failed; None if it succeeded.
         """
-        self._update(ref, id_, polled_at=func.now(), error=error)
+        self._update(ref, id_, polled_at=sa.func.now(), error=error)
 
     def mark_ended(self, ref: TenantRef, id_: int) -> None:
         """Record that the results can be collected."""
-        self._update(ref, id_, state="ENDED", polled_at=func.now(), error=None)
+        self._update(ref, id_, state="ENDED", polled_at=sa.func.now(), error=None)
 
     def mark_collected(self, ref: TenantRef, id_: int, *, tokens: int, cost: float | None) -> None:
         """Record that the vectors are in the lake."""
@@ -125,18 +125,18 @@ class BatchTable(CatalogQueries):
 
     def delete(self, ref: TenantRef, id_: int) -> None:
         """Delete a batch that was never submitted."""
-        self._database.write(ref, delete(batches).where(_is_batch(ref, id_)))
+        self._database.write(ref, sa.delete(batches).where(_is_batch(ref, id_)))
 
     def delete_closed(self, ref: TenantRef, before: datetime) -> None:
         """Delete batches that were collected or failed before a time."""
         self._database.write(
-            ref, delete(batches).where(batches.c.tenant == ref.id, batches.c.ended_at < before)
+            ref, sa.delete(batches).where(batches.c.tenant == ref.id, batches.c.ended_at < before)
         )
 
     def list_open(self, tenant_id: str | None = None) -> list[EmbeddingBatch]:
         """Return the open batches of one active tenant, or of all, oldest first."""
         query = (
-            select(tenants.c.incarnation.label("incarnation"))
+            sa.select(tenants.c.incarnation.label("incarnation"))
             .add_columns(*(column for column in batches.c if column.name != "hashes"))
             .join(tenants, tenants.c.id == batches.c.tenant)
             .where(batches.c.state.in_(OPEN), tenants.c.state == "ACTIVE")
@@ -148,7 +148,7 @@ class BatchTable(CatalogQueries):
 
     def text_hashes(self, tenant_id: str, embedder_id: str) -> dict[int, set[str]]:
         """Return the text_sha256 of the texts in an embedder's uncollected batches, by batch id."""
-        query = select(batches.c.id, batches.c.hashes).where(
+        query = sa.select(batches.c.id, batches.c.hashes).where(
             batches.c.tenant == tenant_id,
             batches.c.embedder_id == embedder_id,
             batches.c.state.in_(("UNDER_WAY", "ENDED")),
@@ -159,7 +159,7 @@ class BatchTable(CatalogQueries):
 
     def open_cost(self, tenant_id: str) -> float:
         """Return the cost in dollars of a tenant's open batches (neither collected nor failed)."""
-        query = select(func.coalesce(func.sum(batches.c.cost), 0)).where(
+        query = sa.select(sa.func.coalesce(sa.func.sum(batches.c.cost), 0)).where(
             batches.c.tenant == tenant_id, batches.c.state.in_(OPEN)
         )
         return float(self._database.fetch_value(query) or 0)
@@ -167,7 +167,7 @@ class BatchTable(CatalogQueries):
     def failures(self, tenant_id: str, embedder_id: str) -> FailedBatches | None:
         """Return an embedder's consecutive failures up to now; None if its last batch succeeded."""
         closed = (
-            select(batches.c.state, batches.c.ended_at, batches.c.error)
+            sa.select(batches.c.state, batches.c.ended_at, batches.c.error)
             .where(
                 batches.c.tenant == tenant_id,
                 batches.c.embedder_id == embedder_id,
@@ -182,10 +182,12 @@ class BatchTable(CatalogQueries):
 
     def _close(self, ref: TenantRef, id_: int, **values: Any) -> None:
         # The hashes, which can take megabytes, are no longer needed.
-        self._update(ref, id_, hashes=b"", ended_at=func.now(), polled_at=func.now(), **values)
+        self._update(
+            ref, id_, hashes=b"", ended_at=sa.func.now(), polled_at=sa.func.now(), **values
+        )
 
     def _update(self, ref: TenantRef, id_: int, **values: Any) -> None:
-        self._database.write(ref, update(batches).where(_is_batch(ref, id_)).values(**values))
+        self._database.write(ref, sa.update(batches).where(_is_batch(ref, id_)).values(**values))
 
 
 def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
@@ -210,7 +212,7 @@ def _unpack_hashes(packed: bytes) -> set[str]:
     return {packed[start : start + _KEY_BYTES].hex() for start in range(0, len(packed), _KEY_BYTES)}
 
 
-def _read_batch(row: Row[Any]) -> EmbeddingBatch:
+def _read_batch(row: sa.Row[Any]) -> EmbeddingBatch:
     return read_row(
         EmbeddingBatch,
         row,

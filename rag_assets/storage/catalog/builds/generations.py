@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, false, func, insert, select, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
@@ -56,7 +56,7 @@ class PaceTable(CatalogQueries):
         (counted, count), *_ = largest.items()
         build = (generations.c.tenant == ref.id, generations.c.generation == number)
         changed = (
-            update(generations).where(*build, generations.c[counted] <= count).values(**largest)
+            sa.update(generations).where(*build, generations.c[counted] <= count).values(**largest)
         )
         self._database.write(ref, changed)
 
@@ -84,19 +84,19 @@ class PinTable(CatalogQueries):
     def set(self, ref: TenantRef, pin: Pin) -> None:
         """Record which build must answer searches; it starts to answer when it is up to date."""
         self._database.write(
-            ref, update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))
+            ref, sa.update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))
         )
 
     def delete(self, ref: TenantRef) -> None:
         """Delete the pin, if it exists."""
         nothing = dict.fromkeys(_COLUMNS)
         self._database.write(
-            ref, update(serving).where(serving.c.tenant == ref.id).values(**nothing)
+            ref, sa.update(serving).where(serving.c.tenant == ref.id).values(**nothing)
         )
 
     def find(self, tenant_id: str) -> Pin | None:
         """Return a tenant's pin; None if no build is pinned."""
-        query = select(serving).where(
+        query = sa.select(serving).where(
             serving.c.tenant == tenant_id, serving.c.pinned_generation.is_not(None)
         )
         row = self._database.fetch_row(query)
@@ -107,7 +107,7 @@ class PinTable(CatalogQueries):
 
 def pin_columns(pin: Pin) -> dict[str, Any]:
     """Return the columns of `serving` for a pin that is set now."""
-    values = (pin.generation, func.now(), pin.by, pin.reason)
+    values = (pin.generation, sa.func.now(), pin.by, pin.reason)
     return dict(zip(_COLUMNS, values, strict=True))
 
 
@@ -194,16 +194,16 @@ class GenerationTable(CatalogQueries):
 
     def tenants(self) -> set[str]:
         """Return the tenants that have a generation."""
-        return set(self._database.fetch_values(select(generations.c.tenant).distinct()))
+        return set(self._database.fetch_values(sa.select(generations.c.tenant).distinct()))
 
     def indexes(self) -> dict[str, str]:
         """Return the identity of each index that contains builds, by index name."""
-        query = select(generations.c.index_name, generations.c.index_uuid).distinct()
+        query = sa.select(generations.c.index_name, generations.c.index_uuid).distinct()
         return {row.index_name: row.index_uuid for row in self._database.fetch_rows(query)}
 
     def list_with_separate_vectors(self) -> list[tuple[str, int, int]]:
         """Return (tenant, incarnation, number) of each build with separately stored vectors."""
-        query = select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
+        query = sa.select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
             tenants, tenants.c.id == generations.c.tenant
         )
         rows = self._database.fetch_rows(query.where(generations.c.vectors_beside.is_not(None)))
@@ -212,7 +212,7 @@ class GenerationTable(CatalogQueries):
     def serving(self, tenant_id: str) -> Generation | None:
         """Return the serving generation; None before the first is published."""
         query = (
-            select(generations)
+            sa.select(generations)
             .join(
                 serving,
                 (serving.c.tenant == generations.c.tenant)
@@ -239,11 +239,11 @@ class GenerationTable(CatalogQueries):
 
         It inherits the measured thresholds of the last generation with the same embedder.
         """
-        last = select(func.coalesce(func.max(generations.c.generation), 0)).where(
+        last = sa.select(sa.func.coalesce(sa.func.max(generations.c.generation), 0)).where(
             generations.c.tenant == ref.id
         )
         measured = (
-            select(generations.c.thresholds)
+            sa.select(generations.c.thresholds)
             .where(generations.c.tenant == ref.id, generations.c.embedder_id == embedder_id)
             .order_by(generations.c.generation.desc())
             .limit(1)
@@ -252,7 +252,7 @@ class GenerationTable(CatalogQueries):
             number = (connection.scalar(last) or 0) + 1
             thresholds = connection.scalar(measured) or {}
             row = connection.execute(
-                insert(generations)
+                sa.insert(generations)
                 .values(
                     tenant=ref.id,
                     generation=number,
@@ -336,22 +336,26 @@ class GenerationTable(CatalogQueries):
         judged = {} if checks is None else {"checks": [dict(check) for check in checks]}
         with self._database.begin_tenant(ref) as connection:
             connection.execute(
-                update(generations)
+                sa.update(generations)
                 .where(generations.c.tenant == ref.id, generations.c.state == "SERVING")
                 .values(state="RETIRED", retired_at=time_to_record())
             )
             connection.execute(
-                update(generations)
+                sa.update(generations)
                 .where(_is_generation(ref, generation))
                 .values(
-                    state="SERVING", reason=None, retired_at=None, published_at=func.now(), **judged
+                    state="SERVING",
+                    reason=None,
+                    retired_at=None,
+                    published_at=sa.func.now(),
+                    **judged,
                 )
             )
             connection.execute(
                 upsert(serving)
                 .values(tenant=ref.id, **row)
                 .on_conflict_do_update(
-                    index_elements=["tenant"], set_={**row, "published_at": func.now()}
+                    index_elements=["tenant"], set_={**row, "published_at": sa.func.now()}
                 )
             )
 
@@ -362,28 +366,28 @@ class GenerationTable(CatalogQueries):
         place = {"index_name": index_name, "index_uuid": index_identity}
         with self._database.begin_tenant(ref) as connection:
             connection.execute(
-                update(generations).where(_is_generation(ref, generation)).values(**place)
+                sa.update(generations).where(_is_generation(ref, generation)).values(**place)
             )
             connection.execute(
-                update(serving)
+                sa.update(serving)
                 .where(serving.c.tenant == ref.id, serving.c.generation == generation.number)
                 .values(**place)
             )
 
     def delete(self, ref: TenantRef, generation: Generation) -> None:
         """Delete the row of a generation, after the deletion of its entries was confirmed."""
-        self._database.write(ref, delete(generations).where(_is_generation(ref, generation)))
+        self._database.write(ref, sa.delete(generations).where(_is_generation(ref, generation)))
 
     def count_in_index(self, index_name: str) -> int:
         """Return the number of all tenants' generations in an index."""
-        query = select(func.count()).where(generations.c.index_name == index_name)
+        query = sa.select(sa.func.count()).where(generations.c.index_name == index_name)
         return self._database.fetch_value(query) or 0
 
     def _change(
         self, ref: TenantRef, generation: Generation, values: Mapping[str, Any]
     ) -> Generation:
         changed = (
-            update(generations)
+            sa.update(generations)
             .where(_is_generation(ref, generation))
             .values(**values)
             .returning(generations)
@@ -393,18 +397,18 @@ class GenerationTable(CatalogQueries):
         return replace(read_generation(row), pinned=generation.pinned)
 
 
-def _select_with_pins() -> Select[Any]:
-    pinned = func.coalesce(serving.c.pinned_generation == generations.c.generation, false())
-    return select(generations, pinned.label("pinned")).outerjoin(
+def _select_with_pins() -> sa.Select[Any]:
+    pinned = sa.func.coalesce(serving.c.pinned_generation == generations.c.generation, sa.false())
+    return sa.select(generations, pinned.label("pinned")).outerjoin(
         serving, serving.c.tenant == generations.c.tenant
     )
 
 
-def _is_generation(ref: TenantRef, generation: Generation) -> ColumnElement[bool]:
-    return and_(generations.c.tenant == ref.id, generations.c.generation == generation.number)
+def _is_generation(ref: TenantRef, generation: Generation) -> sa.ColumnElement[bool]:
+    return sa.and_(generations.c.tenant == ref.id, generations.c.generation == generation.number)
 
 
-def read_generation(row: Row[Any]) -> Generation:
+def read_generation(row: sa.Row[Any]) -> Generation:
     """Return the generation in a row with all columns of `generations`."""
     return read_row(
         Generation,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, or_, select, update
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
 from rag_assets.storage.catalog.documents.status import (
@@ -64,15 +64,15 @@ class LakeKeyTable(CatalogQueries):
         """
         held = document_index.c
         query = (
-            select(held.parse_key, held.chunk_set_key)
+            sa.select(held.parse_key, held.chunk_set_key)
             .join(documents, is_same_document())
             .where(
                 held.tenant == tenant_id,
                 _is_needed(),
-                or_(held.indexed_key.is_not(None), held.parse_key.is_not(None)),
+                sa.or_(held.indexed_key.is_not(None), held.parse_key.is_not(None)),
             )
         )
-        kept = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
+        kept = sa.select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
             held_texts.c.tenant == tenant_id
         )
         parsed: set[str] = set()
@@ -90,7 +90,7 @@ class LakeKeyTable(CatalogQueries):
         """Stream the complete and valid versions in a build, with their lake keys."""
         held = document_index.c
         query = (
-            select(held.document_id, held.parse_key, held.chunk_set_key, held.chunk_count)
+            sa.select(held.document_id, held.parse_key, held.chunk_set_key, held.chunk_count)
             .join(documents, is_same_document())
             .where(
                 is_of_generation(tenant_id, generation),
@@ -115,7 +115,7 @@ class LakeKeyTable(CatalogQueries):
             generation: the build; 0 for a build that has not started yet.
         """
         return self._documents(
-            select(documents.c.document_id)
+            sa.select(documents.c.document_id)
             .select_from(join_versions(generation))
             .where(documents.c.tenant == tenant_id, _is_needed(), is_behind(config_key))
         )
@@ -124,7 +124,7 @@ class LakeKeyTable(CatalogQueries):
         """Return ids of documents whose present content is in a build, without recorded keys."""
         held = document_index.c
         return self._documents(
-            select(documents.c.document_id)
+            sa.select(documents.c.document_id)
             .select_from(join_versions(generation))
             .where(
                 documents.c.tenant == tenant_id,
@@ -140,12 +140,14 @@ class LakeKeyTable(CatalogQueries):
         if not keys:
             return
         statement = (
-            update(document_index)
+            sa.update(document_index)
             .where(
                 is_of_generation(ref.id, generation),
-                document_index.c.document_id == bindparam("version_of"),
+                document_index.c.document_id == sa.bindparam("version_of"),
             )
-            .values(parse_key=bindparam("its_parse_key"), chunk_set_key=bindparam("its_chunks"))
+            .values(
+                parse_key=sa.bindparam("its_parse_key"), chunk_set_key=sa.bindparam("its_chunks")
+            )
         )
         rows = [
             {
@@ -157,13 +159,13 @@ class LakeKeyTable(CatalogQueries):
         ]
         self._database.write(ref, statement, rows)
 
-    def _documents(self, query: Select[Any]) -> list[str]:
+    def _documents(self, query: sa.Select[Any]) -> list[str]:
         return list(self._database.fetch_values(query))
 
 
-def _is_living() -> ColumnElement[bool]:
+def _is_living() -> sa.ColumnElement[bool]:
     return documents.c.status != "DELETED"
 
 
-def _is_needed() -> ColumnElement[bool]:
-    return or_(_is_living(), is_held())
+def _is_needed() -> sa.ColumnElement[bool]:
+    return sa.or_(_is_living(), is_held())

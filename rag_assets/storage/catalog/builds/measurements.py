@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import delete, select, tuple_, update
+import sqlalchemy as sa
 
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.catalog.accounts.tables import embedder_probes
@@ -50,8 +50,8 @@ class ProbeTable(CatalogQueries):
             embedders: the embedder_id of each tenant.
         """
         columns = embedder_probes.c
-        query = select(embedder_probes).where(
-            tuple_(columns.tenant, columns.embedder_id).in_(list(embedders.items()))
+        query = sa.select(embedder_probes).where(
+            sa.tuple_(columns.tenant, columns.embedder_id).in_(list(embedders.items()))
         )
         return {
             row.tenant: read_row(
@@ -72,7 +72,7 @@ class ProbeTable(CatalogQueries):
         # Leave out the vectors, because Postgres would write them again.
         measured = {name: values[name] for name in values if name not in {"vectors", "stored_at"}}
         probe = (embedder_probes.c.tenant == ref.id, embedder_probes.c.embedder_id == embedder_id)
-        self._database.write(ref, update(embedder_probes).where(*probe).values(measured))
+        self._database.write(ref, sa.update(embedder_probes).where(*probe).values(measured))
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
         """Delete the probes of all embedders except these.
@@ -81,7 +81,7 @@ class ProbeTable(CatalogQueries):
         """
         self._database.write(
             ref,
-            delete(embedder_probes).where(
+            sa.delete(embedder_probes).where(
                 embedder_probes.c.tenant == ref.id,
                 embedder_probes.c.embedder_id.not_in(list(embedder_ids)),
             ),
@@ -113,7 +113,7 @@ class ThresholdTable(CatalogQueries):
             set.
         """
         build = (generations.c.tenant == ref.id, generations.c.generation == number)
-        query = select(generations.c.thresholds).where(*build).with_for_update()
+        query = sa.select(generations.c.thresholds).where(*build).with_for_update()
         with self._database.begin_tenant(ref) as connection:
             thresholds: dict[str, Any] | None = connection.scalar(query)
             present = (thresholds or {}).get(use, {})
@@ -122,7 +122,7 @@ class ThresholdTable(CatalogQueries):
             key = sha256_hex(question)[:_KEY_DIGITS]
             floors: dict[str, float] = {**present.get("floors", {}), key: round(floor, 6)}
             changed = {**thresholds, use: {"floors": floors}}
-            connection.execute(update(generations).where(*build).values(thresholds=changed))
+            connection.execute(sa.update(generations).where(*build).values(thresholds=changed))
         return floors
 
     def set_value(
@@ -152,13 +152,13 @@ class ThresholdTable(CatalogQueries):
             }
         )
         builds = (generations.c.tenant == ref.id, generations.c.embedder_id == embedder_id)
-        query = select(generations.c.generation, generations.c.thresholds).where(*builds)
+        query = sa.select(generations.c.generation, generations.c.thresholds).where(*builds)
         with self._database.begin_tenant(ref) as connection:
             for number, thresholds in connection.execute(query.with_for_update()).all():
                 changed = {name: kept for name, kept in thresholds.items() if name != use}
                 changed |= {} if row is None else {use: row}
                 one = (*builds, generations.c.generation == number)
-                connection.execute(update(generations).where(*one).values(thresholds=changed))
+                connection.execute(sa.update(generations).where(*one).values(thresholds=changed))
             payload = {"by": by, "changed": ["threshold"], "use": use, "value": value}
             write_event(connection, ref.id, "settings_changed", payload)
 

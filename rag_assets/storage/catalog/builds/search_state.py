@@ -7,17 +7,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Integer,
-    Select,
-    Text,
-    bindparam,
-    cast,
-    func,
-    select,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.errors import UnknownGeneration
 from rag_assets.storage.catalog.accounts.access import PUBLIC, readable_scopes, reads_public
@@ -79,16 +69,18 @@ class SearchStateReader:
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
         self._search_state = Statement.compile(_search_state_statement(serving.c.generation))
-        named = bindparam("generation", type_=Integer)
+        named = sa.bindparam("generation", type_=sa.Integer)
         self._named_state = Statement.compile(_search_state_statement(named))
         self._readable = Statement.compile(_readable_statement())
         self._expected = Statement.compile(select_expected_entries())
         self._some = Statement.compile(_versions_statement())
-        self._random = Statement.compile(_versions_statement().order_by(func.random()))
+        self._random = Statement.compile(_versions_statement().order_by(sa.func.random()))
         within = select_readable_within(
-            bindparam("tenant", type_=Text), texts_parameter("pages"), texts_parameter("principals")
+            sa.bindparam("tenant", type_=sa.Text),
+            texts_parameter("pages"),
+            texts_parameter("principals"),
         )
-        self._within = Statement.compile(within.limit(bindparam("limit", type_=Integer)))
+        self._within = Statement.compile(within.limit(sa.bindparam("limit", type_=sa.Integer)))
 
     async def search_state(
         self, tenant_id: str, principals: Collection[str], *, most: int | None = None
@@ -200,20 +192,20 @@ class SearchStateReader:
         await self._statements.close()
 
 
-def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
+def _search_state_statement(generation: sa.ColumnElement[int]) -> sa.Select[Any]:
     tenant = tenants_table.c
-    most = bindparam("most", type_=BigInteger)
+    most = sa.bindparam("most", type_=sa.BigInteger)
     scopes = readable_scopes(tenant.id, texts_parameter("principals"), most).scalar_subquery()
     moved = (
-        select(func.jsonb_object_agg(pages.c.uuid, pages.c.scope))
+        sa.select(sa.func.jsonb_object_agg(pages.c.uuid, pages.c.scope))
         .where(pages.c.tenant == tenant.id, pages.c.moved.is_not(None))
         .scalar_subquery()
     )
     return (
-        select(
+        sa.select(
             tenant.incarnation,
             tenant.state.label("tenant_state"),
-            cast(tenant.config, Text).label("config"),
+            sa.cast(tenant.config, sa.Text).label("config"),
             generations,
             scopes.label("scopes"),
             moved.label("moved"),
@@ -226,28 +218,28 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
             generations,
             (generations.c.tenant == tenant.id) & (generations.c.generation == generation),
         )
-        .where(tenant.id == bindparam("tenant", type_=Text))
+        .where(tenant.id == sa.bindparam("tenant", type_=sa.Text))
     )
 
 
-def _versions_statement() -> Select[Any]:
+def _versions_statement() -> sa.Select[Any]:
     held = document_index.c
     return (
-        select(held.document_id, held.indexed_key, held.chunk_count)
+        sa.select(held.document_id, held.indexed_key, held.chunk_count)
         .where(
-            held.tenant == bindparam("tenant", type_=Text),
-            held.generation == bindparam("generation", type_=Integer),
+            held.tenant == sa.bindparam("tenant", type_=sa.Text),
+            held.generation == sa.bindparam("generation", type_=sa.Integer),
             held.indexed_key.is_not(None),
             held.chunk_count > 0,
         )
-        .limit(bindparam("limit", type_=Integer))
+        .limit(sa.bindparam("limit", type_=sa.Integer))
     )
 
 
-def _readable_statement() -> Select[Any]:
+def _readable_statement() -> sa.Select[Any]:
     return select_readable_versions(
-        bindparam("tenant", type_=Text),
-        bindparam("generation", type_=Integer),
+        sa.bindparam("tenant", type_=sa.Text),
+        sa.bindparam("generation", type_=sa.Integer),
         texts_parameter("documents"),
         texts_parameter("principals"),
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Label, Row, and_, case, or_
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -168,7 +168,7 @@ _LISTED = tuple(each.name for each in fields(_ListedDocument) if each.name != "f
 _IDENTITY = frozenset({"document_id", "source", "source_type"})
 
 
-def facts_columns() -> tuple[ColumnElement[Any], ...]:
+def facts_columns() -> tuple[sa.ColumnElement[Any], ...]:
     """Return the columns of `documents` that read_facts reads."""
     return tuple(documents.c[name] for name in _FACTS)
 
@@ -178,7 +178,7 @@ def read_facts(row: Any) -> ListingFacts:
     return read_row(ListingFacts, row, inode=int(row.inode))
 
 
-def read_document(row: Row[Any]) -> Document:
+def read_document(row: sa.Row[Any]) -> Document:
     """Return the document in a row with all columns of `documents`."""
     return read_row(
         Document, row, facts=read_facts(row), tags=tuple(row.tags), reindex_requests=row.edition
@@ -212,38 +212,38 @@ def record_statement() -> Insert:
     new = upsert(documents).values(changed_at=time_to_record())
     key = numbered_key(new.excluded.document_key, table.edition)
     unreadable = new.excluded.failed_document_key.is_not(None)
-    fresh = or_(
+    fresh = sa.or_(
         *(table.document_key.is_distinct_from(key), table.status == "DELETED"),
-        and_(unreadable, table.status == "PROCESSING"),
+        sa.and_(unreadable, table.status == "PROCESSING"),
     )
     progress = {"status", "lane", "changed_at", *NO_FAILURE}
     listed = {*_LISTED, *_FACTS, "updated_at"} - _IDENTITY - progress
-    failed_key = case((unreadable, key), else_=None)
+    failed_key = sa.case((unreadable, key), else_=None)
     return new.on_conflict_do_update(
         index_elements=["tenant", "document_id"],
         set_={
             **{name: new.excluded[name] for name in sorted(listed)},
             **{
-                name: case((fresh, new.excluded[name]), else_=table[name])
+                name: sa.case((fresh, new.excluded[name]), else_=table[name])
                 for name in sorted(progress)
             },
             "document_key": key,
-            "failed_document_key": case((fresh, failed_key), else_=table.failed_document_key),
+            "failed_document_key": sa.case((fresh, failed_key), else_=table.failed_document_key),
         },
     )
 
 
-def urgency() -> Label[int]:
+def urgency() -> sa.Label[int]:
     """Return the SQL column with a document's rank in the processing order.
 
     0: a small document with an individual change. 1: another document in the lane of individual
     changes: it is large, failed before, or must be rebuilt. 2: a document of a bulk import.
     """
     table = documents.c
-    is_changed = and_(table.status == "PROCESSING", table.size <= LARGE_BYTES)
-    return case((table.lane != 0, 2), (is_changed, 0), else_=1).label("urgency")
+    is_changed = sa.and_(table.status == "PROCESSING", table.size <= LARGE_BYTES)
+    return sa.case((table.lane != 0, 2), (is_changed, 0), else_=1).label("urgency")
 
 
-def processing_order() -> tuple[ColumnElement[Any], ...]:
+def processing_order() -> tuple[sa.ColumnElement[Any], ...]:
     """Return the SQL columns that sort documents for processing, the most urgent first."""
     return urgency(), documents.c.changed_at, documents.c.document_id

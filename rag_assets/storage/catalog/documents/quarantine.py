@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Select, Update, and_, func, or_, select, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.failure_kinds import LEFT_OUT
@@ -26,8 +26,8 @@ from rag_assets.storage.catalog.documents.status import (
 )
 from rag_assets.storage.catalog.tables import document_index, documents, source_records, syncs
 
-_DEFERRED = and_(documents.c.status == "PROCESSING", documents.c.retry_at > func.now())
-_TRANSIENT = and_(documents.c.status == "FAILED", documents.c.retry_at.is_not(None))
+_DEFERRED = sa.and_(documents.c.status == "PROCESSING", documents.c.retry_at > sa.func.now())
+_TRANSIENT = sa.and_(documents.c.status == "FAILED", documents.c.retry_at.is_not(None))
 
 
 class QuarantineTable(CatalogQueries):
@@ -80,30 +80,32 @@ class QuarantineTable(CatalogQueries):
             for table in (documents, document_index):
                 found |= {
                     *connection.scalars(
-                        update(table)
+                        sa.update(table)
                         .where(
                             matches_any(table.c.tenant, tenant_ids),
                             fails_in_other_environment(table, environment),
                         )
-                        .values(retry_at=func.now())
+                        .values(retry_at=sa.func.now())
                         .returning(table.c.tenant)
                     )
                 }
             if found:
                 of_tenants = matches_any(syncs.c.tenant, found)
-                connection.execute(update(syncs).where(of_tenants).values(retry_at=None))
+                connection.execute(sa.update(syncs).where(of_tenants).values(retry_at=None))
         return found
 
-    def _make_due(self, ref: TenantRef, which: ColumnElement[bool]) -> int:
+    def _make_due(self, ref: TenantRef, which: sa.ColumnElement[bool]) -> int:
         due = (
-            update(documents).where(documents.c.tenant == ref.id, which).values(retry_at=func.now())
+            sa.update(documents)
+            .where(documents.c.tenant == ref.id, which)
+            .values(retry_at=sa.func.now())
         )
         with self._database.begin_tenant(ref) as connection:
             connection.execute(_retry_statement(ref))
             return connection.execute(due).rowcount
 
-    def _count(self, tenant_id: str, which: ColumnElement[bool]) -> int:
-        query = select(func.count()).where(documents.c.tenant == tenant_id, which)
+    def _count(self, tenant_id: str, which: sa.ColumnElement[bool]) -> int:
+        query = sa.select(sa.func.count()).where(documents.c.tenant == tenant_id, which)
         return self._database.fetch_value(query) or 0
 
     def _put_off(
@@ -128,11 +130,11 @@ class QuarantineTable(CatalogQueries):
             self._database.write(ref, put_off_statement(cause, ref, config_key), rows)
 
 
-def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]:
+def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> sa.Select[Any]:
     """Return the query for the typed records among these whose current version failed."""
     record, row = source_records.c, documents.c
     return (
-        select(row.document_id)
+        sa.select(row.document_id)
         .join(source_records, matches_document(record, row))
         .where(
             is_of_documents(row, ref.id, document_ids),
@@ -143,12 +145,12 @@ def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> Select[Any]
     )
 
 
-def _retry_statement(ref: TenantRef) -> Update:
+def _retry_statement(ref: TenantRef) -> sa.Update:
     """Return the statement that makes all documents due that wait in a build not configured now."""
     return (
-        update(document_index)
-        .where(document_index.c.tenant == ref.id, document_index.c.retry_at > func.now())
-        .values(retry_at=func.now())
+        sa.update(document_index)
+        .where(document_index.c.tenant == ref.id, document_index.c.retry_at > sa.func.now())
+        .values(retry_at=sa.func.now())
     )
 
 
@@ -183,7 +185,7 @@ class FormerVersionTable(CatalogQueries):
             lacking: the build that lacks them.
         """
         # A rejected text that is retried may be rejected again.
-        failed = or_(documents.c.retry_at.is_(None), documents.c.error_kind == "text-rejected")
+        failed = sa.or_(documents.c.retry_at.is_(None), documents.c.error_kind == "text-rejected")
         row = _FORMER.c
         columns = (row.document_id, _document_key(), row.parse_key, row.content_sha256)
         query = _select_lacking(tenant_id, answering, lacking, *columns)
@@ -197,9 +199,9 @@ class FormerVersionTable(CatalogQueries):
         final = documents.c.retry_at.is_(None)
         ids = _select_lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
         statement = (
-            update(documents)
+            sa.update(documents)
             .where(documents.c.tenant == ref.id, documents.c.document_id.in_(ids))
-            .values(retry_at=func.now())
+            .values(retry_at=sa.func.now())
         )
         return self._database.write(ref, statement)
 
@@ -216,19 +218,19 @@ class FormerVersionTable(CatalogQueries):
         )
 
 
-def _document_key() -> ColumnElement[str]:
+def _document_key() -> sa.ColumnElement[str]:
     # Null if the version is to be written again.
-    return func.coalesce(_FORMER.c.document_key, _FORMER.c.indexed_key)
+    return sa.func.coalesce(_FORMER.c.document_key, _FORMER.c.indexed_key)
 
 
 def _select_lacking(
-    tenant_id: str, answering: int, lacking: int, *columns: ColumnElement[Any]
-) -> Select[Any]:
+    tenant_id: str, answering: int, lacking: int, *columns: sa.ColumnElement[Any]
+) -> sa.Select[Any]:
     state = documents.c
-    own = and_(matches_document(_OWN.c, _FORMER.c), _OWN.c.generation == lacking)
+    own = sa.and_(matches_document(_OWN.c, _FORMER.c), _OWN.c.generation == lacking)
     its_document = matches_document(state, _FORMER.c)
     return (
-        select(*columns)
+        sa.select(*columns)
         .select_from(_FORMER)
         .join(documents, its_document)
         .outerjoin(_OWN, own)

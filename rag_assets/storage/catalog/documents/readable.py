@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Row, Select, and_, literal, select, tuple_
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import CatalogQueries, Texts, matches_any, read_row
@@ -70,12 +70,12 @@ class ReadableDocuments(CatalogQueries):
 
     def any(self, tenant_id: str, principals: Collection[str]) -> bool:
         """Return whether a tenant's searches find any passage that these principals may read."""
-        is_serving = and_(
+        is_serving = sa.and_(
             document_index.c.tenant == serving.c.tenant,
             document_index.c.generation == serving.c.generation,
         )
         query = (
-            select(literal(1))
+            sa.select(sa.literal(1))
             .select_from(serving)
             .join(document_index, is_serving)
             .join(documents, is_same_document())
@@ -117,21 +117,21 @@ class ReadableDocuments(CatalogQueries):
         )
         if after is not None:
             uri, _, document_id = after.partition(" ")
-            query = query.where(tuple_(found.uri, found.document_id) > (uri, document_id))
+            query = query.where(sa.tuple_(found.uri, found.document_id) > (uri, document_id))
         return [read_row(ReadableDocument, row) for row in self._database.fetch_rows(query)]
 
 
 def select_returnable(
-    tenant_id: str | BindParameter[str],
-    generation: int | BindParameter[int],
-    *columns: ColumnElement[Any],
-) -> Select[Any]:
+    tenant_id: str | sa.BindParameter[str],
+    generation: int | sa.BindParameter[int],
+    *columns: sa.ColumnElement[Any],
+) -> sa.Select[Any]:
     """Return the query for the versions that searches may return.
 
     They are complete, and their documents are neither deleted nor excluded.
     """
     return (
-        select(*columns)
+        sa.select(*columns)
         .select_from(document_index)
         .join(documents, is_same_document())
         .where(
@@ -144,11 +144,11 @@ def select_returnable(
 
 
 def select_readable_versions(
-    tenant_id: str | BindParameter[str],
-    generation: int | BindParameter[int],
+    tenant_id: str | sa.BindParameter[str],
+    generation: int | sa.BindParameter[int],
     document_ids: Texts,
     principals: Texts,
-) -> Select[Any]:
+) -> sa.Select[Any]:
     """Return the query for the versions that a caller may read; `map_by_document` reads its rows.
 
     It leaves out deleted documents, and documents that none of the principals may read.
@@ -163,6 +163,6 @@ def select_readable_versions(
     ).where(matches_any(held.document_id, document_ids), is_readable(documents, principals))
 
 
-def map_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:
+def map_by_document(rows: Iterable[sa.Row[Any]]) -> dict[str, ReadableVersion]:
     """Return the version of each document in the rows of `select_readable_versions`."""
     return {row.document_id: read_row(ReadableVersion, row) for row in rows}

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import fields
 from datetime import datetime
 
-from sqlalchemy import ColumnElement, and_, case, delete, exists, func, or_, select, update
+import sqlalchemy as sa
 
 from rag_assets.common.batches import batched
 from rag_assets.ingest.sources.model import FUTURE_NS, RACY_NS, READ_AGAIN_NS
@@ -48,10 +48,10 @@ class DocumentTable(CatalogQueries):
         Moved documents count as deleted.
         """
         stored = [field.name for field in fields(CatalogDocument) if field.name in documents.c]
-        query = select(
+        query = sa.select(
             *facts_columns(),
             *(documents.c[name] for name in stored if name != "status"),
-            case((is_moved(), "DELETED"), else_=documents.c.status).label("status"),
+            sa.case((is_moved(), "DELETED"), else_=documents.c.status).label("status"),
         ).where(documents.c.tenant == tenant_id, documents.c.source == source)
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):
@@ -82,7 +82,7 @@ class DocumentTable(CatalogQueries):
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
         """Return the named documents in processing order, the most urgent first."""
         query = (
-            select(documents)
+            sa.select(documents)
             .where(is_of_documents(documents.c, tenant_id, document_ids))
             .order_by(*processing_order())
         )
@@ -90,7 +90,7 @@ class DocumentTable(CatalogQueries):
 
     def all(self, tenant_id: str, *, deleted: bool = False) -> list[Document]:
         """Return a tenant's documents, sorted by uri."""
-        query = select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
+        query = sa.select(documents).where(documents.c.tenant == tenant_id).order_by("uri")
         if not deleted:
             query = query.where(documents.c.status != "DELETED")
         return [read_document(row) for row in self._database.fetch_rows(query)]
@@ -98,7 +98,7 @@ class DocumentTable(CatalogQueries):
     def sources(self, tenant_id: str) -> list[str]:
         """Return the names of the sources that have documents (not counting deleted documents)."""
         query = (
-            select(documents.c.source)
+            sa.select(documents.c.source)
             .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
             .distinct()
         )
@@ -107,7 +107,7 @@ class DocumentTable(CatalogQueries):
     def counts(self, tenant_id: str) -> dict[str, int]:
         """Return the number of documents by status."""
         query = (
-            select(documents.c.status, func.count())
+            sa.select(documents.c.status, sa.func.count())
             .where(documents.c.tenant == tenant_id)
             .group_by(documents.c.status)
         )
@@ -115,7 +115,7 @@ class DocumentTable(CatalogQueries):
 
     def count(self, tenant_id: str, source: str) -> int:
         """Return the number of a source's documents, without deleted documents."""
-        query = select(func.count()).where(
+        query = sa.select(sa.func.count()).where(
             documents.c.tenant == tenant_id,
             documents.c.source == source,
             documents.c.status != "DELETED",
@@ -129,7 +129,7 @@ class DocumentTable(CatalogQueries):
             sources: names of the configured sources; documents of other sources are not counted.
         """
         query = (
-            select(func.count())
+            sa.select(sa.func.count())
             .select_from(documents)
             .where(
                 documents.c.tenant == tenant_id,
@@ -141,7 +141,7 @@ class DocumentTable(CatalogQueries):
 
     def tombstones(self, tenant_id: str) -> dict[str, str]:
         """Return the content hashes in a tenant's tombstones, by document id."""
-        query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
+        query = sa.select(tombstones.c.document_id, tombstones.c.content_sha256).where(
             tombstones.c.tenant == tenant_id
         )
         return {row.document_id: row.content_sha256 for row in self._database.fetch_rows(query)}
@@ -152,7 +152,7 @@ class DocumentTable(CatalogQueries):
         if document_ids is not None:
             chosen.append(matches_any(documents.c.document_id, document_ids))
         self._database.write(
-            ref, update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS)
+            ref, sa.update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS)
         )
 
     def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
@@ -160,10 +160,10 @@ class DocumentTable(CatalogQueries):
 
         Rows that a build or a hold still needs are kept.
         """
-        held = exists().where(matches_document(document_index.c, documents.c))
+        held = sa.exists().where(matches_document(document_index.c, documents.c))
         return self._database.write(
             ref,
-            delete(documents).where(
+            sa.delete(documents).where(
                 documents.c.tenant == ref.id,
                 documents.c.status == "DELETED",
                 documents.c.updated_at < before,
@@ -173,25 +173,25 @@ class DocumentTable(CatalogQueries):
         )
 
 
-def must_be_read_again() -> ColumnElement[bool]:
+def must_be_read_again() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document must be read, whatever its listing facts are.
 
     It may have changed unnoticed, or reading it was requested. Documents that the last listing
     lacks, and that are only kept because their deletion is held, are excluded: they cannot be read.
     """
-    is_kept = exists().where(
+    is_kept = sa.exists().where(
         syncs.c.tenant == documents.c.tenant,
         syncs.c.source == documents.c.source,
         syncs.c.held_deletions > 0,
         syncs.c.listed_at_ns > documents.c.listed_at_ns,
     )
-    return and_(
+    return sa.and_(
         documents.c.status != "DELETED",
         # Every listing reads unreadable documents again anyway.
         documents.c.content_sha256.is_not(None),
-        or_(
+        sa.or_(
             documents.c.listed_at_ns == READ_AGAIN_NS,
-            and_(
+            sa.and_(
                 documents.c.mtime_ns + RACY_NS > documents.c.listed_at_ns,
                 documents.c.mtime_ns <= documents.c.listed_at_ns + FUTURE_NS,
             ),

@@ -12,21 +12,7 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    Table,
-    and_,
-    case,
-    delete,
-    func,
-    or_,
-    select,
-    true,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
@@ -120,22 +106,22 @@ class ExpectedEntries:
     is_settled: bool = True
 
     @classmethod
-    def from_row(cls, row: Row[Any]) -> ExpectedEntries:
+    def from_row(cls, row: sa.Row[Any]) -> ExpectedEntries:
         """Return the expected entries in a row of `select_expected_entries`."""
         return cls(row.entries, tuple(row.recent_keys or ()), row.recent, row.is_settled)
 
 
-def select_expected_entries() -> Select[Any]:
+def select_expected_entries() -> sa.Select[Any]:
     """Return the query for `ExpectedEntries.from_row`, with one row for each build of a tenant.
 
     Its parameter "tenants" names the tenants.
     """
     held, build = document_index.c, generations.c
-    of_build = and_(held.tenant == build.tenant, held.generation == build.generation)
+    of_build = sa.and_(held.tenant == build.tenant, held.generation == build.generation)
     totals = (
-        select(
-            func.coalesce(func.sum(held.chunk_count), 0).label("entries"),
-            func.coalesce(func.bool_and(~or_(held.dirty, is_out_of_builds())), True).label(
+        sa.select(
+            sa.func.coalesce(sa.func.sum(held.chunk_count), 0).label("entries"),
+            sa.func.coalesce(sa.func.bool_and(~sa.or_(held.dirty, is_out_of_builds())), True).label(
                 "is_settled"
             ),
         )
@@ -144,34 +130,34 @@ def select_expected_entries() -> Select[Any]:
         .lateral("totals")
     )
     last = (
-        select(held.indexed_key, held.chunk_count)
+        sa.select(held.indexed_key, held.chunk_count)
         .where(of_build, held.indexed_key.is_not(None))
         .order_by(held.indexed_at.desc(), held.document_id)
         .limit(_RECENT_VERSIONS)
         .correlate(generations)
         .subquery()
     )
-    recent = select(
-        func.array_agg(last.c.indexed_key).label("recent_keys"),
-        func.coalesce(func.sum(last.c.chunk_count), 0).label("recent"),
+    recent = sa.select(
+        sa.func.array_agg(last.c.indexed_key).label("recent_keys"),
+        sa.func.coalesce(sa.func.sum(last.c.chunk_count), 0).label("recent"),
     ).lateral("recent")
     return (
-        select(build.tenant, build.generation, *totals.c, *recent.c)
+        sa.select(build.tenant, build.generation, *totals.c, *recent.c)
         .select_from(generations)
-        .join(totals, true())
-        .join(recent, true())
+        .join(totals, sa.true())
+        .join(recent, sa.true())
         .where(matches_any(build.tenant, texts_parameter("tenants")), build.state != "REMOVING")
     )
 
 
 def select_valid_versions(
-    tenant_id: str, generation: int, document_ids: Sequence[str], column: ColumnElement[Any]
-) -> Select[Any]:
+    tenant_id: str, generation: int, document_ids: Sequence[str], column: sa.ColumnElement[Any]
+) -> sa.Select[Any]:
     """Return the query for one column of each document's valid version, with the document id.
 
     A version is valid if it is complete and was not invalidated afterwards.
     """
-    return select(document_index.c.document_id, column).where(
+    return sa.select(document_index.c.document_id, column).where(
         is_of_generation(tenant_id, generation, document_ids),
         document_index.c.indexed_key.is_not(None),
         document_index.c.document_key.is_not(None),
@@ -198,7 +184,7 @@ _URGENT_DIVISOR = 4
 number."""
 
 
-RowRecorder: TypeAlias = Callable[[Connection, TenantRef, Collection[str]], None]
+RowRecorder: TypeAlias = Callable[[sa.Connection, TenantRef, Collection[str]], None]
 """Writes rows about the texts of versions in an open transaction; the texts are given by
 chunk_set_key."""
 
@@ -206,7 +192,7 @@ chunk_set_key."""
 class IndexTable(CatalogQueries):
     """Records which version of each document is in each build, and finds pending documents."""
 
-    def refresh_statistics(self, tables: Iterable[Table] = ()) -> None:
+    def refresh_statistics(self, tables: Iterable[sa.Table] = ()) -> None:
         """Run ANALYZE on documents, their versions, and further tables; see Database."""
         self._database.refresh_statistics(documents, document_index, *tables)
 
@@ -234,12 +220,12 @@ class IndexTable(CatalogQueries):
                 and a document that is edited all the time comes last.
         """
         order = processing_order() if answers else (documents.c.lane, *processing_order()[1:])
-        bytes_before = func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
+        bytes_before = sa.func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
         work = (
-            select(
+            sa.select(
                 documents.c.document_id,
                 urgency(),
-                func.coalesce(bytes_before, 0).label("bytes_before"),
+                sa.func.coalesce(bytes_before, 0).label("bytes_before"),
             )
             .select_from(join_versions(generation))
             .where(
@@ -250,7 +236,7 @@ class IndexTable(CatalogQueries):
             .limit(None if documents_limit is None else documents_limit + 1)
             .subquery()
         )
-        query = select(work.c.document_id, work.c.urgency)
+        query = sa.select(work.c.document_id, work.c.urgency)
         if bytes_limit is not None:
             query = query.where(work.c.bytes_before < bytes_limit)
         rows = self._database.fetch_rows(query)
@@ -271,7 +257,7 @@ class IndexTable(CatalogQueries):
     ) -> int:
         """Return the number of documents that can be processed now; see pending()."""
         query = (
-            select(func.count())
+            sa.select(sa.func.count())
             .select_from(join_versions(generation))
             .where(
                 documents.c.tenant == tenant_id,
@@ -282,15 +268,17 @@ class IndexTable(CatalogQueries):
 
     def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
         """Return the number of documents that can be processed now or at a later retry time."""
-        retried = and_(
+        retried = sa.and_(
             documents.c.status.in_(("FAILED", "PROCESSING")), documents.c.retry_at.is_not(None)
         )
         query = (
-            select(func.count())
+            sa.select(sa.func.count())
             .select_from(join_versions(generation))
             .where(
                 documents.c.tenant == tenant_id,
-                or_(is_pending(config_key), and_(retried, is_behind(config_key), ~is_excluded())),
+                sa.or_(
+                    is_pending(config_key), sa.and_(retried, is_behind(config_key), ~is_excluded())
+                ),
             )
         )
         return self._database.fetch_value(query) or 0
@@ -315,7 +303,7 @@ class IndexTable(CatalogQueries):
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
         """Return deleted and excluded documents that a build may still contain, by generation."""
         query = (
-            select(document_index.c.generation, document_index.c.document_id)
+            sa.select(document_index.c.generation, document_index.c.document_id)
             .join(documents, is_same_document())
             .where(documents.c.tenant == tenant_id, is_out_of_builds())
             .order_by(document_index.c.generation)
@@ -339,7 +327,7 @@ class IndexTable(CatalogQueries):
     ) -> set[str]:
         """Record that entries of documents will be written; return those that may have some."""
         table = document_index
-        before = select(table.c.document_id).where(
+        before = sa.select(table.c.document_id).where(
             is_of_generation(ref.id, generation, document_ids)
         )
         rows = [
@@ -376,12 +364,12 @@ class IndexTable(CatalogQueries):
         """
         if not versions:
             return
-        left = select(documents.c.document_id).where(
+        left = sa.select(documents.c.document_id).where(
             is_of_documents(documents.c, ref.id, [version.document_id for version in versions]),
             is_out_of_builds(),
         )
         new = upsert(document_index)
-        tokens = func.coalesce(new.excluded.token_count, document_index.c.token_count)
+        tokens = sa.func.coalesce(new.excluded.token_count, document_index.c.token_count)
         statement = new.on_conflict_do_update(
             index_elements=["tenant", "generation", "document_id"],
             set_={
@@ -421,7 +409,7 @@ class IndexTable(CatalogQueries):
         """Record that these documents have only entries of their indexed version."""
         self._database.write(
             ref,
-            update(document_index)
+            sa.update(document_index)
             .where(is_of_generation(ref.id, generation, document_ids))
             .values(dirty=False),
         )
@@ -431,7 +419,7 @@ class IndexTable(CatalogQueries):
 
         None means that no entries of the document are to be kept.
         """
-        query = select(document_index.c.document_id, document_index.c.indexed_key).where(
+        query = sa.select(document_index.c.document_id, document_index.c.indexed_key).where(
             is_of_generation(tenant_id, generation), document_index.c.dirty
         )
         return {row.document_id: row.indexed_key for row in self._database.fetch_rows(query)}
@@ -441,20 +429,20 @@ class IndexTable(CatalogQueries):
         with self._database.begin_tenant(ref) as connection:
             for batch in batched(document_ids, _BATCH):
                 connection.execute(
-                    delete(document_index).where(is_of_generation(ref.id, generation, batch))
+                    sa.delete(document_index).where(is_of_generation(ref.id, generation, batch))
                 )
 
     def reset(self, ref: TenantRef, generation: int) -> None:
         """Delete all rows of a generation, after its index was lost."""
         self._database.write(
-            ref, delete(document_index).where(is_of_generation(ref.id, generation))
+            ref, sa.delete(document_index).where(is_of_generation(ref.id, generation))
         )
 
     def invalidate(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Mark versions of these documents invalid: the next run rewrites them from the lake."""
         self._database.write(
             ref,
-            update(document_index)
+            sa.update(document_index)
             .where(is_of_generation(ref.id, generation, document_ids))
             .values(document_key=None, dirty=True),
         )
@@ -512,7 +500,7 @@ class IndexTable(CatalogQueries):
     ) -> str | None:
         """Return why one of these documents waits for a retry in a build; None if none waits."""
         query = (
-            select(document_index.c.error_message)
+            sa.select(document_index.c.error_message)
             .join(documents, is_same_document())
             .where(
                 is_of_generation(tenant_id, generation, document_ids),
@@ -534,14 +522,16 @@ class IndexTable(CatalogQueries):
             tenant_id,
             generation,
             *(held.document_id, held.indexed_key, held.chunk_count),
-            case((~or_(is_pushed_again(), has_moved_page(documents)), documents.c.access_scope)),
+            sa.case(
+                (~sa.or_(is_pushed_again(), has_moved_page(documents)), documents.c.access_scope)
+            ),
         ).order_by(held.document_id)
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):
                 yield HeldVersion(*row)
 
 
-def _is_pending(config_key: str, *, for_superseded_build: bool) -> ColumnElement[bool]:
+def _is_pending(config_key: str, *, for_superseded_build: bool) -> sa.ColumnElement[bool]:
     return (
         is_pending_in_superseded_build(config_key)
         if for_superseded_build

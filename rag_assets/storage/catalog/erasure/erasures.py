@@ -13,19 +13,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import (
-    ARRAY,
-    Connection,
-    Row,
-    Text,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
@@ -85,10 +73,10 @@ from rag_assets.storage.catalog.uploads.rows import delete_uploads
 _BATCH = 2_000
 _NAMED_DOCUMENTS = 100
 """Maximum number of purged documents per entry in the journal of security changes."""
-_FORGET_SLICES = text(
+_FORGET_SLICES = sa.text(
     f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
     " WHERE tenant = :tenant AND document_ids ?| :ids"
-).bindparams(bindparam("ids", type_=ARRAY(Text)))
+).bindparams(sa.bindparam("ids", type_=sa.ARRAY(sa.Text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +107,7 @@ class Erasure:
 
 
 def begin_erasure(
-    connection: Connection,
+    connection: sa.Connection,
     ref: TenantRef,
     whole: Sequence[str],
     former: Sequence[str],
@@ -138,16 +126,16 @@ def begin_erasure(
         staged: number of staged rows that were deleted, for the receipt.
     """
     held = document_index.c
-    keys = select(
-        func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
-        func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
-        func.coalesce(func.sum(held.chunk_count), 0),
+    keys = sa.select(
+        sa.func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
+        sa.func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
+        sa.func.coalesce(sa.func.sum(held.chunk_count), 0),
     ).where(is_of_documents(held, ref.id, [*whole, *former]))
     parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
     judgements = forget_judgements(connection, ref, whole)
     records = len(delete_records(connection, ref, whole))
     # Uploads that are disabled are in no build.
-    of_disabled = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
+    of_disabled = sa.select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
         is_of_documents(held_texts.c, ref.id, whole)
     )
     kept = connection.execute(of_disabled).all()
@@ -184,12 +172,12 @@ def begin_erasure(
     return made
 
 
-def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+def require_known(connection: sa.Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
     """Raise UnknownDocument if a document has no row, record, upload or tombstone."""
     known: set[str] = set()
     # Tombstones count: a person who doubts that a document was deleted may purge it again.
     for table in (documents, source_records, uploads, tombstones):
-        query = select(table.c.document_id).where(is_of_documents(table.c, ref.id, document_ids))
+        query = sa.select(table.c.document_id).where(is_of_documents(table.c, ref.id, document_ids))
         known.update(connection.scalars(query))
     if unknown := [id_ for id_ in document_ids if id_ not in known]:
         raise UnknownDocument(
@@ -198,25 +186,25 @@ def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence
         )
 
 
-def end_erasure(connection: Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
+def end_erasure(connection: sa.Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
     """Delete an erasure's row, and write its receipt."""
     row = connection.execute(
-        delete(erasures).where(erasures.c.id == erasure.id).returning(erasures)
+        sa.delete(erasures).where(erasures.c.id == erasure.id).returning(erasures)
     ).one()
     return append_receipt(connection, row, proof)
 
 
-def delete_documents(connection: Connection, erasure: Erasure) -> None:
+def delete_documents(connection: sa.Connection, erasure: Erasure) -> None:
     """Delete the rows of an erasure's documents, unless they were added again."""
     for batch in batched(erasure.document_ids, _BATCH):
         connection.execute(
-            delete(documents).where(
+            sa.delete(documents).where(
                 is_of_documents(documents.c, erasure.ref.id, batch), documents.c.status == "DELETED"
             )
         )
 
 
-def read_erasure(row: Row[Any]) -> Erasure:
+def read_erasure(row: sa.Row[Any]) -> Erasure:
     """Return the erasure in a row of `erasures`."""
     return read_row(
         Erasure,
@@ -230,10 +218,10 @@ def read_erasure(row: Row[Any]) -> Erasure:
 
 
 def insert_erasure(
-    connection: Connection, ref: TenantRef, kind: ErasureKind, **columns: Any
+    connection: sa.Connection, ref: TenantRef, kind: ErasureKind, **columns: Any
 ) -> Erasure:
     """Insert the row of a new erasure; `columns` must contain `rule`, `by` and `at`."""
-    row = insert(erasures).values(
+    row = sa.insert(erasures).values(
         id=uuid4(), tenant=ref.id, incarnation=ref.incarnation, kind=kind, **columns
     )
     return read_erasure(connection.execute(row.returning(erasures)).one())
@@ -254,7 +242,7 @@ class ErasureTable(CatalogQueries):
     def list_open(self, tenant_id: str) -> list[Erasure]:
         """Return the open erasures of a tenant, oldest first."""
         query = (
-            select(erasures)
+            sa.select(erasures)
             .where(erasures.c.tenant == tenant_id)
             .order_by(erasures.c.at, erasures.c.id)
         )
@@ -293,7 +281,7 @@ class ErasureTable(CatalogQueries):
                 connection, ref, whole, former, kind="prune", rule=rule, by=by, at=at, staged=staged
             )
             connection.execute(
-                update(documents)
+                sa.update(documents)
                 .where(is_of_documents(documents.c, ref.id, former))
                 .values(embedded_at=None, embedded_sha256=None)
             )
@@ -335,18 +323,20 @@ class ErasureTable(CatalogQueries):
         Args:
             ref: the tenant, in the state REMOVING.
         """
-        begun = select(erasures).where(
+        begun = sa.select(erasures).where(
             erasures.c.tenant == ref.id,
             erasures.c.incarnation == ref.incarnation,
             erasures.c.kind == "removal",
         )
-        ids = select(documents.c.document_id).where(documents.c.tenant == ref.id)
+        ids = sa.select(documents.c.document_id).where(documents.c.tenant == ref.id)
         entries = select_entry_count(document_index.c.tenant == ref.id)
-        records = select(func.count()).where(source_records.c.tenant == ref.id)
-        blobs = select(func.count(uploads.c.content_sha256.distinct())).where(
+        records = sa.select(sa.func.count()).where(source_records.c.tenant == ref.id)
+        blobs = sa.select(sa.func.count(uploads.c.content_sha256.distinct())).where(
             uploads.c.tenant == ref.id
         )
-        indexes = select(generations.c.index_name).where(generations.c.tenant == ref.id).distinct()
+        indexes = (
+            sa.select(generations.c.index_name).where(generations.c.tenant == ref.id).distinct()
+        )
         with self._database.begin() as connection:
             row = connection.execute(begun).first()
             if row is not None:
@@ -383,7 +373,7 @@ class ErasureTable(CatalogQueries):
         """
         number = generation.number
         entries = select_entry_count(is_of_generation(ref.id, number))
-        begun = select(erasures).where(
+        begun = sa.select(erasures).where(
             erasures.c.tenant == ref.id,
             erasures.c.kind == "discard",
             erasures.c.progress["generation"].as_integer() == number,
@@ -394,7 +384,7 @@ class ErasureTable(CatalogQueries):
             if (row := connection.execute(begun).first()) is not None:
                 return read_erasure(row)
             connection.execute(
-                update(generations)
+                sa.update(generations)
                 .where(generations.c.tenant == ref.id, generations.c.generation == number)
                 .values(state="REMOVING")
             )
@@ -423,7 +413,7 @@ class ErasureTable(CatalogQueries):
         return self._update(erasure, progress=progress)
 
     def _update(self, erasure: Erasure, **values: Any) -> Erasure:
-        changed = update(erasures).where(erasures.c.id == erasure.id).values(values)
+        changed = sa.update(erasures).where(erasures.c.id == erasure.id).values(values)
         with self._database.begin() as connection:
             return read_erasure(connection.execute(changed.returning(erasures)).one())
 
@@ -446,7 +436,7 @@ class ErasureTable(CatalogQueries):
         with self._database.begin() as connection:
             for table in reversed(all_tables()):
                 if "tenant" in table.c and table.name not in _OUTLIVING:
-                    connection.execute(delete(table).where(table.c.tenant == ref.id))
+                    connection.execute(sa.delete(table).where(table.c.tenant == ref.id))
 
     def end_removal(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
         """Delete a tenant with all of its rows, and write the receipt.
@@ -454,10 +444,10 @@ class ErasureTable(CatalogQueries):
         The tenant's other open erasures end with it.
         """
         ref = erasure.ref
-        others = select(erasures).where(erasures.c.tenant == ref.id, erasures.c.id != erasure.id)
+        others = sa.select(erasures).where(erasures.c.tenant == ref.id, erasures.c.id != erasure.id)
         is_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
         with self._database.begin() as connection:
-            connection.execute(delete(tenants).where(*is_tenant))
+            connection.execute(sa.delete(tenants).where(*is_tenant))
             record_removal(connection, ref)
             for row in connection.execute(others.order_by(erasures.c.at, erasures.c.id)).all():
                 end_erasure(connection, read_erasure(row), {})

@@ -12,17 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    FromClause,
-    delete,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
 from rag_assets.storage.catalog.database import (
@@ -103,7 +93,7 @@ class HoldTable(CatalogQueries):
 
     def document_count(self, tenant_id: str) -> int:
         """Return how many documents are held; deleted documents and disabled uploads count too."""
-        held = select(func.count()).where(documents.c.tenant == tenant_id, is_held())
+        held = sa.select(sa.func.count()).where(documents.c.tenant == tenant_id, is_held())
         return self._database.fetch_value(held) or 0
 
     def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
@@ -129,32 +119,32 @@ class HoldTable(CatalogQueries):
             holds.c.document_id.is_not_distinct_from(scope.document_id),
         )
         with self._database.begin_tenant(ref) as connection:
-            if not connection.execute(delete(holds).where(*the_hold)).rowcount:
+            if not connection.execute(sa.delete(holds).where(*the_hold)).rowcount:
                 return False
             _record_change(connection, ref, "hold_lifted", scope)
             for kept in (held_texts, held_records, held_uploads):
-                covered = exists().where(matches_document(documents.c, kept.c), is_held())
-                connection.execute(delete(kept).where(kept.c.tenant == ref.id, ~covered))
+                covered = sa.exists().where(matches_document(documents.c, kept.c), is_held())
+                connection.execute(sa.delete(kept).where(kept.c.tenant == ref.id, ~covered))
             _write_event(connection, ref, "hold_lifted", scope, {"reason": reason, "by": by})
         return True
 
 
 def list_holds(
-    connection: Connection, tenant_id: str, document_ids: Sequence[str] | None = None
+    connection: sa.Connection, tenant_id: str, document_ids: Sequence[str] | None = None
 ) -> list[Hold]:
     """Return a tenant's holds, oldest first.
 
     Args:
         document_ids: only holds that cover one of these documents; None for all holds.
     """
-    query = select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
+    query = sa.select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
     if document_ids is not None:
         sources = [
-            select(table.c.source).where(is_of_documents(table.c, tenant_id, document_ids))
+            sa.select(table.c.source).where(is_of_documents(table.c, tenant_id, document_ids))
             for table in _WITH_SOURCES
         ]
         query = query.where(
-            or_(
+            sa.or_(
                 matches_any(holds.c.document_id, document_ids),
                 *(holds.c.source.in_(of_table) for of_table in sources),
                 holds.c.document_id.is_(None) & holds.c.source.is_(None),
@@ -166,13 +156,13 @@ def list_holds(
     ]
 
 
-def is_held() -> ColumnElement[bool]:
+def is_held() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a hold covers a document, or that it is a disabled upload."""
-    disabled = exists().where(matches_document(uploads.c, documents.c), ~uploads.c.enabled)
-    return or_(is_row_held(documents), disabled.correlate(documents))
+    disabled = sa.exists().where(matches_document(uploads.c, documents.c), ~uploads.c.enabled)
+    return sa.or_(is_row_held(documents), disabled.correlate(documents))
 
 
-def is_row_held(table: FromClause) -> ColumnElement[bool]:
+def is_row_held(table: sa.FromClause) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a hold covers a row; every deletion by age must check it.
 
     A hold on all documents covers every row of the tenant. A hold on a document or a source covers
@@ -181,28 +171,32 @@ def is_row_held(table: FromClause) -> ColumnElement[bool]:
     Args:
         table: with a column `tenant`, and `document_id` if its rows belong to documents.
     """
-    scopes: list[ColumnElement[bool]] = [holds.c.document_id.is_(None) & holds.c.source.is_(None)]
+    scopes: list[sa.ColumnElement[bool]] = [
+        holds.c.document_id.is_(None) & holds.c.source.is_(None)
+    ]
     if "document_id" in table.c:
         scopes.append(holds.c.document_id == table.c.document_id)
         scopes.append(holds.c.source == select_source(table))
-    return exists().where(holds.c.tenant == table.c.tenant, or_(*scopes)).correlate(table)
+    return sa.exists().where(holds.c.tenant == table.c.tenant, sa.or_(*scopes)).correlate(table)
 
 
-def select_source(table: FromClause) -> ColumnElement[str | None]:
+def select_source(table: sa.FromClause) -> sa.ColumnElement[str | None]:
     """Return the SQL expression of the source of a row's document; null without a document."""
     if "source" in table.c:
         return table.c.source
     return (
-        select(documents.c.source)
+        sa.select(documents.c.source)
         .where(matches_document(documents.c, table.c))
         .correlate(table)
         .scalar_subquery()
     )
 
 
-def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> None:
+def _require_known(connection: sa.Connection, ref: TenantRef, scope: HoldScope) -> None:
     if scope.document_id is not None:
-        known = select(literal(1)).where(is_of_documents(documents.c, ref.id, [scope.document_id]))
+        known = sa.select(sa.literal(1)).where(
+            is_of_documents(documents.c, ref.id, [scope.document_id])
+        )
         if connection.scalar(known) is None:
             raise UnknownDocument(
                 f"tenant {ref.id!r} has no such document",
@@ -210,10 +204,10 @@ def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> 
             )
     elif scope.source is not None:
         of_source = [
-            exists().where(table.c.tenant == ref.id, table.c.source == scope.source)
+            sa.exists().where(table.c.tenant == ref.id, table.c.source == scope.source)
             for table in _WITH_SOURCES
         ]
-        if not connection.scalar(select(or_(*of_source))):
+        if not connection.scalar(sa.select(sa.or_(*of_source))):
             raise UnknownSource(
                 f"tenant {ref.id!r} has nothing of a source {scope.source!r}",
                 hint=f"`rag-assets documents {ref.id}` shows what it has",
@@ -221,7 +215,7 @@ def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> 
 
 
 def _record_change(
-    connection: Connection, ref: TenantRef, kind: ChangeKind, scope: HoldScope
+    connection: sa.Connection, ref: TenantRef, kind: ChangeKind, scope: HoldScope
 ) -> None:
     held = () if scope.document_id is None else (scope.document_id,)
     about = (scope.source or "", *document_hashes(connection, held))
@@ -229,7 +223,11 @@ def _record_change(
 
 
 def _write_event(
-    connection: Connection, ref: TenantRef, kind: EventKind, scope: HoldScope, said: dict[str, str]
+    connection: sa.Connection,
+    ref: TenantRef,
+    kind: EventKind,
+    scope: HoldScope,
+    said: dict[str, str],
 ) -> None:
     named = {"source": scope.source, "document_id": scope.document_id}
     payload = said | {name: value for name, value in named.items() if value is not None}

@@ -18,20 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Integer,
-    Table,
-    Text,
-    TextClause,
-    bindparam,
-    delete,
-    func,
-    literal,
-    select,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
 from rag_assets.dagster_tables import (
@@ -144,7 +131,7 @@ class TextColumnStore(CatalogQueries):
 
     def batches(self, ref: TenantRef, column: TextColumn) -> Iterator[list[StoredText]]:
         """Stream a tenant's texts in one column; no texts if Dagster's table does not exist."""
-        query = text(
+        query = sa.text(
             f"SELECT ctid::text, {column.column}::text FROM {column.table}"  # noqa: S608 - ours
             f" WHERE {column.condition} AND {column.column} IS NOT NULL"
         )
@@ -160,7 +147,7 @@ class TextColumnStore(CatalogQueries):
     ) -> int:
         """Replace texts that have not changed since they were read; return the number replaced."""
         kind = "jsonb" if column.type == "jsonb" else "text"
-        statement = text(
+        statement = sa.text(
             f"UPDATE {column.table} SET {column.column} = CAST(:new AS {kind})"  # noqa: S608 - ours
             f" WHERE ctid = CAST(:place AS tid) AND {column.column}::text = :old"
         )
@@ -219,8 +206,8 @@ def _mask_value(value: Any, masker: Masker) -> Any:
     return [_mask_value(inner, masker) for inner in value] if isinstance(value, list) else value
 
 
-def _exists(connection: Connection, table: str) -> bool:
-    return connection.scalar(text("SELECT to_regclass(:name)"), {"name": table}) is not None
+def _exists(connection: sa.Connection, table: str) -> bool:
+    return connection.scalar(sa.text("SELECT to_regclass(:name)"), {"name": table}) is not None
 
 
 PURGED: Final = "(purged)"
@@ -235,7 +222,7 @@ _NAMED: Mapping[tuple[str, str], str] = {
 """Columns that name documents, each with the condition for one tenant's rows."""
 _FORMER_HEADINGS: Final = r'("document": "\(purged\)", "heading": )"(?:[^"\\]|\\.)*"'
 """Headings of purged documents: earlier versions recorded them in the metadata of `chunks`."""
-_TEXT_COLUMNS = text(
+_TEXT_COLUMNS = sa.text(
     "SELECT c.table_schema, c.table_name, c.column_name, EXISTS ("
     "SELECT FROM information_schema.columns o WHERE o.table_schema = c.table_schema"
     " AND o.table_name = c.table_name AND o.column_name = 'tenant') AS of_tenants"
@@ -268,11 +255,13 @@ class TraceQuery(CatalogQueries):
         self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
     ) -> set[str]:
         """Return those phrases that also occur in a pushed record of another document."""
-        query = text(
+        query = sa.text(
             f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - ours
             f"SELECT FROM {SCHEMA}.source_records WHERE tenant = :tenant"
             " AND document_id <> ALL(:ids) AND strpos(text, phrase) > 0)"
-        ).bindparams(bindparam("phrases", type_=ARRAY(Text)), bindparam("ids", type_=ARRAY(Text)))
+        ).bindparams(
+            sa.bindparam("phrases", type_=ARRAY(sa.Text)), sa.bindparam("ids", type_=ARRAY(sa.Text))
+        )
         given = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
         with self._database.begin() as connection:
             return set(connection.scalars(query, given))
@@ -280,7 +269,7 @@ class TraceQuery(CatalogQueries):
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
         """Return which of these documents exist, because they were added again after erasure."""
         queries = [
-            select(table.c.document_id).where(is_of_documents(table.c, ref.id, document_ids))
+            sa.select(table.c.document_id).where(is_of_documents(table.c, ref.id, document_ids))
             for table in (documents, source_records, uploads)
         ]
         queries[0] = queries[0].where(documents.c.status != "DELETED")
@@ -308,7 +297,7 @@ class TraceQuery(CatalogQueries):
                     f" :headings, :heading, 'g')::{kind}"
                     f" WHERE {condition} AND {column}::text ~ :pattern"
                 )
-                changed += connection.execute(text(statement), given).rowcount
+                changed += connection.execute(sa.text(statement), given).rowcount
         return changed
 
     def vacuum(self, rewritten: Sequence[str] = (), *, only: Sequence[str] | None = None) -> int:
@@ -324,14 +313,14 @@ class TraceQuery(CatalogQueries):
         """
         with self._database.session() as connection:
             for table in rewritten:
-                connection.execute(text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
+                connection.execute(sa.text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
             left = 0
             for _ in range(_ATTEMPTS):
                 tables = [*_list_catalog_tables(connection), *_run_tables(connection)]
                 if only is not None:
                     tables = [f'{SCHEMA}."{name}"' for name in only]
                 for table in tables:
-                    connection.execute(text(f"VACUUM {table}"))
+                    connection.execute(sa.text(f"VACUUM {table}"))
                 left = _dead_rows(connection, tables)
                 if not left:
                     break
@@ -371,25 +360,25 @@ class TraceQuery(CatalogQueries):
                     f"SELECT 1 FROM {table} WHERE {condition}"  # noqa: S608 - nothing is given
                     f" AND {column}::text ~ :pattern LIMIT 1"
                 )
-                if connection.execute(text(named), given).first() is not None:
+                if connection.execute(sa.text(named), given).first() is not None:
                     found.append(f"{table}.{column}")
         return found
 
 
-def _select_trace(schema: str, table: str, column: str, condition: str) -> TextClause:
-    return text(
+def _select_trace(schema: str, table: str, column: str, condition: str) -> sa.TextClause:
+    return sa.text(
         f'SELECT 1 FROM "{schema}"."{table}" AS t WHERE {condition}'  # noqa: S608 - nothing given
         " AND EXISTS (SELECT FROM unnest(:traces) AS trace"
         f' WHERE strpos("{column}"::text, trace) > 0) LIMIT 1'
-    ).bindparams(bindparam("traces", type_=ARRAY(Text)))
+    ).bindparams(sa.bindparam("traces", type_=ARRAY(sa.Text)))
 
 
-def _find_named_columns(connection: Connection) -> dict[tuple[str, str], str]:
+def _find_named_columns(connection: sa.Connection) -> dict[tuple[str, str], str]:
     """Return those columns of _NAMED whose table exists, each with the condition for its rows.
 
     Dagster may not have created its tables yet.
     """
-    exists = text("SELECT to_regclass(:name)")
+    exists = sa.text("SELECT to_regclass(:name)")
     return {
         place: condition
         for place, condition in _NAMED.items()
@@ -397,22 +386,22 @@ def _find_named_columns(connection: Connection) -> dict[tuple[str, str], str]:
     }
 
 
-def _list_catalog_tables(connection: Connection) -> list[str]:
-    query = text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
+def _list_catalog_tables(connection: sa.Connection) -> list[str]:
+    query = sa.text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
     return [f'{SCHEMA}."{name}"' for name in connection.scalars(query, {"schema": SCHEMA})]
 
 
-def _run_tables(connection: Connection) -> list[str]:
+def _run_tables(connection: sa.Connection) -> list[str]:
     return sorted(
         {table for table, _ in _find_named_columns(connection) if not table.startswith(SCHEMA)}
     )
 
 
-def _dead_rows(connection: Connection, tables: Sequence[str]) -> int:
-    query = text(
+def _dead_rows(connection: sa.Connection, tables: Sequence[str]) -> int:
+    query = sa.text(
         "SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables"
         " WHERE relid = ANY(ARRAY(SELECT to_regclass(name) FROM unnest(:tables) AS name)::oid[])"
-    ).bindparams(bindparam("tables", type_=ARRAY(Text)))
+    ).bindparams(sa.bindparam("tables", type_=ARRAY(sa.Text)))
     return int(connection.scalar(query, {"tables": [*tables]}) or 0)
 
 
@@ -438,13 +427,13 @@ def _escape_for_json(text_: str) -> set[str]:
 
 
 # There is no foreign key: a row stays until the instance has deleted its records of the tenant.
-dagster_histories = Table(
+dagster_histories = sa.Table(
     "dagster_histories",
     metadata,
-    Column("tenant", Text, primary_key=True),
-    Column("incarnation", Integer, primary_key=True, autoincrement=False),
-    Column("instance", Text, primary_key=True),
-    Column("place", Text, nullable=False),
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("incarnation", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("instance", sa.Text, primary_key=True),
+    sa.Column("place", sa.Text, nullable=False),
     now_column("last_run_at"),
 )
 
@@ -473,8 +462,9 @@ class DagsterHistoryTable(CatalogQueries):
             tenant_id: None for a job over all tenants.
             instance, place: see DagsterHistory.
         """
-        ran = select(
-            *(tenants.c.id, tenants.c.incarnation), *(literal(instance), literal(place), func.now())
+        ran = sa.select(
+            *(tenants.c.id, tenants.c.incarnation),
+            *(sa.literal(instance), sa.literal(place), sa.func.now()),
         ).where(tenants.c.state != "REMOVING")
         if tenant_id is not None:
             ran = ran.where(tenants.c.id == tenant_id)
@@ -495,9 +485,9 @@ class DagsterHistoryTable(CatalogQueries):
         Records of earlier tenants with the same id count, too.
         """
         columns = dagster_histories.c
-        last = func.max(columns.last_run_at)
+        last = sa.func.max(columns.last_run_at)
         query = (
-            select(columns.instance, func.max(columns.place), last)
+            sa.select(columns.instance, sa.func.max(columns.place), last)
             .where(columns.tenant == tenant_id)
             .group_by(columns.instance)
             .order_by(last.desc(), columns.instance)
@@ -507,7 +497,7 @@ class DagsterHistoryTable(CatalogQueries):
     def tenants(self, instance: str) -> set[str]:
         """Return the tenants of which an instance may have records, including removed tenants."""
         columns = dagster_histories.c
-        query = select(columns.tenant).where(columns.instance == instance).distinct()
+        query = sa.select(columns.tenant).where(columns.instance == instance).distinct()
         return set(self._database.fetch_values(query))
 
     def forget(self, tenant_id: str, instance: str) -> None:
@@ -515,7 +505,7 @@ class DagsterHistoryTable(CatalogQueries):
         columns = dagster_histories.c
         with self._database.begin() as connection:
             connection.execute(
-                delete(dagster_histories).where(
+                sa.delete(dagster_histories).where(
                     columns.tenant == tenant_id, columns.instance == instance
                 )
             )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import and_, case, func, or_, select, update
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
@@ -93,17 +93,17 @@ class CheckResultTable(CatalogQueries):
                 if outcome.error is None:
                     verdict = ("passed", "severity", "description")
                     values |= {name: getattr(outcome, name) for name in verdict}
-                    values["evaluated_at"] = func.now()
+                    values["evaluated_at"] = sa.func.now()
                 if first:
                     connection.execute(put_row(check_results, key, values))
                 else:
                     same = [check_results.c[name] == value for name, value in key.items()]
-                    connection.execute(update(check_results).where(*same).values(values))
+                    connection.execute(sa.update(check_results).where(*same).values(values))
 
     def list(self, tenant_id: str) -> list[CheckResult]:
         """Return the last results of a tenant's checks, sorted by asset and name."""
         query = (
-            select(check_results)
+            sa.select(check_results)
             .where(check_results.c.tenant == tenant_id)
             .order_by(check_results.c.asset, check_results.c.name)
         )
@@ -112,13 +112,13 @@ class CheckResultTable(CatalogQueries):
     def summaries(self, tenant_ids: Collection[str]) -> dict[str, CheckSummary]:
         """Return the summaries of these tenants; a tenant without results is left out."""
         columns = check_results.c
-        never = func.bool_or(columns.evaluated_at.is_(None))
+        never = sa.func.bool_or(columns.evaluated_at.is_(None))
         query = (
-            select(
+            sa.select(
                 columns.tenant,
-                case((never, None), else_=func.min(columns.evaluated_at)),
-                func.count().filter(columns.passed.is_(False)),
-                func.count().filter(columns.error.is_not(None)),
+                sa.case((never, None), else_=sa.func.min(columns.evaluated_at)),
+                sa.func.count().filter(columns.passed.is_(False)),
+                sa.func.count().filter(columns.error.is_not(None)),
             )
             .where(matches_any(columns.tenant, tenant_ids))
             .group_by(columns.tenant)
@@ -127,7 +127,7 @@ class CheckResultTable(CatalogQueries):
 
     def find_by_check(self, asset: str, name: str) -> dict[str, CheckResult]:
         """Return the last result of one check, by tenant."""
-        query = select(check_results).where(
+        query = sa.select(check_results).where(
             check_results.c.asset == asset, check_results.c.name == name
         )
         return {row.tenant: read_row(CheckResult, row) for row in self._database.fetch_rows(query)}
@@ -135,13 +135,13 @@ class CheckResultTable(CatalogQueries):
     def confirm(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
         """Set the evaluation time of a check to now, for tenants with an unchanged result."""
         query = (
-            update(check_results)
+            sa.update(check_results)
             .where(
                 check_results.c.asset == asset,
                 check_results.c.name == name,
                 matches_any(check_results.c.tenant, tenant_ids),
             )
-            .values(evaluated_at=func.now())
+            .values(evaluated_at=sa.func.now())
         )
         with self._database.begin() as connection:
             connection.execute(query)
@@ -154,12 +154,12 @@ class CheckResultTable(CatalogQueries):
         A failed evaluation also counts: its error is shown, and the next daily evaluation retries
         it.
         """
-        fresh = or_(
-            check_results.c.evaluated_at >= func.now() - age, check_results.c.error.is_not(None)
+        fresh = sa.or_(
+            check_results.c.evaluated_at >= sa.func.now() - age, check_results.c.error.is_not(None)
         )
-        query = select(check_results.c.tenant, check_results.c.asset, check_results.c.name).where(
-            fresh
-        )
+        query = sa.select(
+            check_results.c.tenant, check_results.c.asset, check_results.c.name
+        ).where(fresh)
         wanted = set(checks)
         found: dict[str, int] = {}
         for tenant_id, asset, name in self._database.fetch_rows(query):
@@ -170,20 +170,20 @@ class CheckResultTable(CatalogQueries):
     def lags(self) -> dict[str, CatalogLag]:
         """Return the lag of each tenant that lacks changes or has held deletions, by tenant."""
         behind = (
-            select(documents.c.tenant, func.min(documents.c.changed_at).label("since"))
+            sa.select(documents.c.tenant, sa.func.min(documents.c.changed_at).label("since"))
             .outerjoin(serving, serving.c.tenant == documents.c.tenant)
             .outerjoin(
                 document_index,
-                and_(
+                sa.and_(
                     matches_document(document_index.c, documents.c),
                     document_index.c.generation == serving.c.generation,
                     document_index.c.indexed_key.is_not(None),
                 ),
             )
             .where(
-                or_(
+                sa.or_(
                     documents.c.status == "PROCESSING",
-                    and_(
+                    sa.and_(
                         documents.c.status != "DELETED",
                         document_index.c.document_key != documents.c.document_key,
                     ),
@@ -192,7 +192,7 @@ class CheckResultTable(CatalogQueries):
             .group_by(documents.c.tenant)
         )
         held = (
-            select(syncs.c.tenant, func.sum(syncs.c.held_deletions))
+            sa.select(syncs.c.tenant, sa.func.sum(syncs.c.held_deletions))
             .where(syncs.c.held_deletions > 0)
             .group_by(syncs.c.tenant)
         )

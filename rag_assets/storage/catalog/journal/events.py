@@ -9,22 +9,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Literal
 
-from sqlalchemy import (
-    ARRAY,
-    ColumnElement,
-    DateTime,
-    Insert,
-    Text,
-    and_,
-    bindparam,
-    cast,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    true,
-)
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
@@ -96,24 +81,24 @@ class Event:
 
 
 @cache
-def _insertion() -> Insert:
+def _insertion() -> sa.Insert:
     """Return the statement that inserts many events at once, which is faster than one by one."""
     given = (
-        func.unnest(
-            bindparam("kinds", type_=ARRAY(Text)),
-            bindparam("times", type_=ARRAY(DateTime(timezone=True))),
-            bindparam("payloads", type_=ARRAY(Text)),
+        sa.func.unnest(
+            sa.bindparam("kinds", type_=sa.ARRAY(sa.Text)),
+            sa.bindparam("times", type_=sa.ARRAY(sa.DateTime(timezone=True))),
+            sa.bindparam("payloads", type_=sa.ARRAY(sa.Text)),
         )
         .table_valued("kind", "at", "payload", with_ordinality="place", name="given")
         .render_derived()
     )
-    row = select(
-        bindparam("tenant", type_=Text),
+    row = sa.select(
+        sa.bindparam("tenant", type_=sa.Text),
         given.c.kind,
         given.c.at,
-        cast(given.c.payload, events.c.payload.type),
+        sa.cast(given.c.payload, events.c.payload.type),
     ).order_by(given.c.place)
-    return insert(events).from_select(["tenant", "kind", "at", "payload"], row)
+    return sa.insert(events).from_select(["tenant", "kind", "at", "payload"], row)
 
 
 class EventTable(CatalogQueries):
@@ -124,7 +109,7 @@ class EventTable(CatalogQueries):
         if not payloads:
             return
         rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
-        self._database.write(ref, insert(events), rows)
+        self._database.write(ref, sa.insert(events), rows)
 
     def append(
         self, ref: TenantRef, new: Sequence[tuple[EventKind, datetime, Mapping[str, Any]]]
@@ -148,7 +133,7 @@ class EventTable(CatalogQueries):
         """
         return self._database.write(
             ref,
-            delete(events).where(
+            sa.delete(events).where(
                 events.c.tenant == ref.id,
                 matches_any(events.c.kind, kinds),
                 events.c.at < before,
@@ -177,9 +162,9 @@ class EventTable(CatalogQueries):
                 events in full.
             asker: the caller whose own searches are shown in full.
         """
-        visible = true() if readers is None else _is_visible(tenant_id, readers)
-        query = select(events, visible.label("visible")).where(
-            events.c.tenant == tenant_id, or_(visible, events.c.kind == _SHOWN_TO_ALL)
+        visible = sa.true() if readers is None else _is_visible(tenant_id, readers)
+        query = sa.select(events, visible.label("visible")).where(
+            events.c.tenant == tenant_id, sa.or_(visible, events.c.kind == _SHOWN_TO_ALL)
         )
         if kinds is not None:
             query = query.where(matches_any(events.c.kind, kinds))
@@ -208,32 +193,32 @@ class EventTable(CatalogQueries):
             the id of the latest event of all tenants, and the tenants.
         """
         with self._database.begin() as connection:
-            newest = connection.scalar(select(func.max(events.c.id))) or 0
+            newest = connection.scalar(sa.select(sa.func.max(events.c.id))) or 0
             if last is None:
                 return newest, set()
-            query = select(events.c.tenant).where(
+            query = sa.select(events.c.tenant).where(
                 events.c.id > last, events.c.id <= newest, events.c.kind == kind
             )
             return newest, set(connection.scalars(query.distinct()))
 
     def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
         """Return a tenant's latest events, newest first."""
-        query = select(events).where(events.c.tenant == tenant_id)
+        query = sa.select(events).where(events.c.tenant == tenant_id)
         if kind is not None:
             query = query.where(events.c.kind == kind)
         rows = self._database.fetch_rows(query.order_by(events.c.id.desc()).limit(limit))
         return [read_row(Event, row) for row in rows]
 
 
-def _is_visible(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
+def _is_visible(tenant_id: str, readers: Collection[str]) -> sa.ColumnElement[bool]:
     """Return the SQL condition that one of these principals may read every document an event names.
 
     Several documents may share a uri, because applications set uris.
     """
-    of_tenant = select(documents.c.uri).where(documents.c.tenant == tenant_id)
+    of_tenant = sa.select(documents.c.uri).where(documents.c.tenant == tenant_id)
     is_theirs = is_readable(documents, readers)
     named = events.c.payload[_NAME].astext
-    readable = and_(
+    readable = sa.and_(
         named.in_(of_tenant.where(is_theirs)), named.not_in(of_tenant.where(~is_theirs))
     )
-    return or_(named.is_(None), readable)
+    return sa.or_(named.is_(None), readable)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from sqlalchemy import Connection, bindparam, text
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP
 from sqlalchemy.types import Boolean, Text
 
@@ -39,18 +39,18 @@ _BATCH = 10_000
 
 Difference: TypeAlias = Literal["missing", "stale", "extra"]
 
-_TABLE = text(
+_TABLE = sa.text(
     "CREATE TEMPORARY TABLE manifest (source_type text, source_id text, updated_at timestamptz,"
     " sha256 text, is_part boolean) ON COMMIT DROP"
 )
-_INSERT = text(
+_INSERT = sa.text(
     "INSERT INTO manifest SELECT * FROM unnest(:types, :ids, :times, :hashes, :parts)"
 ).bindparams(
-    bindparam("types", type_=ARRAY(Text)),
-    bindparam("ids", type_=ARRAY(Text)),
-    bindparam("times", type_=ARRAY(TIMESTAMP(timezone=True))),
-    bindparam("hashes", type_=ARRAY(Text)),
-    bindparam("parts", type_=ARRAY(Boolean)),
+    sa.bindparam("types", type_=ARRAY(Text)),
+    sa.bindparam("ids", type_=ARRAY(Text)),
+    sa.bindparam("times", type_=ARRAY(TIMESTAMP(timezone=True))),
+    sa.bindparam("hashes", type_=ARRAY(Text)),
+    sa.bindparam("parts", type_=ARRAY(Boolean)),
 )
 _STORED = f"""
     SELECT r.source_type, r.source_id, r.document_id, r.modified_at,
@@ -70,7 +70,7 @@ _SAID = """
     WHERE NOT whole.is_part
     ORDER BY source_type, source_id, whole.updated_at DESC NULLS LAST
 """
-_COMPARED = text(
+_COMPARED = sa.text(
     f"""
     CREATE TEMPORARY TABLE compared ON COMMIT DROP AS
     SELECT source_type, source_id, stored.document_id,
@@ -85,10 +85,10 @@ _COMPARED = text(
             OR date_trunc('milliseconds', said.updated_at)
                 <> date_trunc('milliseconds', stored.modified_at)))
     """  # noqa: S608 - ours
-).bindparams(bindparam("as_of", type_=TIMESTAMP(timezone=True)))
+).bindparams(sa.bindparam("as_of", type_=TIMESTAMP(timezone=True)))
 
-_EXTRA = text("SELECT document_id FROM compared WHERE difference = 'extra'")
-_NAMED_PAGES = text("SELECT source_id FROM manifest WHERE source_type = :type AND NOT is_part")
+_EXTRA = sa.text("SELECT document_id FROM compared WHERE difference = 'extra'")
+_NAMED_PAGES = sa.text("SELECT source_id FROM manifest WHERE source_type = :type AND NOT is_part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ class ManifestTable(CatalogQueries):
                 accept_manifest(connection, ref, source)
                 return found
             known = connection.scalar(
-                text(
+                sa.text(
                     f"SELECT count(*) FROM {SCHEMA}.source_records"  # noqa: S608 - ours
                     " WHERE tenant = :tenant AND source = :source"
                 ),
@@ -211,7 +211,7 @@ class ManifestTable(CatalogQueries):
         )
 
 
-def _find_removals(connection: Connection, ref: TenantRef) -> set[str]:
+def _find_removals(connection: sa.Connection, ref: TenantRef) -> set[str]:
     """Return the documents of extra records, and for each extra page, the documents attached to it.
 
     Documents attached to pages below an extra page are included, too, unless the manifest names
@@ -237,11 +237,11 @@ def _columns(batch: Sequence[ManifestLine]) -> dict[str, list[object]]:
     }
 
 
-def _read_comparison(connection: Connection) -> ManifestComparison:
-    counted = text("SELECT difference, count(*) FROM compared GROUP BY difference")
+def _read_comparison(connection: sa.Connection) -> ManifestComparison:
+    counted = sa.text("SELECT difference, count(*) FROM compared GROUP BY difference")
     counts: dict[Difference, int] = {"missing": 0, "stale": 0, "extra": 0}
     counts |= {row[0]: row[1] for row in connection.execute(counted)}
-    named = text(
+    named = sa.text(
         "SELECT source_type, source_id, difference FROM (SELECT *, row_number() OVER"
         " (PARTITION BY difference ORDER BY source_type, source_id) AS place FROM compared) of_kind"
         " WHERE place <= :most ORDER BY difference, place"

@@ -13,19 +13,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Integer,
-    and_,
-    cast,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.common.times import stamp
@@ -201,72 +189,74 @@ RESOLVED_DAYS = 30
 """Days for which a resolved comment can be found, unless the tenant sets another number."""
 
 
-def is_found() -> ColumnElement[bool]:
+def is_found() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a record is listed: not expired, and its content exists."""
     columns = source_records.c
     content = uploads.alias("content")
-    has_content = exists().where(matches_document(content.c, columns))
-    is_whole = or_(columns.media_type != TYPED_RECORD, columns.source_type != "file", has_content)
-    return and_(or_(columns.resolved_at.is_(None), ~is_expired()), is_whole)
+    has_content = sa.exists().where(matches_document(content.c, columns))
+    is_whole = sa.or_(
+        columns.media_type != TYPED_RECORD, columns.source_type != "file", has_content
+    )
+    return sa.and_(sa.or_(columns.resolved_at.is_(None), ~is_expired()), is_whole)
 
 
-def is_expired() -> ColumnElement[bool]:
+def is_expired() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a record is a comment resolved too long ago to be found."""
-    return and_(
+    return sa.and_(
         source_records.c.resolved_at.is_not(None), build_expiry_time() < latest_trusted_time()
     )
 
 
-def build_expiry_time() -> ColumnElement[datetime]:
+def build_expiry_time() -> sa.ColumnElement[datetime]:
     """Return the SQL time from which a resolved comment can no longer be found; null: never."""
     columns = source_records.c
     set_days = tenants.c.config[(SECTION, "resolved_comment_days")].astext
     days = (
-        select(func.coalesce(cast(set_days, Integer), RESOLVED_DAYS))
+        sa.select(sa.func.coalesce(sa.cast(set_days, sa.Integer), RESOLVED_DAYS))
         .where(tenants.c.id == columns.tenant)
         .scalar_subquery()
     )
-    return columns.resolved_at + days * literal(timedelta(days=1))
+    return columns.resolved_at + days * sa.literal(timedelta(days=1))
 
 
 def find_wait_starts(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, datetime]:
     """Return, by document, since when a record whose current version is not listed waits."""
     record, row = source_records.c, documents.c
-    living = exists().where(matches_document(row, record), row.status != "DELETED")
-    listed = exists().where(
+    living = sa.exists().where(matches_document(row, record), row.status != "DELETED")
+    listed = sa.exists().where(
         matches_document(row, record), row.status != "DELETED", row.revision == record.revision
     )
-    query = select(record.document_id, record.waiting_since).where(
+    query = sa.select(record.document_id, record.waiting_since).where(
         is_of_documents(record, ref.id, document_ids),
         ~listed,
         # A record that is left out and not indexed does not wait.
-        or_(is_found(), living),
+        sa.or_(is_found(), living),
     )
     return {row.document_id: row.waiting_since for row in connection.execute(query)}
 
 
 def find_waiting_lanes(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, int]:
     """Return the lane of each record whose current version is not indexed yet, by document."""
     record = source_records.c
-    query = select(record.document_id, record.lane).where(
+    query = sa.select(record.document_id, record.lane).where(
         is_of_documents(record, ref.id, document_ids), ~_is_settled()
     )
     return {row.document_id: row.lane for row in connection.execute(query)}
 
 
 def prioritize_waiting(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> None:
     """Give priority over bulk pushes to those of these records that wait to be indexed."""
     if not document_ids:
         return
     record, row = source_records.c, documents.c
     waiting = connection.scalars(
-        update(source_records)
+        sa.update(source_records)
         .where(is_of_documents(record, ref.id, document_ids), record.lane != 0)
         .where(~_is_settled())
         .values(lane=0)
@@ -275,28 +265,28 @@ def prioritize_waiting(
     if waiting:
         listed = is_of_documents(row, ref.id, waiting)
         connection.execute(
-            update(documents).where(listed, row.status == "PROCESSING").values(lane=0)
+            sa.update(documents).where(listed, row.status == "PROCESSING").values(lane=0)
         )
 
 
-def _is_settled() -> ColumnElement[bool]:
+def _is_settled() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a record's current version was listed and processed."""
     record, row = source_records.c, documents.c
-    return exists().where(
+    return sa.exists().where(
         matches_document(row, record),
         row.revision == record.revision,
         row.status.not_in(("PROCESSING", "DELETED")),
     )
 
 
-def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+def restart_waits(connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
     """Restart the wait of records that were pushed again during a listing, from the last push.
 
     The wait of their listed versions is recorded separately.
     """
     record, row = source_records.c, documents.c
     connection.execute(
-        update(source_records)
+        sa.update(source_records)
         .where(
             is_of_documents(record, ref.id, document_ids),
             matches_document(row, record),
@@ -307,7 +297,7 @@ def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collecti
 
 
 def start_waits_of_comments(
-    connection: Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
+    connection: sa.Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
     """Start the wait of comments that a changed number of days adds to or removes from listings."""
     before, after = _resolved_days(former), _resolved_days(config)
@@ -318,9 +308,9 @@ def start_waits_of_comments(
         record.resolved_at + days < latest_trusted_time() for days in (before, after)
     )
     connection.execute(
-        update(source_records)
+        sa.update(source_records)
         .where(record.tenant == tenant_id, record.resolved_at.is_not(None), was_out != is_out)
-        .values(waiting_since=func.clock_timestamp())
+        .values(waiting_since=sa.func.clock_timestamp())
     )
 
 

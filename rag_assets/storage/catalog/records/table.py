@@ -12,23 +12,7 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    ColumnElement,
-    Connection,
-    DateTime,
-    Row,
-    Select,
-    Text,
-    Update,
-    bindparam,
-    case,
-    exists,
-    func,
-    literal,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.hashing import compute_key
@@ -151,7 +135,7 @@ class RecordTable(CatalogQueries):
     def keys(self, tenant_id: str, document_ids: Collection[str]) -> dict[str, RecordVersion]:
         """Return the stored versions of records, by the ids of their documents."""
         columns = source_records.c
-        query = select(columns.document_id, columns.record_key, columns.modified_at).where(
+        query = sa.select(columns.document_id, columns.record_key, columns.modified_at).where(
             is_of_documents(columns, tenant_id, document_ids)
         )
         rows = self._database.fetch_rows(query)
@@ -174,18 +158,18 @@ class RecordTable(CatalogQueries):
         A push that changes only the time of a record has no effect until then.
         """
         record, row = source_records.c, documents.c
-        clamped = func.least(func.greatest(record.modified_at, FIRST_DAY), LAST_DAY)
+        clamped = sa.func.least(sa.func.greatest(record.modified_at, FIRST_DAY), LAST_DAY)
         stale = (
-            update(source_records)
+            sa.update(source_records)
             .where(
                 record.tenant == ref.id,
                 matches_document(row, record),
                 row.status == "READY",
                 row.revision == record.revision,
                 record.modified_at.is_not(None),
-                func.date_trunc("milliseconds", clamped) != row.modified_at,
+                sa.func.date_trunc("milliseconds", clamped) != row.modified_at,
             )
-            .values(revision=record_revisions.next_value(), waiting_since=func.clock_timestamp())
+            .values(revision=record_revisions.next_value(), waiting_since=sa.func.clock_timestamp())
         )
         with self._database.begin_tenant(ref) as connection:
             renewed = connection.execute(stale).rowcount
@@ -213,9 +197,9 @@ class TenantRecords:
         """
         columns, files = source_records.c, uploads.c
         # A time outside Python's range would make the whole listing fail.
-        clamped = func.least(func.greatest(columns.modified_at, FIRST_DAY), LAST_DAY)
-        modified_at = case((columns.modified_at.is_not(None), clamped))
-        query = select(
+        clamped = sa.func.least(sa.func.greatest(columns.modified_at, FIRST_DAY), LAST_DAY)
+        modified_at = sa.case((columns.modified_at.is_not(None), clamped))
+        query = sa.select(
             *(columns.source_type, columns.source_id, columns.document_id, columns.revision),
             *(columns.size, columns.media_type, columns.content_sha256, columns.said),
             *(modified_at.label("modified_at"), columns.changed_at),
@@ -243,7 +227,7 @@ class TenantRecords:
     def list_withheld(self, source: str) -> frozenset[str]:
         """Return the document ids of a source's records that are not listed."""
         columns = source_records.c
-        query = select(columns.document_id).where(
+        query = sa.select(columns.document_id).where(
             columns.tenant == self.tenant_id, columns.source == source, ~is_found()
         )
         return frozenset(self.database.fetch_values(query))
@@ -255,10 +239,10 @@ class TenantRecords:
         again.
         """
         columns = source_records.c
-        query = select(
-            func.max(columns.revision),
-            func.count(),
-            func.count().filter(columns.resolved_at.is_not(None) & is_expired()),
+        query = sa.select(
+            sa.func.max(columns.revision),
+            sa.func.count(),
+            sa.func.count().filter(columns.resolved_at.is_not(None) & is_expired()),
         ).where(columns.tenant == self.tenant_id, columns.source == source)
         newest, count, expired = self.database.fetch_one(query)
         return f"{newest or 0:x}-{count - expired:x}"
@@ -266,7 +250,7 @@ class TenantRecords:
     def find_former_text(self, document_id: str, content_sha256: str) -> str | None:
         """Return a record's former text with this hash; None if it is not kept."""
         columns = record_texts.c
-        query = select(columns.text).where(
+        query = sa.select(columns.text).where(
             columns.tenant == self.tenant_id,
             columns.document_id == document_id,
             columns.content_sha256 == content_sha256,
@@ -278,7 +262,7 @@ class TenantRecords:
         """Return the text of one record; None if the record no longer exists."""
         columns = source_records.c
         # Not filtered by source: without statistics, Postgres would read all records of the source.
-        query = select(columns.text).where(
+        query = sa.select(columns.text).where(
             columns.tenant == self.tenant_id, columns.document_id == document_id
         )
         text: str | None = self.database.fetch_value(query)
@@ -286,22 +270,22 @@ class TenantRecords:
 
 
 def _find_etags(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, str]:
     if not document_ids:
         return {}
     columns = source_records.c
-    query = select(columns.document_id, columns.record_key).where(
+    query = sa.select(columns.document_id, columns.record_key).where(
         is_of_documents(columns, ref.id, document_ids)
     )
     return {row.document_id: row.record_key for row in connection.execute(query)}
 
 
-def _select_records(tenant_id: str) -> Select[Any]:
-    return select(source_records).where(source_records.c.tenant == tenant_id)
+def _select_records(tenant_id: str) -> sa.Select[Any]:
+    return sa.select(source_records).where(source_records.c.tenant == tenant_id)
 
 
-def _read_record(row: Row[Any]) -> PushedRecord:
+def _read_record(row: sa.Row[Any]) -> PushedRecord:
     metadata = _source_metadata(dict(row.said), row.modified_at)
     return read_row(PushedRecord, row, source_metadata=metadata)
 
@@ -314,7 +298,7 @@ def _source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> So
 _IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
 
 
-def leave_scopes(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
+def leave_scopes(connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
     """Restrict documents of changed records immediately, without waiting for the next listing.
 
     A document with another access scope gets it now; a document on another page is hidden until it
@@ -340,33 +324,35 @@ def _unlisted_key(record: PushedRecord) -> str:
     return compute_key("moved", record.key)
 
 
-def _change_scope_statement(ref: TenantRef) -> Update:
-    scope: ColumnElement[str] = bindparam("scope")
+def _change_scope_statement(ref: TenantRef) -> sa.Update:
+    scope: sa.ColumnElement[str] = sa.bindparam("scope")
     return (
-        update(documents)
+        sa.update(documents)
         .where(
             documents.c.tenant == ref.id,
-            documents.c.document_id == bindparam("of_record"),
+            documents.c.document_id == sa.bindparam("of_record"),
             documents.c.access_scope != scope,
         )
-        .values(access_scope=scope, document_key=bindparam("key"))
+        .values(access_scope=scope, document_key=sa.bindparam("key"))
     )
 
 
-def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
+def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> sa.Update:
     """Return the statement that hides documents whose record was moved to another page.
 
     They stay hidden until they are listed.
     """
     record = source_records.c
     return (
-        update(documents)
+        sa.update(documents)
         .where(
             is_of_documents(documents.c, ref.id, document_ids),
             matches_document(record, documents.c),
             record.page_uuid.is_distinct_from(documents.c.page_uuid),
         )
-        .values(access_scope=NOBODY, document_key=func.concat("moved ", documents.c.document_key))
+        .values(
+            access_scope=NOBODY, document_key=sa.func.concat("moved ", documents.c.document_key)
+        )
     )
 
 
@@ -387,7 +373,7 @@ class RecordsWritten:
 
 
 def write_records(
-    connection: Connection, ref: TenantRef, changes: RecordChanges, by: str
+    connection: sa.Connection, ref: TenantRef, changes: RecordChanges, by: str
 ) -> RecordsWritten:
     """Store and remove records.
 
@@ -426,7 +412,7 @@ def write_records(
 
 
 def delete_records_with_contents(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> tuple[frozenset[str], tuple[str, ...]]:
     """Delete pushed records, their former texts and their contents.
 
@@ -439,7 +425,7 @@ def delete_records_with_contents(
     return gone, tuple(delete_uploads(connection, ref, document_ids))
 
 
-def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
+def _upsert(connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
     """Store records; return the documents whose record is new or changed."""
     if not puts:
         return set()
@@ -456,9 +442,9 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
     ]
     new = upsert(source_records).values(
         revision=record_revisions.next_value(),
-        changed_at=func.clock_timestamp(),
-        waiting_since=func.coalesce(
-            bindparam("since", type_=DateTime(timezone=True)), func.clock_timestamp()
+        changed_at=sa.func.clock_timestamp(),
+        waiting_since=sa.func.coalesce(
+            sa.bindparam("since", type_=sa.DateTime(timezone=True)), sa.func.clock_timestamp()
         ),
     )
     written = {*rows[0], "revision", "changed_at", "waiting_since"} - _IDENTITY - {"since"}
@@ -475,12 +461,14 @@ def _upsert(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -
 
 
 def read_clocks(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, dict[str, WriteClock]]:
     """Return the time of the latest write to each record, by document and part."""
     clocks: dict[str, dict[str, WriteClock]] = {}
     if document_ids:
-        query = select(record_clocks).where(is_of_documents(record_clocks.c, ref.id, document_ids))
+        query = sa.select(record_clocks).where(
+            is_of_documents(record_clocks.c, ref.id, document_ids)
+        )
         for row in connection.execute(query):
             parts = clocks.setdefault(row.document_id, {})
             parts[row.part] = WriteClock(row.updated_at, row.version)
@@ -488,7 +476,7 @@ def read_clocks(
 
 
 def _advance_clocks(
-    connection: Connection, ref: TenantRef, clocks: Mapping[str, Mapping[str, WriteClock]]
+    connection: sa.Connection, ref: TenantRef, clocks: Mapping[str, Mapping[str, WriteClock]]
 ) -> None:
     """Store the times and versions of writes, except values older than the stored ones."""
     rows = [
@@ -507,65 +495,65 @@ def _advance_clocks(
         return
     new = upsert(record_clocks)
     later = {
-        name: func.greatest(record_clocks.c[name], new.excluded[name])
+        name: sa.func.greatest(record_clocks.c[name], new.excluded[name])
         for name in ("updated_at", "version")
     }
     keys = ["tenant", "document_id", "part"]
     connection.execute(new.on_conflict_do_update(index_elements=keys, set_=later), rows)
 
 
-def _mark_changed(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+def _mark_changed(connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
     """Make the next listing treat unchanged records as changed."""
     if not document_ids:
         return
     connection.execute(
-        update(source_records)
+        sa.update(source_records)
         .where(is_of_documents(source_records.c, ref.id, document_ids))
         .values(
             revision=record_revisions.next_value(),
-            changed_at=func.clock_timestamp(),
-            waiting_since=func.clock_timestamp(),
+            changed_at=sa.func.clock_timestamp(),
+            waiting_since=sa.func.clock_timestamp(),
         )
     )
 
 
-def _touch(connection: Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
+def _touch(connection: sa.Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
     """Update, for unchanged records, the time of the push and the application's modification time.
 
     Manifests are compared with both times.
     """
     if not records:
         return
-    new = func.unnest(
-        literal([record.document_id for record in records], ARRAY(Text)),
-        literal(
+    new = sa.func.unnest(
+        sa.literal([record.document_id for record in records], sa.ARRAY(sa.Text)),
+        sa.literal(
             [record.source_metadata.modified_at for record in records],
-            ARRAY(DateTime(timezone=True)),
+            sa.ARRAY(sa.DateTime(timezone=True)),
         ),
     )
     at = new.table_valued("document_id", "modified_at", name="at").render_derived()
     connection.execute(
-        update(source_records)
+        sa.update(source_records)
         .where(source_records.c.tenant == ref.id, source_records.c.document_id == at.c.document_id)
         .values(
-            pushed_at=func.clock_timestamp(),
-            modified_at=func.coalesce(at.c.modified_at, source_records.c.modified_at),
+            pushed_at=sa.func.clock_timestamp(),
+            modified_at=sa.func.coalesce(at.c.modified_at, source_records.c.modified_at),
         )
     )
 
 
 def _find_expired(
-    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> frozenset[str]:
     if not document_ids:
         return frozenset()
-    query = select(source_records.c.document_id).where(
+    query = sa.select(source_records.c.document_id).where(
         is_of_documents(source_records.c, ref.id, document_ids), is_expired()
     )
     return frozenset(connection.scalars(query))
 
 
-def _find_pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
+def _find_pruned(connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
     """Return documents that were pruned with exactly the pushed content and are still gone."""
     contents = {put.record.document_id: put.record.content_sha256 for put in puts}
     if not contents:
@@ -577,10 +565,10 @@ def _find_pruned(connection: Connection, ref: TenantRef, puts: Sequence[RecordPu
     }
 
 
-def _select_tombstones(ref: TenantRef, contents: Mapping[str, str]) -> Select[Any]:
-    living = exists().where(
+def _select_tombstones(ref: TenantRef, contents: Mapping[str, str]) -> sa.Select[Any]:
+    living = sa.exists().where(
         matches_document(documents.c, tombstones.c), documents.c.status != "DELETED"
     )
-    return select(tombstones.c.document_id, tombstones.c.content_sha256).where(
+    return sa.select(tombstones.c.document_id, tombstones.c.content_sha256).where(
         is_of_documents(tombstones.c, ref.id, contents), ~living
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, Select, Subquery, and_, exists, func, select, tuple_
+import sqlalchemy as sa
 
 from rag_assets.common.errors import UnknownTenant
 from rag_assets.storage.catalog.database import CatalogQueries
@@ -93,7 +93,7 @@ class Overview(CatalogQueries):
             in_trouble: only tenants with a failed document, check or last sync, or that were never
                 checked.
         """
-        chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
+        chosen = sa.select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
         if containing:
             chosen = chosen.where(tenants.c.id.icontains(containing, autoescape=True))
         if in_trouble:
@@ -107,13 +107,13 @@ class Overview(CatalogQueries):
 
         Tenants created after that time are left out.
         """
-        compacted = exists().where(
+        compacted = sa.exists().where(
             events.c.tenant == tenants.c.id, events.c.kind == "compacted", events.c.at >= since
         )
-        query = select(tenants.c.id).where(
+        query = sa.select(tenants.c.id).where(
             tenants.c.state == "ACTIVE",
             tenants.c.created_at < since,
-            exists().where(documents.c.tenant == tenants.c.id),
+            sa.exists().where(documents.c.tenant == tenants.c.id),
             ~compacted,
         )
         return list(self._database.fetch_values(query.order_by(tenants.c.id)))
@@ -124,21 +124,21 @@ class Overview(CatalogQueries):
         Raises:
             UnknownTenant: no tenant has that id.
         """
-        found = self._summaries(select(tenants.c.id).where(tenants.c.id == tenant_id))
+        found = self._summaries(sa.select(tenants.c.id).where(tenants.c.id == tenant_id))
         if not found:
             raise UnknownTenant(
                 f"no tenant {tenant_id!r}", hint="the page /documents lists the tenants"
             )
         return found[0]
 
-    def _summaries(self, chosen: Select[tuple[str]]) -> list[TenantSummary]:
+    def _summaries(self, chosen: sa.Select[tuple[str]]) -> list[TenantSummary]:
         """Return the state of the chosen tenants, in one query that reads only their rows."""
         ids = chosen.cte("chosen")
         counts, entries, last = _status_counts(ids), _entry_counts(ids), _last_syncs(ids)
         query = (
-            select(
+            sa.select(
                 *(tenants.c.id, tenants.c.state, counts.c.documents),
-                *(func.coalesce(entries.c.entries, 0), serving.c.generation),
+                *(sa.func.coalesce(entries.c.entries, 0), serving.c.generation),
                 *(serving.c.index_name, last.c.synced_at, last.c.error),
             )
             .join(ids, ids.c.id == tenants.c.id)
@@ -155,11 +155,11 @@ class Overview(CatalogQueries):
 
     def formats(self, tenant_id: str) -> list[FormatSummary]:
         """Return the state of a tenant's documents of each format, the most frequent first."""
-        not_deleted = and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+        not_deleted = sa.and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
         query = (
-            select(
-                *(documents.c.media_type, documents.c.status, func.count()),
-                *(func.sum(documents.c.chunk_count), func.sum(documents.c.size)),
+            sa.select(
+                *(documents.c.media_type, documents.c.status, sa.func.count()),
+                *(sa.func.sum(documents.c.chunk_count), sa.func.sum(documents.c.size)),
             )
             .where(not_deleted)
             .group_by(documents.c.media_type, documents.c.status)
@@ -193,7 +193,7 @@ class Overview(CatalogQueries):
             containing: only documents with this text in their URI, ignoring case.
         """
         wanted = documents.c.status == status if status else documents.c.status != "DELETED"
-        query = select(documents).where(documents.c.tenant == tenant_id, wanted)
+        query = sa.select(documents).where(documents.c.tenant == tenant_id, wanted)
         if containing:
             query = query.where(documents.c.uri.icontains(containing, autoescape=True))
         return self._documents(query.limit(limit).offset(offset))
@@ -205,9 +205,9 @@ class Overview(CatalogQueries):
     def held_entries(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
         """Return the entries of a document in each generation, the newest generation first."""
         indexed = document_index.c
-        current = func.coalesce(indexed.document_key == documents.c.document_key, False)
+        current = sa.func.coalesce(indexed.document_key == documents.c.document_key, False)
         query = (
-            select(
+            sa.select(
                 *(generations.c.generation, generations.c.state, generations.c.index_name),
                 *(indexed.chunk_count, indexed.indexed_at, current),
             )
@@ -215,8 +215,8 @@ class Overview(CatalogQueries):
             .join(documents, is_same_document())
             .join(
                 generations,
-                tuple_(generations.c.tenant, generations.c.generation)
-                == tuple_(indexed.tenant, indexed.generation),
+                sa.tuple_(generations.c.tenant, generations.c.generation)
+                == sa.tuple_(indexed.tenant, indexed.generation),
             )
             .where(
                 indexed.tenant == tenant_id,
@@ -227,72 +227,74 @@ class Overview(CatalogQueries):
         )
         return [HeldEntries(*row) for row in self._database.fetch_rows(query)]
 
-    def _documents(self, query: Select[Any]) -> list[Document]:
+    def _documents(self, query: sa.Select[Any]) -> list[Document]:
         ordered = query.order_by(documents.c.uri, documents.c.document_id)
         return [read_document(row) for row in self._database.fetch_rows(ordered)]
 
 
-def _has_failed_document() -> ColumnElement[bool]:
-    return exists().where(documents.c.tenant == tenants.c.id, documents.c.status == "FAILED")
+def _has_failed_document() -> sa.ColumnElement[bool]:
+    return sa.exists().where(documents.c.tenant == tenants.c.id, documents.c.status == "FAILED")
 
 
-def _has_failed_sync() -> ColumnElement[bool]:
-    return exists().where(syncs.c.tenant == tenants.c.id, syncs.c.last_error.is_not(None))
+def _has_failed_sync() -> sa.ColumnElement[bool]:
+    return sa.exists().where(syncs.c.tenant == tenants.c.id, syncs.c.last_error.is_not(None))
 
 
-def _has_failed_check() -> ColumnElement[bool]:
+def _has_failed_check() -> sa.ColumnElement[bool]:
     failed = check_results.c.passed.is_(False) | check_results.c.error.is_not(None)
-    return exists().where(check_results.c.tenant == tenants.c.id, failed)
+    return sa.exists().where(check_results.c.tenant == tenants.c.id, failed)
 
 
-def _is_unchecked() -> ColumnElement[bool]:
-    checked = exists().where(check_results.c.tenant == tenants.c.id)
-    return and_(tenants.c.state == "ACTIVE", ~checked)
+def _is_unchecked() -> sa.ColumnElement[bool]:
+    checked = sa.exists().where(check_results.c.tenant == tenants.c.id)
+    return sa.and_(tenants.c.state == "ACTIVE", ~checked)
 
 
-def _status_counts(ids: CTE) -> Subquery:
+def _status_counts(ids: sa.CTE) -> sa.Subquery:
     """Return the query for the number of documents by status, as a JSON object, by tenant."""
     by_status = (
-        select(documents.c.tenant, documents.c.status, func.count().label("documents"))
-        .where(documents.c.tenant.in_(select(ids.c.id)))
+        sa.select(documents.c.tenant, documents.c.status, sa.func.count().label("documents"))
+        .where(documents.c.tenant.in_(sa.select(ids.c.id)))
         .group_by(documents.c.tenant, documents.c.status)
         .subquery()
     )
     return (
-        select(
+        sa.select(
             by_status.c.tenant,
-            func.jsonb_object_agg(by_status.c.status, by_status.c.documents).label("documents"),
+            sa.func.jsonb_object_agg(by_status.c.status, by_status.c.documents).label("documents"),
         )
         .group_by(by_status.c.tenant)
         .subquery()
     )
 
 
-def _entry_counts(ids: CTE) -> Subquery:
+def _entry_counts(ids: sa.CTE) -> sa.Subquery:
     """Return the query for the expected number of entries in the serving generation, by tenant."""
-    is_serving: ColumnElement[bool] = and_(
+    is_serving: sa.ColumnElement[bool] = sa.and_(
         serving.c.tenant == document_index.c.tenant,
         serving.c.generation == document_index.c.generation,
     )
     return (
-        select(document_index.c.tenant, func.sum(document_index.c.chunk_count).label("entries"))
+        sa.select(
+            document_index.c.tenant, sa.func.sum(document_index.c.chunk_count).label("entries")
+        )
         .join(serving, is_serving)
         .join(documents, is_same_document())
-        .where(document_index.c.tenant.in_(select(ids.c.id)), documents.c.status != "DELETED")
+        .where(document_index.c.tenant.in_(sa.select(ids.c.id)), documents.c.status != "DELETED")
         .group_by(document_index.c.tenant)
         .subquery()
     )
 
 
-def _last_syncs(ids: CTE) -> Subquery:
+def _last_syncs(ids: sa.CTE) -> sa.Subquery:
     """Return the query for the earliest last sync of a tenant's sources, and an error if any."""
     return (
-        select(
+        sa.select(
             syncs.c.tenant,
-            func.min(syncs.c.succeeded_at).label("synced_at"),
-            func.max(syncs.c.last_error).label("error"),
+            sa.func.min(syncs.c.succeeded_at).label("synced_at"),
+            sa.func.max(syncs.c.last_error).label("error"),
         )
-        .where(syncs.c.tenant.in_(select(ids.c.id)))
+        .where(syncs.c.tenant.in_(sa.select(ids.c.id)))
         .group_by(syncs.c.tenant)
         .subquery()
     )

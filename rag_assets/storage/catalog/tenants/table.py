@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Select, func, insert, select, text, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
@@ -115,7 +115,7 @@ class TenantTable(CatalogQueries):
 
     def active_versions(self) -> dict[str, tuple[int, datetime]]:
         """Return (incarnation, time of the last change) of each active tenant, by id."""
-        query = select(tenants.c.id, tenants.c.incarnation, tenants.c.updated_at)
+        query = sa.select(tenants.c.id, tenants.c.incarnation, tenants.c.updated_at)
         rows = self._database.fetch_rows(query.where(tenants.c.state == "ACTIVE").order_by("id"))
         return {id_: (incarnation, changed) for id_, incarnation, changed in rows}
 
@@ -188,7 +188,7 @@ class TenantTable(CatalogQueries):
                     "home": home,
                     **configuration_columns(in_force),
                 }
-                changed = {**values, "updated_at": func.now()}
+                changed = {**values, "updated_at": sa.func.now()}
                 connection.execute(
                     upsert(tenants)
                     .values(id=tenant_id, incarnation=incarnations.next_value(), **values)
@@ -208,7 +208,7 @@ class TenantTable(CatalogQueries):
     def claim(self, tenant_ids: Iterable[str], home: UUID) -> list[str]:
         """Assign these tenants, except API tenants, to a home folder; return the assigned ids."""
         changed = (
-            update(tenants)
+            sa.update(tenants)
             .where(matches_any(tenants.c.id, tenant_ids), tenants.c.origin != "api")
             .values(home=home)
             .returning(tenants.c.id)
@@ -226,7 +226,7 @@ class TenantTable(CatalogQueries):
         with self._database.begin() as connection:
             if state != "REMOVING":
                 on = (
-                    update(rag_settings)
+                    sa.update(rag_settings)
                     .where(rag_settings.c.tenant == tenant_id)
                     .values(operator_enabled=state == "ACTIVE")
                     .returning(rag_settings.c.enabled)
@@ -234,18 +234,18 @@ class TenantTable(CatalogQueries):
                 if connection.scalar(on) is False:
                     state = "DISABLED"
             changed = connection.execute(
-                update(tenants)
+                sa.update(tenants)
                 .where(tenants.c.id == tenant_id)
-                .values(state=state, updated_at=func.now())
+                .values(state=state, updated_at=sa.func.now())
             )
             notify(connection, TENANTS)
         if not changed.rowcount:
             raise unknown_tenant(tenant_id)
 
 
-def select_tenants() -> Select[Any]:
+def select_tenants() -> sa.Select[Any]:
     """Return the query of tenants with their organizations' settings; see read_tenant."""
-    return select(
+    return sa.select(
         tenants,
         organizations.c.has_opted_in,
         organizations.c.chat_model.label("organization_chat_model"),
@@ -257,7 +257,7 @@ def select_tenants() -> Select[Any]:
     )
 
 
-def read_tenant(row: Row[Any]) -> TenantRecord:
+def read_tenant(row: sa.Row[Any]) -> TenantRecord:
     """Return the tenant in a row of select_tenants()."""
     config = row.config
     inherits = row.origin == "api" and row.organization_chat_model is not None
@@ -284,7 +284,7 @@ def configuration_columns(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def note_change(connection: Connection, config: Mapping[str, Any]) -> None:
+def note_change(connection: sa.Connection, config: Mapping[str, Any]) -> None:
     """Store the organization of a new configuration, and notify processes that watch tenants."""
     if config.get("organization") is not None:
         add_organizations(connection, [config["organization"]])
@@ -299,7 +299,7 @@ def unknown_tenant(tenant_id: str) -> UnknownTenant:
     )
 
 
-_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0x70726f6a))")
+_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0x70726f6a))")
 
 Compose: TypeAlias = Callable[[str, Mapping[str, Any] | None], Mapping[str, Any]]
 """Computes a tenant's configuration from its id, and from its current configuration if it
@@ -379,21 +379,23 @@ class ProjectTable(CatalogQueries):
                 config = compose(tenant_id, None)
                 state = {"state": "ACTIVE", "origin": "api"}
                 values = {**created, **state, **configuration_columns(config)}
-                connection.execute(insert(tenants).values(values))
+                connection.execute(sa.insert(tenants).values(values))
                 changed = True
             else:
                 require_changeable(read_tenant(row))
                 config = compose(row.id, row.config)
                 changed = config != row.config
                 if changed:
-                    values = {**configuration_columns(config), "updated_at": func.now()}
-                    connection.execute(update(tenants).where(tenants.c.id == row.id).values(values))
+                    values = {**configuration_columns(config), "updated_at": sa.func.now()}
+                    connection.execute(
+                        sa.update(tenants).where(tenants.c.id == row.id).values(values)
+                    )
             if changed:
                 note_change(connection, config)
             record = read_tenant(connection.execute(_select_project(project)).one())
         return PutProject(record, created=row is None, changed=changed)
 
-    def _records(self, query: Select[Any]) -> list[TenantRecord]:
+    def _records(self, query: sa.Select[Any]) -> list[TenantRecord]:
         return [read_tenant(row) for row in self._database.fetch_rows(query)]
 
 
@@ -405,7 +407,7 @@ def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:
     )
 
 
-def _select_project(project: Project) -> Select[Any]:
+def _select_project(project: Project) -> sa.Select[Any]:
     columns = tenants.c
     return select_tenants().where(
         columns.of_project,
@@ -430,9 +432,9 @@ def require_changeable(record: TenantRecord) -> None:
         raise configured_by_operator(record.id)
 
 
-def _find_unused_id(connection: Connection, project: Project) -> str:
+def _find_unused_id(connection: sa.Connection, project: Project) -> str:
     candidates = project.tenant_ids
-    query = select(tenants.c.id).where(matches_any(tenants.c.id, candidates))
+    query = sa.select(tenants.c.id).where(matches_any(tenants.c.id, candidates))
     taken = set(connection.scalars(query))
     for tenant_id in candidates:
         if tenant_id not in taken:

@@ -13,22 +13,7 @@ from datetime import datetime
 from typing import Any, Literal, TypeAlias, get_args
 from uuid import uuid4
 
-from sqlalchemy import (
-    ColumnElement,
-    CompoundSelect,
-    Connection,
-    Row,
-    Select,
-    and_,
-    case,
-    delete,
-    exists,
-    func,
-    insert,
-    select,
-    tuple_,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.errors import UnknownDocument, UploadsFull
 from rag_assets.common.failure_kinds import FailureKind, empty_note
@@ -107,7 +92,9 @@ class UploadTable(CatalogQueries):
                 path = uuid4().hex[:16]
                 values = {"document_id": compute_document_id(new.source, path), "path": path}
                 values |= {"tenant": ref.id, **upload_values(new)}
-                id_ = connection.scalar(insert(uploads).values(values).returning(table.document_id))
+                id_ = connection.scalar(
+                    sa.insert(uploads).values(values).returning(table.document_id)
+                )
                 notify(connection, ref.id)
                 return UploadResult(_get_upload(connection, ref.id, str(id_)), duplicate=False)
             renamed = replaces is not None and present.file_name != new.file_name
@@ -116,9 +103,9 @@ class UploadTable(CatalogQueries):
                     _get_upload(connection, ref.id, present.document_id), duplicate=True
                 )
             changed = (
-                update(uploads)
+                sa.update(uploads)
                 .where(table.tenant == ref.id, table.document_id == present.document_id)
-                .values(**upload_values(new), updated_at=func.clock_timestamp())
+                .values(**upload_values(new), updated_at=sa.func.clock_timestamp())
             )
             connection.execute(changed)
             notify(connection, ref.id)
@@ -157,7 +144,7 @@ class UploadTable(CatalogQueries):
             _get_upload(connection, ref.id, upload_id)
             # A new revision: a sync that listed the former state does not record it.
             changed = connection.execute(
-                update(uploads)
+                sa.update(uploads)
                 .where(*the_upload, table.enabled != enabled)
                 .values(enabled=enabled, revision=record_revisions.next_value())
             ).rowcount
@@ -178,7 +165,7 @@ class UploadTable(CatalogQueries):
 
     def has_any(self) -> bool:
         """Return whether any tenant has uploads."""
-        return self._database.fetch_row(select(uploads.c.document_id).limit(1)) is not None
+        return self._database.fetch_row(sa.select(uploads.c.document_id).limit(1)) is not None
 
     def for_tenant(self, tenant_id: str) -> TenantUploads:
         """Return the uploads of one tenant, as its sources read them."""
@@ -186,22 +173,22 @@ class UploadTable(CatalogQueries):
 
     def forget_texts(self, ref: TenantRef) -> None:
         """Delete the data kept while uploads were disabled, once they are indexed again."""
-        again = exists().where(
+        again = sa.exists().where(
             matches_document(documents.c, held_texts.c),
             documents.c.status == "READY",
             matches_document(uploads.c, documents.c),
             ~is_held(),
         )
-        self._database.write(ref, delete(held_texts).where(held_texts.c.tenant == ref.id, again))
+        self._database.write(ref, sa.delete(held_texts).where(held_texts.c.tenant == ref.id, again))
 
 
 def _find_replaced(
-    connection: Connection, ref: TenantRef, new: NewUpload, replaces: str | None
-) -> Row[Any] | None:
+    connection: sa.Connection, ref: TenantRef, new: NewUpload, replaces: str | None
+) -> sa.Row[Any] | None:
     """Return the upload to replace; without `replaces`, one with the same bytes, if any."""
     table = uploads.c
-    query: Select[Any] = (
-        select(
+    query: sa.Select[Any] = (
+        sa.select(
             *(table.document_id, table.file_name, table.content_sha256, table.size),
             documents.c.status,
         )
@@ -218,7 +205,7 @@ def _find_replaced(
 
 
 def _require_room(
-    connection: Connection, ref: TenantRef, new: NewUpload, replaced: int | None
+    connection: sa.Connection, ref: TenantRef, new: NewUpload, replaced: int | None
 ) -> None:
     """Require that a file does not exceed the limits of its source.
 
@@ -227,7 +214,7 @@ def _require_room(
     """
     if new.max_documents is None and new.max_total_bytes is None:
         return
-    query = select(func.count(), func.coalesce(func.sum(uploads.c.size), 0)).where(
+    query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(uploads.c.size), 0)).where(
         uploads.c.tenant == ref.id, uploads.c.source == new.source
     )
     count, size = connection.execute(query).one()
@@ -243,14 +230,14 @@ def _uploads_full(why: str) -> UploadsFull:
     return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
 
 
-def _select_uploads(tenant_id: str) -> Select[Any]:
+def _select_uploads(tenant_id: str) -> sa.Select[Any]:
     state = documents.c
     return (
-        select(
+        sa.select(
             uploads,
-            func.coalesce(state.status, "PROCESSING").label("status"),
-            func.coalesce(state.chunk_count, 0).label("chunk_count"),
-            func.coalesce(state.dropped_count, 0).label("dropped_count"),
+            sa.func.coalesce(state.status, "PROCESSING").label("status"),
+            sa.func.coalesce(state.chunk_count, 0).label("chunk_count"),
+            sa.func.coalesce(state.dropped_count, 0).label("dropped_count"),
             state.error_message,
             state.error_kind,
             state.retry_at,
@@ -261,11 +248,11 @@ def _select_uploads(tenant_id: str) -> Select[Any]:
     )
 
 
-def _is_its_document() -> ColumnElement[bool]:
+def _is_its_document() -> sa.ColumnElement[bool]:
     return matches_document(documents.c, uploads.c)
 
 
-def _get_upload(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
+def _get_upload(connection: sa.Connection, tenant_id: str, upload_id: str) -> Upload:
     row = connection.execute(
         _select_uploads(tenant_id).where(uploads.c.document_id == upload_id)
     ).first()
@@ -274,7 +261,7 @@ def _get_upload(connection: Connection, tenant_id: str, upload_id: str) -> Uploa
     return _read_upload(row)
 
 
-def _read_upload(row: Row[Any]) -> Upload:
+def _read_upload(row: sa.Row[Any]) -> Upload:
     # A file that the next listing finds changed is being processed, whatever its former status.
     waits = row.waits and row.enabled
     is_ready = row.status == "READY" and row.enabled and not waits
@@ -309,7 +296,7 @@ class TenantUploads:
     def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         """Stream the enabled uploads of one source."""
         table = uploads.c
-        query = select(
+        query = sa.select(
             *(table.path, table.document_id, table.revision, table.file_name, table.media_type),
             *(table.size, table.content_sha256, table.updated_at),
         ).where(table.tenant == self.tenant_id, table.source == source, table.enabled)
@@ -323,7 +310,7 @@ class TenantUploads:
         """Return (tenant's incarnation, content hash) of an upload; None if it does not exist."""
         table = uploads.c
         query = (
-            select(tenants.c.incarnation, table.content_sha256)
+            sa.select(tenants.c.incarnation, table.content_sha256)
             .join(tenants, tenants.c.id == table.tenant)
             .where(
                 table.tenant == self.tenant_id,
@@ -337,7 +324,7 @@ class TenantUploads:
         """Return the tenant's incarnation if this content is still kept for runs, else None."""
         kept = record_files.c
         query = (
-            select(tenants.c.incarnation)
+            sa.select(tenants.c.incarnation)
             .join(record_files, kept.tenant == tenants.c.id)
             .where(
                 kept.tenant == self.tenant_id,
@@ -356,10 +343,10 @@ class BlobNeeds(CatalogQueries):
         """Stream the blobs that a tenant needs, sorted by hash."""
         needed = _select_needed_blobs(tenant_id).subquery()
         query = (
-            select(
+            sa.select(
                 needed.c.content_sha256,
-                func.max(needed.c.size),
-                func.array_agg(needed.c.document_id.distinct()),
+                sa.func.max(needed.c.size),
+                sa.func.array_agg(needed.c.document_id.distinct()),
             )
             .group_by(needed.c.content_sha256)
             .order_by(needed.c.content_sha256)
@@ -377,18 +364,18 @@ class BlobNeeds(CatalogQueries):
         """
         with self._database.begin_exclusive(ref) as connection:
             needed = _select_needed_blobs(ref.id, hashes).subquery()
-            kept = set(connection.scalars(select(needed.c.content_sha256)))
+            kept = set(connection.scalars(sa.select(needed.c.content_sha256)))
             yield sorted(set(hashes) - kept)
 
 
 def _select_needed_blobs(
     tenant_id: str, hashes: Collection[str] | None = None
-) -> CompoundSelect[Any]:
+) -> sa.CompoundSelect[Any]:
     """Return the query for the blobs of uploads, holds and runs, with their documents."""
     queries = []
     for table in (uploads, held_uploads, record_files):
         columns = (table.c.content_sha256, table.c.size, table.c.document_id)
-        query = select(*columns).where(table.c.tenant == tenant_id)
+        query = sa.select(*columns).where(table.c.tenant == tenant_id)
         if hashes is not None:
             query = query.where(matches_any(table.c.content_sha256, hashes))
         queries.append(query)
@@ -451,7 +438,7 @@ class UploadStates(CatalogQueries):
         if status is not None:
             query = query.where(_case_status() == status)
         if after is not None:
-            query = query.where(tuple_(table.created_at, table.document_id) < tuple_(*after))
+            query = query.where(sa.tuple_(table.created_at, table.document_id) < sa.tuple_(*after))
         return [_read_state(row) for row in self._database.fetch_rows(query.limit(limit))]
 
     def find(self, tenant_id: str, upload_id: str) -> UploadState | None:
@@ -461,10 +448,10 @@ class UploadStates(CatalogQueries):
         return None if row is None else _read_state(row)
 
 
-def _select_states(tenant_id: str) -> Select[Any]:
+def _select_states(tenant_id: str) -> sa.Select[Any]:
     state, held = documents.c, document_index.c
     return (
-        select(
+        sa.select(
             uploads,
             _case_status().label("status"),
             (~_is_waiting()).label("listed"),
@@ -480,7 +467,7 @@ def _select_states(tenant_id: str) -> Select[Any]:
         .outerjoin(serving, serving.c.tenant == uploads.c.tenant)
         .outerjoin(
             document_index,
-            and_(
+            sa.and_(
                 held.tenant == uploads.c.tenant,
                 held.generation == serving.c.generation,
                 held.document_id == uploads.c.document_id,
@@ -490,13 +477,13 @@ def _select_states(tenant_id: str) -> Select[Any]:
     )
 
 
-def _is_waiting() -> ColumnElement[bool]:
+def _is_waiting() -> sa.ColumnElement[bool]:
     """Return the SQL condition that an upload changed after its last listing."""
     return documents.c.revision.is_distinct_from(uploads.c.revision)
 
 
-def _case_status() -> ColumnElement[str]:
-    return case(
+def _case_status() -> sa.ColumnElement[str]:
+    return sa.case(
         (~uploads.c.enabled, "READY"),
         (_is_waiting(), "PROCESSING"),
         (documents.c.status.in_(UPLOAD_STATUSES), documents.c.status),
@@ -504,7 +491,7 @@ def _case_status() -> ColumnElement[str]:
     )
 
 
-def _read_state(row: Row[Any]) -> UploadState:
+def _read_state(row: sa.Row[Any]) -> UploadState:
     settled = row.listed and row.enabled
     answers = row.enabled and row.indexed_key is not None
     retry_at = row.retry_at if settled and row.retry_at and row.retry_at < NEVER else None
