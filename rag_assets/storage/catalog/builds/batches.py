@@ -144,7 +144,15 @@ class BatchTable(CatalogQueries):
         )
         if tenant_id is not None:
             query = query.where(batches.c.tenant == tenant_id)
-        return [_read_batch(row) for row in self._database.fetch_rows(query)]
+        return [
+            read_row(
+                EmbeddingBatch,
+                row,
+                ref=TenantRef(row.tenant, row.incarnation),
+                cost=None if row.cost is None else float(row.cost),
+            )
+            for row in self._database.fetch_rows(query)
+        ]
 
     def text_hashes(self, tenant_id: str, embedder_id: str) -> dict[int, set[str]]:
         """Return the text_sha256 of the texts in an embedder's uncollected batches, by batch id."""
@@ -154,7 +162,11 @@ class BatchTable(CatalogQueries):
             batches.c.state.in_(("UNDER_WAY", "ENDED")),
         )
         return {
-            row.id: _unpack_hashes(bytes(row.hashes)) for row in self._database.fetch_rows(query)
+            row.id: {
+                row.hashes[at : at + _KEY_BYTES].hex()
+                for at in range(0, len(row.hashes), _KEY_BYTES)
+            }
+            for row in self._database.fetch_rows(query)
         }
 
     def open_cost(self, tenant_id: str) -> float:
@@ -206,16 +218,3 @@ def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
 
 def _is_batch(ref: TenantRef, id_: int) -> Any:
     return (batches.c.tenant == ref.id) & (batches.c.id == id_)
-
-
-def _unpack_hashes(packed: bytes) -> set[str]:
-    return {packed[start : start + _KEY_BYTES].hex() for start in range(0, len(packed), _KEY_BYTES)}
-
-
-def _read_batch(row: sa.Row[Any]) -> EmbeddingBatch:
-    return read_row(
-        EmbeddingBatch,
-        row,
-        ref=TenantRef(row.tenant, row.incarnation),
-        cost=None if row.cost is None else float(row.cost),
-    )

@@ -46,22 +46,27 @@ class PaceTable(CatalogQueries):
 
     def record_embedding(self, ref: TenantRef, number: int, texts: int, seconds: float) -> None:
         """Record how long embedding a slice's texts took, if it is the build's largest slice."""
-        self._record(ref, number, embedded_texts=texts, embedding_seconds=seconds)
+        largest = {"embedded_texts": texts, "embedding_seconds": seconds}
+        self._record(ref, number, generations.c.embedded_texts <= texts, largest)
 
     def record_writing(self, ref: TenantRef, number: int, entries: int, seconds: float) -> None:
         """Record how long writing a slice's entries took, if it is the build's largest slice."""
-        self._record(ref, number, written_entries=entries, writing_seconds=seconds)
+        largest = {"written_entries": entries, "writing_seconds": seconds}
+        self._record(ref, number, generations.c.written_entries <= entries, largest)
 
-    def _record(self, ref: TenantRef, number: int, **largest: float) -> None:
-        (counted, count), *_ = largest.items()
+    def _record(
+        self,
+        ref: TenantRef,
+        number: int,
+        is_largest: sa.ColumnElement[bool],
+        largest: Mapping[str, float],
+    ) -> None:
         build = (generations.c.tenant == ref.id, generations.c.generation == number)
-        changed = (
-            sa.update(generations).where(*build, generations.c[counted] <= count).values(**largest)
-        )
-        self._database.write(ref, changed)
+        statement = sa.update(generations).where(*build, is_largest).values(largest)
+        self._database.write(ref, statement)
 
 
-_COLUMNS = ("pinned_generation", "pinned_at", "pinned_by", "pin_reason")
+_PIN_COLUMNS = ("pinned_generation", "pinned_at", "pinned_by", "pin_reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +88,11 @@ class PinTable(CatalogQueries):
 
     def set(self, ref: TenantRef, pin: Pin) -> None:
         """Record which build must answer searches; it starts to answer when it is up to date."""
-        self._database.write(
-            ref, sa.update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))
-        )
+        self._write(ref, pin_columns(pin))
 
     def delete(self, ref: TenantRef) -> None:
         """Delete the pin, if it exists."""
-        nothing = dict.fromkeys(_COLUMNS)
-        self._database.write(
-            ref, sa.update(serving).where(serving.c.tenant == ref.id).values(**nothing)
-        )
+        self._write(ref, dict.fromkeys(_PIN_COLUMNS))
 
     def find(self, tenant_id: str) -> Pin | None:
         """Return a tenant's pin; None if no build is pinned."""
@@ -104,11 +104,15 @@ class PinTable(CatalogQueries):
             return None
         return Pin(row.pinned_generation, row.pinned_by, row.pin_reason, row.pinned_at)
 
+    def _write(self, ref: TenantRef, columns: Mapping[str, Any]) -> None:
+        statement = sa.update(serving).where(serving.c.tenant == ref.id).values(columns)
+        self._database.write(ref, statement)
+
 
 def pin_columns(pin: Pin) -> dict[str, Any]:
     """Return the columns of `serving` for a pin that is set now."""
     values = (pin.generation, sa.func.now(), pin.by, pin.reason)
-    return dict(zip(_COLUMNS, values, strict=True))
+    return dict(zip(_PIN_COLUMNS, values, strict=True))
 
 
 _KEY_BYTES = 32
@@ -173,12 +177,7 @@ class GenerationTable(CatalogQueries):
 
     def live(self, tenant_id: str) -> list[Generation]:
         """Return a tenant's generations that may have entries in an index, oldest first."""
-        query = (
-            _select_with_pins()
-            .where(generations.c.tenant == tenant_id)
-            .order_by(generations.c.generation)
-        )
-        return [read_generation(row) for row in self._database.fetch_rows(query)]
+        return self.list_live_by_tenant([tenant_id]).get(tenant_id, [])
 
     def list_live_by_tenant(self, tenant_ids: Iterable[str]) -> dict[str, list[Generation]]:
         """Return these tenants' generations that may have entries, by tenant, oldest first."""

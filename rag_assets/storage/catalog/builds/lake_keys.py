@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,33 +32,20 @@ class RecordedKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class NeededVersion:
-    """A version in a build, with the keys that the build needs in the lake."""
+class NeededVersion(RecordedKeys):
+    """A version in a build, with the keys that the build needs, and its number of chunks."""
 
-    document_id: str
-    parse_key: str
-    chunk_set_key: str
     chunk_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class LakeKeys:
-    """The keys in the lake of all versions in all builds of a tenant.
-
-    Attributes:
-        unknown: the number of versions that were indexed before keys were recorded.
-    """
-
-    parsed: Set[str]
-    chunk_sets: Set[str]
-    unknown: int
 
 
 class LakeKeyTable(CatalogQueries):
     """Reads and records the keys in the lake of the versions in builds, in `document_index`."""
 
-    def read_all(self, tenant_id: str) -> LakeKeys:
+    def read_all(self, tenant_id: str) -> tuple[set[str], set[str], int]:
         """Return the lake keys of all versions in builds, and of former versions that holds keep.
+
+        They are the parse_keys, the chunk_set_keys, and the number of versions that were indexed
+        before keys were recorded.
 
         Keys of deleted documents are left out, unless a hold keeps the documents.
         """
@@ -84,7 +71,7 @@ class LakeKeyTable(CatalogQueries):
             else:
                 parsed.add(parse_key)
                 chunk_sets.add(chunk_set_key)
-        return LakeKeys(parsed, chunk_sets, unknown)
+        return parsed, chunk_sets, unknown
 
     def list_needed(self, tenant_id: str, generation: int) -> Iterator[NeededVersion]:
         """Stream the complete and valid versions in a build, with their lake keys."""
@@ -94,7 +81,7 @@ class LakeKeyTable(CatalogQueries):
             .join(documents, is_same_document())
             .where(
                 is_of_generation(tenant_id, generation),
-                _is_living(),
+                documents.c.status != "DELETED",
                 held.indexed_key.is_not(None),
                 held.document_key.is_not(None),
                 held.parse_key.is_not(None),
@@ -128,7 +115,7 @@ class LakeKeyTable(CatalogQueries):
             .select_from(join_versions(generation))
             .where(
                 documents.c.tenant == tenant_id,
-                _is_living(),
+                documents.c.status != "DELETED",
                 held.indexed_key.is_not(None),
                 held.parse_key.is_(None),
                 ~is_behind(config_key),
@@ -163,9 +150,5 @@ class LakeKeyTable(CatalogQueries):
         return list(self._database.fetch_values(query))
 
 
-def _is_living() -> sa.ColumnElement[bool]:
-    return documents.c.status != "DELETED"
-
-
 def _is_needed() -> sa.ColumnElement[bool]:
-    return sa.or_(_is_living(), is_held())
+    return sa.or_(documents.c.status != "DELETED", is_held())

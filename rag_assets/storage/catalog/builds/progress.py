@@ -16,7 +16,6 @@ from rag_assets.storage.catalog.documents.removals import moved_documents
 from rag_assets.storage.catalog.documents.status import (
     is_out_of_builds,
     is_pending,
-    is_pending_in_superseded_build,
     is_same_document,
     join_versions,
 )
@@ -259,7 +258,7 @@ def _select_by_source(builds: Sequence[WantedBuild]) -> sa.Select[Any]:
     may_age = sa.case((~any_hold, sa.true()), else_=~is_held())
     key = wanted.c.config_key
     pending = sa.case(
-        (wanted.c.is_superseded, is_pending_in_superseded_build(key)), else_=is_pending(key)
+        (wanted.c.is_superseded, is_pending(key, for_superseded_build=True)), else_=is_pending(key)
     )
     return (
         sa.select(

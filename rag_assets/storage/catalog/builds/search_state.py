@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import sqlalchemy as sa
@@ -71,7 +70,14 @@ class SearchStateReader:
         self._search_state = Statement.compile(_search_state_statement(serving.c.generation))
         named = sa.bindparam("generation", type_=sa.Integer)
         self._named_state = Statement.compile(_search_state_statement(named))
-        self._readable = Statement.compile(_readable_statement())
+        self._readable = Statement.compile(
+            select_readable_versions(
+                sa.bindparam("tenant", type_=sa.Text),
+                sa.bindparam("generation", type_=sa.Integer),
+                texts_parameter("documents"),
+                texts_parameter("principals"),
+            )
+        )
         self._expected = Statement.compile(select_expected_entries())
         self._some = Statement.compile(_versions_statement())
         self._random = Statement.compile(_versions_statement().order_by(sa.func.random()))
@@ -101,9 +107,7 @@ class SearchStateReader:
             UnknownGeneration: the tenant has no generation of that number, or the generation is
                 being removed.
         """
-        state = await self._state(
-            self._named_state, tenant_id, principals, None, {"generation": generation}
-        )
+        state = await self._state(self._named_state, tenant_id, principals, generation=generation)
         if state.serving is None or state.serving.state == "REMOVING":
             raise UnknownGeneration(
                 f"tenant {tenant_id!r} has no build {generation}",
@@ -116,23 +120,24 @@ class SearchStateReader:
         statement: Statement,
         tenant_id: str,
         principals: Collection[str],
-        most: int | None,
-        more: Mapping[str, object] = MappingProxyType({}),
+        most: int | None = None,
+        **more: object,
     ) -> SearchState:
         limit = None if most is None else most + 1
-        given = {"tenant": tenant_id, "principals": [*principals], "most": limit}
-        rows = await self._statements.rows(statement, {**given, **more})
+        given = {"tenant": tenant_id, "principals": [*principals], "most": limit, **more}
+        rows = await self._statements.rows(statement, given)
         if not rows:
             raise unknown_tenant(tenant_id)
         row = rows[0]
+        scopes = row.scopes or ()
         return SearchState(
             TenantRef(tenant_id, row.incarnation),
             row.tenant_state,
             row.config,
             None if row.generation is None else read_generation(row),
-            frozenset((*(row.scopes or ()), *((PUBLIC,) if reads_public(principals) else ()))),
+            frozenset((*scopes, PUBLIC) if reads_public(principals) else scopes),
             dict(row.moved or ()),
-            limit is not None and len(row.scopes or ()) == limit,
+            limit is not None and len(scopes) == limit,
             bool(row.has_opted_in),
         )
 
@@ -144,16 +149,9 @@ class SearchStateReader:
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
         """Return the versions of those documents that one of these principals may read, by id."""
-        rows = await self._statements.rows(
-            self._readable,
-            {
-                "tenant": tenant_id,
-                "generation": generation,
-                "documents": [*document_ids],
-                "principals": [*principals],
-            },
-        )
-        return map_by_document(rows)
+        build = {"tenant": tenant_id, "generation": generation}
+        given = {**build, "documents": [*document_ids], "principals": [*principals]}
+        return map_by_document(await self._statements.rows(self._readable, given))
 
     async def random_versions(
         self, tenant_id: str, generation: int, *, limit: int
@@ -233,13 +231,4 @@ def _versions_statement() -> sa.Select[Any]:
             held.chunk_count > 0,
         )
         .limit(sa.bindparam("limit", type_=sa.Integer))
-    )
-
-
-def _readable_statement() -> sa.Select[Any]:
-    return select_readable_versions(
-        sa.bindparam("tenant", type_=sa.Text),
-        sa.bindparam("generation", type_=sa.Integer),
-        texts_parameter("documents"),
-        texts_parameter("principals"),
     )

@@ -95,14 +95,13 @@ class QuarantineTable(CatalogQueries):
         return found
 
     def _make_due(self, ref: TenantRef, which: sa.ColumnElement[bool]) -> int:
-        due = (
-            sa.update(documents)
-            .where(documents.c.tenant == ref.id, which)
-            .values(retry_at=sa.func.now())
-        )
+        row, is_waiting = document_index.c, document_index.c.retry_at > sa.func.now()
         with self._database.begin_tenant(ref) as connection:
-            connection.execute(_retry_statement(ref))
-            return connection.execute(due).rowcount
+            # Documents that wait in a build that is not configured now.
+            beside = sa.update(document_index).where(row.tenant == ref.id, is_waiting)
+            connection.execute(beside.values(retry_at=sa.func.now()))
+            due = sa.update(documents).where(documents.c.tenant == ref.id, which)
+            return connection.execute(due.values(retry_at=sa.func.now())).rowcount
 
     def _count(self, tenant_id: str, which: sa.ColumnElement[bool]) -> int:
         query = sa.select(sa.func.count()).where(documents.c.tenant == tenant_id, which)
@@ -145,17 +144,10 @@ def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> sa.Select[A
     )
 
 
-def _retry_statement(ref: TenantRef) -> sa.Update:
-    """Return the statement that makes all documents due that wait in a build not configured now."""
-    return (
-        sa.update(document_index)
-        .where(document_index.c.tenant == ref.id, document_index.c.retry_at > sa.func.now())
-        .values(retry_at=sa.func.now())
-    )
-
-
 _FORMER = document_index.alias("former")
 _OWN = document_index.alias("own")
+_FORMER_KEY = sa.func.coalesce(_FORMER.c.document_key, _FORMER.c.indexed_key)
+"""The document_key of a former version, which is null if the version is to be written again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +179,7 @@ class FormerVersionTable(CatalogQueries):
         # A rejected text that is retried may be rejected again.
         failed = sa.or_(documents.c.retry_at.is_(None), documents.c.error_kind == "text-rejected")
         row = _FORMER.c
-        columns = (row.document_id, _document_key(), row.parse_key, row.content_sha256)
+        columns = (row.document_id, _FORMER_KEY, row.parse_key, row.content_sha256)
         query = _select_lacking(tenant_id, answering, lacking, *columns)
         rows = self._database.fetch_rows(
             query.where(failed, matches_any(_FORMER.c.document_id, document_ids))
@@ -218,11 +210,6 @@ class FormerVersionTable(CatalogQueries):
         )
 
 
-def _document_key() -> sa.ColumnElement[str]:
-    # Null if the version is to be written again.
-    return sa.func.coalesce(_FORMER.c.document_key, _FORMER.c.indexed_key)
-
-
 def _select_lacking(
     tenant_id: str, answering: int, lacking: int, *columns: sa.ColumnElement[Any]
 ) -> sa.Select[Any]:
@@ -244,6 +231,6 @@ def _select_lacking(
             # A document that its source cannot provide is not parsed, and therefore never retried.
             state.content_sha256.is_not(None),
             _OWN.c.indexed_key.is_(None),
-            _OWN.c.failed_document_key.is_distinct_from(_document_key()),
+            _OWN.c.failed_document_key.is_distinct_from(_FORMER_KEY),
         )
     )

@@ -96,9 +96,14 @@ class RemovalTable(CatalogQueries):
             is_present = row is not None and row.status != "DELETED"
             if row is not None and is_present and not pushed:
                 content = row.content_sha256 or UNREADABLE
-                _add_tombstone(connection, ref, document_id, content, invalidate)
+                key = {"tenant": ref.id, "document_id": document_id}
+                values = {"content_sha256": content, "pruned_at": sa.func.now()}
+                statement = put_row(tombstones, key, {**values, "invalidated": invalidate})
+                connection.execute(statement)
             elif not invalidate:
-                _keep_out(connection, ref, document_id)
+                # Requests can no longer add it again unchanged.
+                former = is_of_documents(tombstones.c, ref.id, [document_id])
+                connection.execute(sa.update(tombstones).where(former).values(invalidated=False))
             withdraw_documents(connection, ref, [document_id], by)
         return is_present or pushed
 
@@ -222,28 +227,6 @@ def _find_pushed(
     return found | {row.document_id: row for row in connection.execute(records)}
 
 
-def _add_tombstone(
-    connection: sa.Connection,
-    ref: TenantRef,
-    document_id: str,
-    content_sha256: str,
-    invalidated: bool,
-) -> None:
-    content = {
-        "content_sha256": content_sha256,
-        "pruned_at": sa.func.now(),
-        "invalidated": invalidated,
-    }
-    connection.execute(put_row(tombstones, {"tenant": ref.id, "document_id": document_id}, content))
-
-
-def _keep_out(connection: sa.Connection, ref: TenantRef, document_id: str) -> None:
-    """Keep an invalidated document out: requests can no longer add it again unchanged."""
-    table = tombstones.c
-    of_document = (table.tenant == ref.id, table.document_id == document_id)
-    connection.execute(sa.update(tombstones).where(*of_document).values(invalidated=False))
-
-
 _BATCH = 2_000
 
 moved_documents = sa.Table(
@@ -280,11 +263,14 @@ class MovedDocuments(CatalogQueries):
                     for id_ in batch
                 ]
                 connection.execute(statement, rows)
-                for id_ in _find_awaited(connection, ref, batch):
-                    # Documents that moved to this location have now moved on from it.
-                    there = sa.and_(moved.tenant == ref.id, moved.successor == id_)
+                # Documents that moved to one of these locations have now moved on from it.
+                there = (moved.tenant == ref.id, matches_any(moved.successor, batch))
+                query = sa.select(moved.successor).where(*there).distinct()
+                for id_ in connection.scalars(query).all():
                     connection.execute(
-                        sa.update(moved_documents).where(there).values(successor=successors[id_])
+                        sa.update(moved_documents)
+                        .where(moved.tenant == ref.id, moved.successor == id_)
+                        .values(successor=successors[id_])
                     )
 
     def end(self, ref: TenantRef) -> int:
@@ -319,14 +305,6 @@ def forget_moves(connection: sa.Connection, ref: TenantRef, document_ids: Collec
     moved = moved_documents.c
     wanted = is_of_documents(moved, ref.id, [*document_ids])
     connection.execute(sa.delete(moved_documents).where(wanted))
-
-
-def _find_awaited(
-    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
-) -> list[str]:
-    moved = moved_documents.c
-    wanted = moved.tenant == ref.id, matches_any(moved.successor, [*document_ids])
-    return [*connection.scalars(sa.select(moved.successor).where(*wanted).distinct())]
 
 
 _NONCE_BYTES: Final = 12

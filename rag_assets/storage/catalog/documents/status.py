@@ -170,12 +170,20 @@ def is_behind_source() -> sa.ColumnElement[bool]:
     return sa.or_(indexed.is_distinct_from(listed), is_pushed_again())
 
 
-def is_pending(config_key: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+def is_pending(
+    config_key: str | sa.ColumnElement[str], *, for_superseded_build: bool = False
+) -> sa.ColumnElement[bool]:
     """Return the SQL condition that the document can be processed now.
 
     It is behind or not yet marked ready. A quarantined or deferred document counts only after its
     retry time.
+
+    Args:
+        for_superseded_build: whether the build serves, but the configuration asks for another one.
+            The status describes that other build, and is therefore ignored.
     """
+    if for_superseded_build:
+        return _is_pending_in_superseded_build(config_key)
     waits = sa.and_(
         documents.c.status.in_(("FAILED", "PROCESSING")),
         documents.c.failed_document_key == documents.c.document_key,
@@ -191,14 +199,9 @@ def is_pending(config_key: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool
     )
 
 
-def is_pending_in_superseded_build(
+def _is_pending_in_superseded_build(
     config_key: str | sa.ColumnElement[str],
 ) -> sa.ColumnElement[bool]:
-    """Return the condition of is_pending() for a build that serves but is no longer configured.
-
-    The document's status is ignored, because it describes the build that the configuration asks
-    for.
-    """
     held, listed = document_index.c, documents.c
     waits = sa.and_(
         held.failed_document_key == listed.document_key,

@@ -33,7 +33,6 @@ from rag_assets.storage.catalog.documents.status import (
     is_of_generation,
     is_out_of_builds,
     is_pending,
-    is_pending_in_superseded_build,
     is_same_document,
     join_versions,
     mark_ready_statement,
@@ -230,7 +229,7 @@ class IndexTable(CatalogQueries):
             .select_from(join_versions(generation))
             .where(
                 documents.c.tenant == tenant_id,
-                _is_pending(config_key, for_superseded_build=for_superseded_build),
+                is_pending(config_key, for_superseded_build=for_superseded_build),
             )
             .order_by(*order)
             .limit(None if documents_limit is None else documents_limit + 1)
@@ -256,32 +255,23 @@ class IndexTable(CatalogQueries):
         for_superseded_build: bool = False,
     ) -> int:
         """Return the number of documents that can be processed now; see pending()."""
-        query = (
-            sa.select(sa.func.count())
-            .select_from(join_versions(generation))
-            .where(
-                documents.c.tenant == tenant_id,
-                _is_pending(config_key, for_superseded_build=for_superseded_build),
-            )
-        )
-        return self._database.fetch_value(query) or 0
+        due = is_pending(config_key, for_superseded_build=for_superseded_build)
+        return self._count(tenant_id, generation, due)
 
     def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
         """Return the number of documents that can be processed now or at a later retry time."""
-        retried = sa.and_(
-            documents.c.status.in_(("FAILED", "PROCESSING")), documents.c.retry_at.is_not(None)
+        row = documents.c
+        waits = sa.and_(
+            row.status.in_(("FAILED", "PROCESSING")),
+            row.retry_at.is_not(None),
+            is_behind(config_key),
+            ~is_excluded(),
         )
-        query = (
-            sa.select(sa.func.count())
-            .select_from(join_versions(generation))
-            .where(
-                documents.c.tenant == tenant_id,
-                sa.or_(
-                    is_pending(config_key), sa.and_(retried, is_behind(config_key), ~is_excluded())
-                ),
-            )
-        )
-        return self._database.fetch_value(query) or 0
+        return self._count(tenant_id, generation, sa.or_(is_pending(config_key), waits))
+
+    def _count(self, tenant_id: str, generation: int, which: sa.ColumnElement[bool]) -> int:
+        query = sa.select(sa.func.count()).select_from(join_versions(generation))
+        return self._database.fetch_value(query.where(documents.c.tenant == tenant_id, which)) or 0
 
     def entry_count(self, tenant_id: str, generation: int) -> int:
         """Return the number of entries that a generation should have."""
@@ -529,11 +519,3 @@ class IndexTable(CatalogQueries):
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):
                 yield HeldVersion(*row)
-
-
-def _is_pending(config_key: str, *, for_superseded_build: bool) -> sa.ColumnElement[bool]:
-    return (
-        is_pending_in_superseded_build(config_key)
-        if for_superseded_build
-        else is_pending(config_key)
-    )

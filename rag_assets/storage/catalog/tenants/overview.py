@@ -97,8 +97,19 @@ class Overview(CatalogQueries):
         if containing:
             chosen = chosen.where(tenants.c.id.icontains(containing, autoescape=True))
         if in_trouble:
+            of_check = check_results.c.tenant == tenants.c.id
+            failed = check_results.c.passed.is_(False) | check_results.c.error.is_not(None)
             chosen = chosen.where(
-                _has_failed_document() | _has_failed_sync() | _has_failed_check() | _is_unchecked()
+                sa.or_(
+                    sa.exists().where(
+                        documents.c.tenant == tenants.c.id, documents.c.status == "FAILED"
+                    ),
+                    sa.exists().where(
+                        syncs.c.tenant == tenants.c.id, syncs.c.last_error.is_not(None)
+                    ),
+                    sa.exists().where(of_check, failed),
+                    sa.and_(tenants.c.state == "ACTIVE", ~sa.exists().where(of_check)),
+                )
             )
         return self._summaries(chosen)
 
@@ -164,18 +175,19 @@ class Overview(CatalogQueries):
             .where(not_deleted)
             .group_by(documents.c.media_type, documents.c.status)
         )
-        found: dict[str | None, FormatSummary] = {}
-        for media_type, status, count, chunks, size in self._database.fetch_rows(query):
-            summary = found.get(media_type) or FormatSummary(media_type, {}, 0, 0)
-            found[media_type] = FormatSummary(
+        by_type: dict[str | None, list[sa.Row[Any]]] = {}
+        for row in self._database.fetch_rows(query):
+            by_type.setdefault(row.media_type, []).append(row)
+        found = [
+            FormatSummary(
                 media_type,
-                {**summary.documents, status: count},
-                summary.chunks + int(chunks),
-                summary.bytes + int(size),
+                {status: count for _, status, count, _, _ in rows},
+                sum(int(chunks) for *_, chunks, _ in rows),
+                sum(int(size) for *_, size in rows),
             )
-        return sorted(
-            found.values(), key=lambda f: (-sum(f.documents.values()), f.media_type or "")
-        )
+            for media_type, rows in by_type.items()
+        ]
+        return sorted(found, key=lambda f: (-sum(f.documents.values()), f.media_type or ""))
 
     def page(
         self,
@@ -196,7 +208,9 @@ class Overview(CatalogQueries):
         query = sa.select(documents).where(documents.c.tenant == tenant_id, wanted)
         if containing:
             query = query.where(documents.c.uri.icontains(containing, autoescape=True))
-        return self._documents(query.limit(limit).offset(offset))
+        ordered = query.order_by(documents.c.uri, documents.c.document_id)
+        rows = self._database.fetch_rows(ordered.limit(limit).offset(offset))
+        return [read_document(row) for row in rows]
 
     def list_failed(self, tenant_id: str, limit: int) -> list[Document]:
         """Return the first `limit` quarantined documents of a tenant, sorted by URI."""
@@ -226,28 +240,6 @@ class Overview(CatalogQueries):
             .order_by(generations.c.generation.desc())
         )
         return [HeldEntries(*row) for row in self._database.fetch_rows(query)]
-
-    def _documents(self, query: sa.Select[Any]) -> list[Document]:
-        ordered = query.order_by(documents.c.uri, documents.c.document_id)
-        return [read_document(row) for row in self._database.fetch_rows(ordered)]
-
-
-def _has_failed_document() -> sa.ColumnElement[bool]:
-    return sa.exists().where(documents.c.tenant == tenants.c.id, documents.c.status == "FAILED")
-
-
-def _has_failed_sync() -> sa.ColumnElement[bool]:
-    return sa.exists().where(syncs.c.tenant == tenants.c.id, syncs.c.last_error.is_not(None))
-
-
-def _has_failed_check() -> sa.ColumnElement[bool]:
-    failed = check_results.c.passed.is_(False) | check_results.c.error.is_not(None)
-    return sa.exists().where(check_results.c.tenant == tenants.c.id, failed)
-
-
-def _is_unchecked() -> sa.ColumnElement[bool]:
-    checked = sa.exists().where(check_results.c.tenant == tenants.c.id)
-    return sa.and_(tenants.c.state == "ACTIVE", ~checked)
 
 
 def _status_counts(ids: sa.CTE) -> sa.Subquery:

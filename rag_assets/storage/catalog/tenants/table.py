@@ -25,6 +25,7 @@ from rag_assets.common.errors import (
 from rag_assets.storage.catalog.database import (
     TENANTS,
     CatalogQueries,
+    Database,
     TenantRef,
     matches_any,
     notify,
@@ -110,8 +111,7 @@ class TenantTable(CatalogQueries):
 
     def all(self) -> list[TenantRecord]:
         """Return every tenant, sorted by id."""
-        rows = self._database.fetch_rows(select_tenants().order_by(tenants.c.id))
-        return [read_tenant(row) for row in rows]
+        return _fetch_tenants(self._database, select_tenants().order_by(tenants.c.id))
 
     def active_versions(self) -> dict[str, tuple[int, datetime]]:
         """Return (incarnation, time of the last change) of each active tenant, by id."""
@@ -121,20 +121,19 @@ class TenantTable(CatalogQueries):
 
     def find_many(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
         """Return the named tenants that exist, sorted by id."""
-        query = select_tenants().where(matches_any(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
-        return [read_tenant(row) for row in self._database.fetch_rows(query)]
+        query = select_tenants().where(matches_any(tenants.c.id, tenant_ids))
+        return _fetch_tenants(self._database, query.order_by(tenants.c.id))
 
     def list_with_source(self, kind: str) -> list[TenantRecord]:
         """Return the active tenants that have a source of this type, sorted by id."""
         has_one = tenants.c.config.contains({"sources": [{"type": kind}]})
-        query = select_tenants().where(tenants.c.state == "ACTIVE", has_one).order_by(tenants.c.id)
-        return [read_tenant(row) for row in self._database.fetch_rows(query)]
+        query = select_tenants().where(tenants.c.state == "ACTIVE", has_one)
+        return _fetch_tenants(self._database, query.order_by(tenants.c.id))
 
     def list_of_organization(self, organization: str) -> list[TenantRecord]:
         """Return the tenants with this organization in their configuration, sorted by id."""
         query = select_tenants().where(tenants.c.organization == organization)
-        rows = self._database.fetch_rows(query.order_by(tenants.c.id))
-        return [read_tenant(row) for row in rows]
+        return _fetch_tenants(self._database, query.order_by(tenants.c.id))
 
     def find(self, tenant_id: str) -> TenantRecord | None:
         """Return one tenant; None if it does not exist."""
@@ -155,11 +154,7 @@ class TenantTable(CatalogQueries):
     def is_alive(self, ref: TenantRef) -> bool:
         """Return whether this incarnation of the tenant exists and is not being removed."""
         record = self.find(ref.id)
-        return (
-            record is not None
-            and record.incarnation == ref.incarnation
-            and record.state != "REMOVING"
-        )
+        return record is not None and record.ref == ref and record.state != "REMOVING"
 
     def put(
         self,
@@ -272,6 +267,10 @@ def read_tenant(row: sa.Row[Any]) -> TenantRecord:
     )
 
 
+def _fetch_tenants(database: Database, query: sa.Select[Any]) -> list[TenantRecord]:
+    return [read_tenant(row) for row in database.fetch_rows(query)]
+
+
 def configuration_columns(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of `tenants` that a configuration determines."""
     profile = config.get("profile", DEFAULT_PROFILE)
@@ -335,13 +334,15 @@ class ProjectTable(CatalogQueries):
         query = select_tenants().where(columns.of_project, columns.organization == organization)
         if profile is not None:
             query = query.where(columns.profile == profile)
-        return self._records(query.order_by(columns.project, columns.profile))
+        return _fetch_tenants(self._database, query.order_by(columns.project, columns.profile))
 
     def all(self) -> list[TenantRecord]:
         """Return the tenants of all projects, sorted by organization, project and profile."""
         columns = tenants.c
         query = select_tenants().where(columns.of_project)
-        return self._records(query.order_by(columns.organization, columns.project, columns.profile))
+        return _fetch_tenants(
+            self._database, query.order_by(columns.organization, columns.project, columns.profile)
+        )
 
     def list_covered(
         self, tenant_ids: Iterable[str], profile: str, project: str
@@ -354,7 +355,7 @@ class ProjectTable(CatalogQueries):
             columns.project == project,
             matches_any(columns.id, tenant_ids),
         )
-        return self._records(query.order_by(columns.organization))
+        return _fetch_tenants(self._database, query.order_by(columns.organization))
 
     def put(self, project: Project, compose: Compose) -> PutProject:
         """Create the tenant of a project, or change its configuration; its state stays.
@@ -394,9 +395,6 @@ class ProjectTable(CatalogQueries):
                 note_change(connection, config)
             record = read_tenant(connection.execute(_select_project(project)).one())
         return PutProject(record, created=row is None, changed=changed)
-
-    def _records(self, query: sa.Select[Any]) -> list[TenantRecord]:
-        return [read_tenant(row) for row in self._database.fetch_rows(query)]
 
 
 def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:
