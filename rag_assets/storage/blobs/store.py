@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO, Self
 from uuid import uuid4
 
@@ -197,12 +196,7 @@ class ReceivedFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.discard()
 
     def write(self, piece: bytes) -> None:

@@ -143,7 +143,8 @@ def build_stored_entry(
     owner: Owner, id_: str, fields: Mapping[str, Any], cosine: float | None = None
 ) -> StoredEntry:
     """Build an entry from its stored fields; `intact` says whether they were verified."""
-    return StoredEntry(id_, fields["index_key"], fields, _is_genuine(owner, id_, fields), cosine)
+    intact = owner.digest_key is None or _is_genuine(owner, id_, fields)
+    return StoredEntry(id_, fields["index_key"], fields, intact, cosine)
 
 
 def build_scanned_entry(
@@ -173,19 +174,13 @@ def entry_vector(
 ) -> EntryVector:
     """Return an entry's vector, and whether the entry is genuine."""
     known = {name: fields.get(name, "") for name in ("document_id", "index_key", "text_sha256")}
-    genuine = "terms" in fields and is_intact(fields, owner.digest_key)
-    if genuine:
-        identity = fields["document_id"], fields["index_key"], fields["ordinal"]
-        genuine = id_ == entry_id(owner, *identity)
+    genuine = "terms" in fields and _is_genuine(owner, id_, fields)
     return EntryVector(id_, **known, vector=vector, genuine=genuine)
 
 
 def _is_genuine(owner: Owner, id_: str, stored: Mapping[str, Any]) -> bool:
     """Return whether an entry's fields are unaltered and belong to its id."""
-    if owner.digest_key is None:
-        return True
     if not is_intact(stored, owner.digest_key):
         return False
     # A copy of another entry has a valid digest, but not the right id.
-    identity = (stored["document_id"], stored["index_key"], stored["ordinal"])
-    return id_ == entry_id(owner, *identity)
+    return id_ == entry_id(owner, stored["document_id"], stored["index_key"], stored["ordinal"])

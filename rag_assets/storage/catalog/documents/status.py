@@ -119,7 +119,7 @@ def is_of_generation(
     )
 
 
-def select_entry_count(*which: sa.ColumnElement[bool]) -> sa.Select[tuple[int]]:
+def select_entry_count(*which: sa.ColumnElement[bool]) -> sa.Select[int]:
     """Return the query for the number of entries of the versions in these rows."""
     return sa.select(sa.func.coalesce(sa.func.sum(document_index.c.chunk_count), 0)).where(*which)
 

@@ -81,6 +81,11 @@ _DISK: Final = _Condition(
     "Elasticsearch cannot write to its disk",
     "check the log of Elasticsearch and the free space of its data folder, then sync again",
 )
+_TOO_LONG: Final = _Condition(
+    SearchRejected,
+    "the search has more words and filters than the index accepts",
+    "use fewer words or fewer filters",
+)
 
 
 def _read_only(setting: str) -> _Condition:
@@ -168,16 +173,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     ),
     "i_o_exception": _DISK,
     "file_system_exception": _DISK,
-    "too_many_clauses": _Condition(
-        SearchRejected,
-        "the search has more words and filters than the index accepts",
-        "use fewer words or fewer filters",
-    ),
-    "too_many_nested_clauses": _Condition(
-        SearchRejected,
-        "the search has more words and filters than the index accepts",
-        "use fewer words or fewer filters",
-    ),
+    "too_many_clauses": _TOO_LONG,
+    "too_many_nested_clauses": _TOO_LONG,
 }
 """Conditions by the type of an error, or of one of its causes."""
 

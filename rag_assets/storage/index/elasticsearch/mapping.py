@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
 from elastic_transport import TransportError
 from elasticsearch import ApiError, BadRequestError, Elasticsearch
@@ -254,13 +255,6 @@ _CHANGING: Final = (
 """Prefixes of settings that change what is stored, found or kept."""
 
 
-class _Template(NamedTuple):
-    """An index template that would apply to a new index of a name."""
-
-    name: str
-    priority: int
-
-
 def create_index(
     client: Elasticsearch,
     name: str,
@@ -353,8 +347,8 @@ def _refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavaila
             hint="an index template or a plugin of Elasticsearch changes it: check GET"
             f" /_index_template and POST /_index_template/_simulate_index/{name}",
         )
-    named = " and ".join(repr(template.name) for template in templates)
-    above = max(template.priority for template in templates) + 1
+    named = " and ".join(repr(template) for template, _ in templates)
+    above = max(priority for _, priority in templates) + 1
     pattern = f"{name.split('-', maxsplit=1)[0]}-*"
     return IndexUnavailable(
         f"index {name!r} is not created as requested: {difference}, because of the index"
@@ -365,8 +359,8 @@ def _refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavaila
     )
 
 
-def _applying(client: Elasticsearch, name: str) -> list[_Template]:
-    """Return the templates that apply to new indexes of a name.
+def _applying(client: Elasticsearch, name: str) -> list[tuple[str, int]]:
+    """Return the templates that apply to new indexes of a name, each with its priority.
 
     Only the composable template with the highest priority applies, or else all legacy templates.
     The result is empty if this account may not see templates.
@@ -374,14 +368,14 @@ def _applying(client: Elasticsearch, name: str) -> list[_Template]:
     try:
         answer = client.indices.get_index_template()["index_templates"]
         composable = [
-            _Template(one["name"], int(one["index_template"].get("priority", 0)))
+            (one["name"], int(one["index_template"].get("priority", 0)))
             for one in answer
             if _matches(name, one["index_template"]["index_patterns"])
         ]
         if composable:
-            return [max(composable, key=lambda template: template.priority)]
+            return [max(composable, key=itemgetter(1))]
         former = client.indices.get_template().items()
-        return [_Template(key, 0) for key, one in former if _matches(name, one["index_patterns"])]
+        return [(key, 0) for key, one in former if _matches(name, one["index_patterns"])]
     except (ApiError, TransportError):
         return []
 

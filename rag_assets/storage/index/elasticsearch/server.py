@@ -96,24 +96,19 @@ class Server:
                 return ServerInfo()
             body = {}
         answer: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
-        info = _parse_info(answer)
-        has_master = answer.get("cluster_uuid") != _WITHOUT_MASTER
-        self._info = info if has_master else None
+        version, cluster_id = answer.get("version", {}), answer.get("cluster_uuid")
+        info = ServerInfo(
+            version.get("number"),
+            version.get("build_flavor") == "serverless",
+            stated_cluster_id(cluster_id),
+        )
+        self._info = None if cluster_id == _WITHOUT_MASTER else info
         return info
 
 
 def stated_cluster_id(text: str | None) -> str | None:
     """Return a cluster's id as stated by a node; None if the node does not know it yet."""
     return None if text == _WITHOUT_MASTER else text
-
-
-def _parse_info(answer: Mapping[str, Any]) -> ServerInfo:
-    version = answer.get("version", {})
-    return ServerInfo(
-        version.get("number"),
-        version.get("build_flavor") == "serverless",
-        stated_cluster_id(answer.get("cluster_uuid")),
-    )
 
 
 _DISK: Final = "cluster.routing.allocation.disk."
@@ -140,17 +135,15 @@ def node_disks(client: Elasticsearch) -> list[DiskSpace]:
     if settings.get(f"{_DISK}threshold_enabled") == "false":
         return []
     nodes = client.nodes.stats(metric="fs")["nodes"].values()
-    return [_space(node, settings) for node in nodes if node.get("fs", {}).get("total")]
-
-
-def _space(node: Mapping[str, Any], settings: Mapping[str, str]) -> DiskSpace:
-    total = node["fs"]["total"]
-    size = int(total["total_in_bytes"])
-    return DiskSpace(
-        f"Elasticsearch (node {node.get('name', '?')})",
-        int(total["available_in_bytes"]),
-        flood_stage_bytes(size, settings),
-    )
+    return [
+        DiskSpace(
+            f"Elasticsearch (node {node.get('name', '?')})",
+            int(total["available_in_bytes"]),
+            flood_stage_bytes(int(total["total_in_bytes"]), settings),
+        )
+        for node in nodes
+        if (total := node.get("fs", {}).get("total"))
+    ]
 
 
 def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
