@@ -340,10 +340,7 @@ def _require_usable(url: str) -> None:
 
 
 def connect_arguments() -> dict[str, Any]:
-    """Return the arguments of every connection to Postgres.
-
-    The application name contains the program's schema revision; see other_programs.
-    """
+    """Return the arguments of every connection to Postgres."""
     from rag_assets.storage.catalog.migrate import HEAD
 
     return {"connect_timeout": 10, "application_name": f"{APPLICATION}{HEAD}"}
@@ -386,10 +383,7 @@ def put_row(table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) 
 
 
 def unnest_pairs(pairs: Collection[tuple[str, str]], *, name: str) -> sa.FromClause:
-    """Return pairs as a table with columns `key` and `value`.
-
-    Any number of pairs needs only two parameters.
-    """
+    """Return pairs as a table with columns `key` and `value`."""
     keys, values = ([pair[at] for pair in pairs] for at in (0, 1))
     return (
         sa.func.unnest(sa.literal(keys, sa.ARRAY(sa.Text)), sa.literal(values, sa.ARRAY(sa.Text)))

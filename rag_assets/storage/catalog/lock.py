@@ -19,12 +19,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
-from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import func
 
 from rag_assets.common.errors import ServiceUnavailable, SessionsNotKept, TenantLocked
-from rag_assets.storage.catalog.database import CatalogQueries, Database, convert_error
+from rag_assets.storage.catalog.database import CatalogQueries, Database, convert_error, put_row
 from rag_assets.storage.catalog.tables import tenant_locks
 
 _POLL_SECONDS = 0.25
@@ -107,14 +106,8 @@ class TenantLock(CatalogQueries):
                 former = self.holder(tenant_id)
                 if former is not None and on_takeover is not None:
                     on_takeover(former)
-                connection.execute(
-                    upsert(tenant_locks)
-                    .values(tenant=tenant_id, holder=asdict(holder))
-                    .on_conflict_do_update(
-                        index_elements=["tenant"],
-                        set_={"holder": asdict(holder), "acquired_at": func.now()},
-                    )
-                )
+                row = {"holder": asdict(holder), "acquired_at": func.now()}
+                connection.execute(put_row(tenant_locks, {"tenant": tenant_id}, row))
                 yield HeldLock(connection, tenant_id, key)
             finally:
                 # A broken connection has released the lock already; its row remains as evidence.

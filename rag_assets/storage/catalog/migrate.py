@@ -198,6 +198,12 @@ def _list_known_revisions(history: _History) -> frozenset[str]:
     return frozenset(script.revision for script in found)
 
 
+def _require_known(history: _History, present: str) -> None:
+    """Raise SchemaTooNew if tables have a revision that the program's files lack."""
+    if present != history.head and present not in _list_known_revisions(history):
+        raise _too_new(history, present)
+
+
 def watch_schema(database: Database, systems: Systems | None = None) -> None:
     """Make the connections of a running process notice a schema upgrade by a newer program.
 
@@ -219,9 +225,7 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
             except psycopg.ProgrammingError:
                 return  # The statement that follows fails for the same reason.
         for name, present in rows:
-            history = histories[name]
-            if present != history.head and present not in _list_known_revisions(history):
-                raise _too_new(history, present)
+            _require_known(histories[name], present)
 
     database.require_schema = require_schema
 
@@ -246,9 +250,7 @@ def require_present_schema(database: Database, systems: Systems | None = None) -
     """
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
     for name, present in (_find_versions(database, list(histories.values())) or {}).items():
-        history = histories[name]
-        if present != history.head and present not in _list_known_revisions(history):
-            raise _too_new(history, present)
+        _require_known(histories[name], present)
 
 
 def other_programs(database: Database) -> list[str]:

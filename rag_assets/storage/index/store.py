@@ -44,10 +44,7 @@ if TYPE_CHECKING:
 
 
 class NoteStore(Protocol):
-    """Keeps notes: small texts about the catalog, each under a name such as `acme/1/mark.json`.
-
-    All methods raise ServiceUnavailable when the store does not answer.
-    """
+    """Keeps notes: small texts about the catalog, each under a name such as `acme/1/mark.json`."""
 
     def read(self, name: str) -> str | None:
         """Return a note; None if it does not exist."""
@@ -174,10 +171,7 @@ class EntryStore(EntryWriter, Protocol):
         ...
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
-        """Yield the ids of a generation's entries without a vector.
-
-        Vector search cannot find these entries.
-        """
+        """Yield the ids of a generation's entries without a vector."""
         ...
 
 
@@ -314,10 +308,7 @@ class IndexAdministration(Protocol):
         ...
 
     def fits(self, index_name: str, spec: IndexSpec) -> bool:
-        """Return whether an index has the fields and the kind of vectors that a spec requires.
-
-        True if the index does not exist.
-        """
+        """Return whether an index fits a spec, in fields and kind of vectors, or does not exist."""
         ...
 
     def names(self) -> list[str]:
@@ -342,8 +333,6 @@ class IndexAdministration(Protocol):
 
     def expunge(self, index_name: str) -> int | None:
         """Remove deleted entries from an index's files.
-
-        Otherwise they stay until a file is rewritten.
 
         This takes up to half a minute if entries were deleted shortly before; the embedded server
         takes a few seconds.

@@ -68,10 +68,7 @@ class Root:
         return str(marker["address"])
 
     def former_places(self) -> set[tuple[PlaceKind, str]]:
-        """Return kinds and addresses of the installation's former places, according to the marker.
-
-        A catalog that was restored from an earlier dump may lack them.
-        """
+        """Return kinds and addresses of the former places that the marker lists."""
         return {(kind, str(address)) for kind, address in self._marker.get("former", [])}
 
     def has_data(self) -> bool:

@@ -37,8 +37,6 @@ def damaged_files(
 ) -> Iterator[DamagedFile]:
     """Yield the damaged files of a table.
 
-    The presence, size and footer of every listed file are checked.
-
     Args:
         decoded: files to read completely: those whose names have a SHA-256 in this range. None
             reads no file completely.

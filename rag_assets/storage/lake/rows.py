@@ -8,7 +8,7 @@ texts are a separate column, so that finding the needed vectors reads no text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -157,11 +157,7 @@ class TableKind:
 
     @property
     def version(self) -> str:
-        """Return a hash of the original columns, used as the folder name of the table.
-
-        Columns that were added later (`added`) are not part of it, so they do not change the
-        folder.
-        """
+        """Return a hash of the original columns, used as the folder name of the table."""
         first = {n: str(kind) for n, kind in self.schema.items() if n not in self.added}
         return compute_key("lake_schema", first)[:12]
 
@@ -179,6 +175,7 @@ EMBEDDINGS_TABLE: Final = TableKind(
 
 
 _BLOCK_FIELDS = tuple(field.name for field in BLOCK.fields)
+_PARSED_FIELDS = ("title", "text", "pages", "ocr_pages", "has_lines", "media_type")
 _CHUNK_FIELDS = tuple(field.name for field in CHUNK.fields)
 CHUNK_SET_HEAD = ("key", "digest", "text_sha256", "dropped", "language")
 
@@ -321,12 +318,12 @@ def _is_unicode(value: Any) -> bool:
 
 def _parsed_record(row: ParsedRow) -> dict[str, Any]:
     parsed = row.parsed
+    block_ids = [block.block_id for block in parsed.blocks]
     return {
         "key": row.key,
         "digest": row.digest,
-        "title": parsed.title,
-        "text": parsed.text,
-        "pages": parsed.pages,
+        "created_at": row.created_at,
+        **{name: getattr(parsed, name) for name in _PARSED_FIELDS},
         "blocks": [
             {name: getattr(block, name) for name in _BLOCK_FIELDS}
             | {"heading_path": list(block.heading_path)}
@@ -335,50 +332,31 @@ def _parsed_record(row: ParsedRow) -> dict[str, Any]:
         "masked": [
             {f.name: getattr(span, f.name) for f in MASKED.fields} for span in parsed.masked
         ],
-        "ocr_pages": parsed.ocr_pages,
-        "has_lines": parsed.has_lines,
-        "media_type": parsed.media_type,
         "notes": list(parsed.notes),
-        "created_at": row.created_at,
-        "block_ids": _block_ids(parsed),
+        "block_ids": block_ids if any(block_ids) else None,
         "mark_bytes": parsed.mark_bytes or None,
     }
 
 
-def _block_ids(parsed: ParsedText) -> list[str | None] | None:
-    ids = [block.block_id for block in parsed.blocks]
-    return ids if any(ids) else None
-
-
 def _parsed_row(record: dict[str, Any]) -> ParsedRow:
-    return ParsedRow(
-        key=record["key"],
-        digest=record["digest"],
-        parsed=ParsedText(
-            text=record["text"],
-            blocks=tuple(
-                Block(**{**block, "heading_path": tuple(block["heading_path"]), "block_id": id_})
-                for block, id_ in _with_ids(record)
-            ),
-            title=record["title"],
-            pages=record["pages"],
-            masked=tuple(MaskedSpan(**span) for span in record["masked"]),
-            ocr_pages=record["ocr_pages"],
-            has_lines=record["has_lines"],
-            media_type=record["media_type"],
-            notes=tuple(record["notes"]),
-            mark_bytes=record["mark_bytes"] or 0,
-        ),
-        created_at=record["created_at"],
-    )
-
-
-def _with_ids(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str | None]]:
     blocks = record["blocks"]
-    return zip(blocks, record["block_ids"] or [None] * len(blocks), strict=True)
+    block_ids = record["block_ids"] or [None] * len(blocks)
+    parsed = ParsedText(
+        **{name: record[name] for name in _PARSED_FIELDS},
+        blocks=tuple(
+            Block(**{**block, "heading_path": tuple(block["heading_path"]), "block_id": id_})
+            for block, id_ in zip(blocks, block_ids, strict=True)
+        ),
+        masked=tuple(MaskedSpan(**span) for span in record["masked"]),
+        notes=tuple(record["notes"]),
+        mark_bytes=record["mark_bytes"] or 0,
+    )
+    return ParsedRow(record["key"], record["digest"], parsed, record["created_at"])
 
 
 def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
+    contexts = [chunk.context for chunk in row.chunks]
+    definitions = [asdict(c.definition) for c in row.chunks if c.definition is not None]
     return {
         "key": row.key,
         "digest": row.digest,
@@ -393,17 +371,11 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
         ],
         "language": row.language,
         "created_at": row.created_at,
-        "definitions": _definitions(row),
+        "definitions": definitions or None,
         "facts": orjson.dumps(serialize_facts(row.facts)).decode() if row.facts else None,
         "blocks": _blocks(row),
-        "contexts": _contexts(row),
+        "contexts": contexts if any(contexts) else None,
     }
-
-
-def _contexts(row: ChunkSetRow) -> list[str] | None:
-    """Return the context of each chunk; None if no chunk has a context."""
-    contexts = [chunk.context for chunk in row.chunks]
-    return contexts if any(contexts) else None
 
 
 def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
@@ -427,12 +399,6 @@ def _read_blocks(stored: dict[str, Any] | None) -> dict[str, Any]:
     pairs = zip(stored["block_ids"], stored["starts"], strict=True)
     blocks = [{"block_id": id_, "start": start} for id_, start in pairs]
     return {"blocks": blocks, "of_block": stored["of_block"]}
-
-
-def _definitions(row: ChunkSetRow) -> list[dict[str, str]] | None:
-    """Return the definition of each chunk; None if no chunk has one (no source code)."""
-    found = [chunk.definition for chunk in row.chunks if chunk.definition is not None]
-    return [asdict(definition) for definition in found] or None
 
 
 def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:

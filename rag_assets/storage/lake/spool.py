@@ -34,10 +34,7 @@ _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class VectorSpool:
-    """Keeps the vectors of one embedder until the lake has them.
-
-    Only the holder of the tenant's lock may use it.
-    """
+    """Keeps the vectors of one embedder until the lake has them."""
 
     def __init__(self, folder: Path, dimensions: int) -> None:
         self._folder = folder
@@ -67,10 +64,7 @@ class VectorSpool:
         return SpooledAnswer(path)
 
     def kept(self) -> Iterator[tuple[SpooledAnswer, list[str], npt.NDArray[np.float32]]]:
-        """Yield the complete answers that an earlier writer left, each with its hashes and vectors.
-
-        Incomplete files are deleted.
-        """
+        """Yield the complete answers of an earlier writer, each with its hashes and vectors."""
         for number in self._list_kept_numbers():
             answer = SpooledAnswer(self._folder / f"{number}{_ENDING}")
             content = answer.path.read_bytes()

@@ -180,8 +180,6 @@ class TenantLake:
     ) -> dict[str, tuple[Fact, ...]]:
         """Return the facts that chunk sets state, by chunk_set_key.
 
-        Sets without facts are left out. No text is read.
-
         Args:
             wants_kind: whether to return facts of this kind; all kinds by default.
         """
@@ -226,10 +224,7 @@ class TenantLake:
         return rows.vector_rows(self._tables.vectors(embedder_id).read(hashes))
 
     def packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
-        """Return the vectors whose text_sha256 is in a range, by text_sha256.
-
-        A vector is returned as the bytes of its little-endian float32 values.
-        """
+        """Return the vectors whose text_sha256 is in a range, by text_sha256."""
         frame = self._tables.vectors(embedder_id).read_range(hashes, ("text_sha256", "vector"))
         return dict(frame.iter_rows())
 
@@ -310,10 +305,7 @@ class TenantLake:
         return [f for name in tables for f in damaged_files(name, tables[name], decoded)]
 
     def drop_damaged(self, damaged: Collection[DamagedFile]) -> None:
-        """Remove damaged files from their tables, so that the other files can be read again.
-
-        A damaged log is deleted; `salvage` then takes rows from the remaining files.
-        """
+        """Remove damaged files from their tables, so that the other files can be read again."""
         from rag_assets.storage.lake.files import drop_damaged
 
         for name, table in self._tables.all().items():
@@ -410,10 +402,7 @@ class TenantLake:
             shutil.rmtree(self._spools)
 
     def find_phrases_in_kept_texts(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
-        """Return those phrases that also occur in parsed texts that are not being deleted.
-
-        All texts are read.
-        """
+        """Return those phrases that also occur in parsed texts that are not being deleted."""
         from rag_assets.storage.lake import files
 
         return files.find_phrases_in_kept_texts(self._tables.parsed(), dead.parsed, phrases)
@@ -484,10 +473,7 @@ class TenantTables:
         return dict(self._kept)
 
     def drop_former_versions(self) -> None:
-        """Delete parsed texts and chunks in tables whose columns an earlier version defined.
-
-        Their contents can be computed again.
-        """
+        """Delete parsed texts and chunks in tables whose columns an earlier version defined."""
         for name, table in ((_PARSED, self.parsed()), (_CHUNKS, self.chunks())):
             for version in (self._location / name).folders():
                 if version != table.kind.version:

@@ -254,10 +254,7 @@ class KeyedTable:
         return pl.concat(found).unique(self.kind.key)
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
-        """Cache the keys of new files, the smallest first; return the new files left uncached.
-
-        The cache has at most _MOST_KEYS keys.
-        """
+        """Cache the keys of new files, the smallest first; return the new files left uncached."""
         names = file_names(table) - self._left_out
         self._keys = {name: keys for name, keys in self._keys.items() if name in names}
         new = names - self._keys.keys()
@@ -414,10 +411,7 @@ class KeyedTable:
             return None
 
     def _find_damaged_files(self, participle: str) -> list[DamagedFile]:
-        """Return the damaged files of the table, to explain an error.
-
-        After a failed write, the contents of the files are not checked.
-        """
+        """Return the damaged files of the table, to explain an error."""
         from rag_assets.storage.lake.files import damaged_files
 
         return list(damaged_files("", self, None if participle == "written" else HashRange()))

@@ -158,10 +158,7 @@ class ProviderKeyTable(CatalogQueries):
         return bool(deleted)
 
     def record_use(self, key: StoredKey, *, worked: bool) -> None:
-        """Record a use of a key, and whether the provider accepted it.
-
-        The call has no effect if the key was replaced in the meantime.
-        """
+        """Record a use of a key, and whether the provider accepted it."""
         with self._database.begin() as connection:
             connection.execute(
                 sa.update(provider_keys)

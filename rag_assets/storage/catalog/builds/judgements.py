@@ -315,10 +315,7 @@ class QuestionVectorTable(CatalogQueries):
             )
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
-        """Delete the vectors of all embedders except these.
-
-        The other embedders have no build any more.
-        """
+        """Delete the vectors of all embedders except these."""
         self._database.write(
             ref,
             sa.delete(question_vectors).where(

@@ -96,8 +96,6 @@ class LakeKeyTable(CatalogQueries):
     def list_outdated(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
         """Return the ids of documents whose present content is missing from a build.
 
-        Failed documents are included.
-
         Args:
             generation: the build; 0 for a build that has not started yet.
         """

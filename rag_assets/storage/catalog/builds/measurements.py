@@ -75,10 +75,7 @@ class ProbeTable(CatalogQueries):
         self._database.write(ref, sa.update(embedder_probes).where(*probe).values(measured))
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
-        """Delete the probes of all embedders except these.
-
-        The other embedders have no vectors any more.
-        """
+        """Delete the probes of all embedders except these."""
         self._database.write(
             ref,
             sa.delete(embedder_probes).where(
@@ -136,10 +133,7 @@ class ThresholdTable(CatalogQueries):
         by: str,
         questions: int,
     ) -> None:
-        """Set the threshold of a use in all builds with an embedder; None restarts the calibration.
-
-        The event `settings_changed` records who set which value.
-        """
+        """Set the threshold of a use in all builds with an embedder; None calibrates it again."""
         row = (
             None
             if value is None
@@ -170,9 +164,6 @@ def measured_value(generation: Generation, use: str | None) -> float | None:
 
 
 def measured_floors(generation: Generation, use: str | None) -> Mapping[str, float]:
-    """Return the floors that questions have contributed so far to a use's calibration.
-
-    The keys are digests of the questions.
-    """
+    """Return the floors that questions have contributed so far to a use's calibration."""
     floors: Mapping[str, float] = generation.thresholds.get(use or "", {}).get("floors", {})
     return floors

@@ -82,10 +82,7 @@ class BuildProgressQuery(CatalogQueries):
         }
 
     def history(self, tenant_id: str, number: int) -> BuildHistory:
-        """Return how a build grew over time.
-
-        It is computed from the times at which the build's current versions were indexed.
-        """
+        """Return how a build grew over time."""
         held = document_index.c
         of_build = (
             held.tenant == tenant_id,

@@ -149,10 +149,7 @@ def select_readable_versions(
     document_ids: Texts,
     principals: Texts,
 ) -> sa.Select[Any]:
-    """Return the query for the versions that a caller may read; `map_by_document` reads its rows.
-
-    It leaves out deleted documents, and documents that none of the principals may read.
-    """
+    """Return the query for the versions that a caller may read; see map_by_document()."""
     held = document_index.c
     return select_returnable(
         tenant_id,

@@ -131,10 +131,7 @@ def delete_former_texts(
 def withdraw_documents(
     connection: sa.Connection, ref: TenantRef, document_ids: Collection[str], by: str
 ) -> None:
-    """Mark documents deleted, and withhold their versions from searches.
-
-    Documents that are already marked deleted are skipped.
-    """
+    """Mark documents deleted, and withhold their versions from searches."""
     if not document_ids:
         return
     ids = sorted(document_ids)
@@ -274,10 +271,7 @@ class MovedDocuments(CatalogQueries):
                     )
 
     def end(self, ref: TenantRef) -> int:
-        """Mark moved documents deleted once they need not wait; return their number.
-
-        A moved document waits until the document at its new location is indexed.
-        """
+        """Mark moved documents deleted once they need not wait; return their number."""
         moved = moved_documents.c
         waits = sa.exists().where(
             documents.c.tenant == moved.tenant,

@@ -151,10 +151,7 @@ def is_out_of_builds() -> sa.ColumnElement[bool]:
 
 
 def is_behind(config_key: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a document's indexed version is missing or outdated.
-
-    It is outdated if it was built from another content or configuration.
-    """
+    """Return the SQL condition that a document's indexed version is missing or outdated."""
     held = document_index.c
     return sa.or_(
         held.document_key.is_distinct_from(documents.c.document_key),
@@ -270,10 +267,7 @@ def _failed_config_key(columns: Any) -> sa.ColumnElement[str]:
 
 
 def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> sa.Update:
-    """Return the statement that withholds all versions of documents from searches.
-
-    The next run deletes their entries.
-    """
+    """Return the statement that withholds all versions of documents from searches."""
     keys = (
         *("indexed_key", "document_key", "config_key"),
         *("content_sha256", "parse_key", "chunk_set_key"),

@@ -405,10 +405,7 @@ class IndexTable(CatalogQueries):
         )
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
-        """Return the indexed_key to keep, by document that may have entries of other versions.
-
-        None means that no entries of the document are to be kept.
-        """
+        """Return the indexed_key to keep, by document that may have entries of other versions."""
         query = sa.select(document_index.c.document_id, document_index.c.indexed_key).where(
             is_of_generation(tenant_id, generation), document_index.c.dirty
         )
@@ -449,10 +446,7 @@ class IndexTable(CatalogQueries):
     def put_off(
         self, ref: TenantRef, generation: int, waits: Sequence[Failure], *, config_key: str
     ) -> None:
-        """Make documents wait in a build that is not the configured build, and record why.
-
-        Their entries in that build stay as they are.
-        """
+        """Make documents wait in a build that is not the configured build, and record why."""
         if not waits:
             return
         statement = upsert(document_index)

@@ -367,10 +367,7 @@ class ErasureTable(CatalogQueries):
     def begin_discard(
         self, ref: TenantRef, generation: Generation, *, by: str, at: datetime
     ) -> Erasure:
-        """Start the erasure of a build that does not serve searches.
-
-        If it was already started, return the open erasure.
-        """
+        """Start the erasure of a build that does not serve searches."""
         number = generation.number
         entries = select_entry_count(is_of_generation(ref.id, number))
         begun = sa.select(erasures).where(
@@ -439,10 +436,7 @@ class ErasureTable(CatalogQueries):
                     connection.execute(sa.delete(table).where(table.c.tenant == ref.id))
 
     def end_removal(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
-        """Delete a tenant with all of its rows, and write the receipt.
-
-        The tenant's other open erasures end with it.
-        """
+        """Delete a tenant with all of its rows, and write the receipt."""
         ref = erasure.ref
         others = sa.select(erasures).where(erasures.c.tenant == ref.id, erasures.c.id != erasure.id)
         is_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation

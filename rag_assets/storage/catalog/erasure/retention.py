@@ -84,7 +84,12 @@ class RetentionQuery(CatalogQueries):
         """Return the documents with content that was embedded before their cutoff."""
         with self._database.begin() as connection:
             due = find_due_documents(connection, tenant_id, cutoffs)
-            return DueDocuments(due, _count_living(connection, tenant_id) if due else {})
+            living = (
+                sa.select(documents.c.source, sa.func.count())
+                .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+                .group_by(documents.c.source)
+            )
+            return DueDocuments(due, dict(connection.execute(living).all()) if due else {})
 
     def list_aging(self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs) -> list[Aging]:
         """Return by source type how soon documents are past their retention, and how many are.
@@ -183,15 +188,6 @@ def _is_embedded() -> sa.ColumnElement[bool]:
         documents.c.embedded_at.is_not(None),
         documents.c.embedded_sha256.is_not_distinct_from(documents.c.content_sha256),
     )
-
-
-def _count_living(connection: sa.Connection, tenant_id: str) -> dict[str, int]:
-    query = (
-        sa.select(documents.c.source, sa.func.count())
-        .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
-        .group_by(documents.c.source)
-    )
-    return dict(connection.execute(query).all())
 
 
 class StagedRows(Protocol):

@@ -315,10 +315,13 @@ class TraceQuery(CatalogQueries):
             for table in rewritten:
                 connection.execute(sa.text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
             left = 0
+            names = sa.text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
+            every = connection.scalars(names, {"schema": SCHEMA}) if only is None else only
+            tables = [f'{SCHEMA}."{name}"' for name in every]
+            if only is None:
+                named = {table for table, _ in _find_named_columns(connection)}
+                tables += sorted(table for table in named if not table.startswith(SCHEMA))
             for _ in range(_ATTEMPTS):
-                tables = [*_list_catalog_tables(connection), *_run_tables(connection)]
-                if only is not None:
-                    tables = [f'{SCHEMA}."{name}"' for name in only]
                 for table in tables:
                     connection.execute(sa.text(f"VACUUM {table}"))
                 left = _dead_rows(connection, tables)
@@ -378,23 +381,7 @@ def _find_named_columns(connection: sa.Connection) -> dict[tuple[str, str], str]
 
     Dagster may not have created its tables yet.
     """
-    exists = sa.text("SELECT to_regclass(:name)")
-    return {
-        place: condition
-        for place, condition in _NAMED.items()
-        if connection.scalar(exists, {"name": place[0]}) is not None
-    }
-
-
-def _list_catalog_tables(connection: sa.Connection) -> list[str]:
-    query = sa.text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
-    return [f'{SCHEMA}."{name}"' for name in connection.scalars(query, {"schema": SCHEMA})]
-
-
-def _run_tables(connection: sa.Connection) -> list[str]:
-    return sorted(
-        {table for table, _ in _find_named_columns(connection) if not table.startswith(SCHEMA)}
-    )
+    return {place: which for place, which in _NAMED.items() if _exists(connection, place[0])}
 
 
 def _dead_rows(connection: sa.Connection, tables: Sequence[str]) -> int:

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
-from rag_assets.storage.catalog.database import CatalogQueries
+from rag_assets.storage.catalog.database import CatalogQueries, put_row
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
     generations,
@@ -41,6 +41,8 @@ installation = sa.Table(
     sa.Column("epoch_kept", sa.Boolean, nullable=False, server_default="false"),
     sa.CheckConstraint("singleton", name="singleton"),
 )
+
+_SELECT_ROW = sa.select(installation.c.id, installation.c.database, installation.c.created_at)
 
 places = sa.Table(
     "installation_places",
@@ -114,8 +116,7 @@ class InstallationTable(CatalogQueries):
 
     def read(self) -> InstallationRow | None:
         """Return the identity; None for a catalog that no home folder has opened yet."""
-        query = sa.select(installation.c.id, installation.c.database, installation.c.created_at)
-        row = self._database.fetch_row(query)
+        row = self._database.fetch_row(_SELECT_ROW)
         return InstallationRow(*row) if row else None
 
     def create(self, installation_id: UUID | None = None) -> InstallationRow:
@@ -132,9 +133,8 @@ class InstallationTable(CatalogQueries):
 
     def state(self) -> InstallationState:
         """Return the catalog's record of the installation, and the database that holds it."""
-        query = sa.select(installation.c.id, installation.c.database, installation.c.created_at)
         with self._database.begin() as connection:
-            row = connection.execute(query).first()
+            row = connection.execute(_SELECT_ROW).first()
             return InstallationState(
                 InstallationRow(*row) if row else None,
                 present_database(connection),
@@ -193,9 +193,9 @@ class InstallationTable(CatalogQueries):
 
     def record_former_places(self, former: Iterable[Place]) -> None:
         """Record former places of the installation that are missing from this catalog."""
-        rows = [{"kind": p.kind, "address": p.address, "left_at": sa.func.now()} for p in former]
         with self._database.begin() as connection:
-            for row in rows:
+            for place in former:
+                row = {"kind": place.kind, "address": place.address, "left_at": sa.func.now()}
                 connection.execute(insert(places).values(row).on_conflict_do_nothing())
 
     def leave_cluster(self) -> None:
@@ -222,9 +222,8 @@ class InstallationTable(CatalogQueries):
     def record_home(self, home_id: UUID, path: str, host: str) -> None:
         """Record that a home folder uses this catalog, and when."""
         seen = {"path": path, "host": host, "seen_at": sa.func.now()}
-        statement = insert(homes).values(id=home_id, **seen)
         with self._database.begin() as connection:
-            connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=seen))
+            connection.execute(put_row(homes, {"id": home_id}, seen))
 
     def find_home(self, path: str, host: str) -> UUID | None:
         """Return the id of the last recorded home folder with this path and host."""

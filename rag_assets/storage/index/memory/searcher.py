@@ -289,10 +289,7 @@ def _holds(stored: Any, value: str | None) -> bool:
 
 
 def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]]:
-    """Return, by row id, the word score and the number of the query's words that the row contains.
-
-    Rows without any of the words are left out. Scores are computed as in Elasticsearch.
-    """
+    """Return each row's word score, and how many of the query's words it contains."""
     words = parse_query_words(query)
     terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
     written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}

@@ -90,8 +90,6 @@ class PgVectors:
     def create(self, owner: Owner, dimensions: int) -> None:
         """Create a build's tables, unless they exist with the columns of the current version.
 
-        Tables with other columns are replaced.
-
         Raises:
             ForeignInstallation: the schema belongs to another installation.
         """
@@ -243,10 +241,7 @@ class PgVectors:
         return self._layout.schema(owner)
 
     def schemas(self, tenant: str | None = None) -> list[str]:
-        """Return the sorted names of the schemas of a tenant's builds, or of all builds.
-
-        Schemas under former prefixes are included.
-        """
+        """Return the sorted names of the schemas of a tenant's builds, or of all builds."""
         ending = "" if tenant is None else tables.tenant_part(tenant)
         return [str(row[0]) for row in self._execute(_OWN_SCHEMAS, [ending, self._comment])]
 

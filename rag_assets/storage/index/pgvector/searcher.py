@@ -79,10 +79,7 @@ class Conditions:
         return found
 
     def _in_scopes(self, scopes: Collection[str], moved: MovedPages) -> sql.Composed:
-        """Return the SQL condition that a caller with these scopes may read an entry.
-
-        For an entry of a moved page, the page decides instead of the entry's scope.
-        """
+        """Return the SQL condition that a caller with these scopes may read an entry."""
         return sql.SQL("({} OR ({} AND NOT {}))").format(
             self._match_values("page_uuid", sorted(moved.readable)),
             self._match_values("access_scope", sorted(scopes)),
@@ -97,10 +94,7 @@ class Conditions:
         ]
 
     def _holds(self, key: str, values: Sequence[str | None]) -> sql.Composed:
-        """Return the SQL condition that a metadata key has one of these values.
-
-        None among the values matches entries without the key.
-        """
+        """Return the SQL condition that a metadata key has one of these values."""
         name = self._value(key)
         given = self._value([value for value in values if value is not None])
         held = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(name, given)

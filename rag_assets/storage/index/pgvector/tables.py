@@ -212,10 +212,7 @@ def format_vector(vector: npt.NDArray[np.float32]) -> str:
 
 
 def _flat(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yield metadata keys, joined by dots, with their values, flattened as in Elasticsearch.
-
-    Empty values are left out.
-    """
+    """Yield metadata keys, joined by dots, with their values, flattened as in Elasticsearch."""
     for key, value in metadata.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping):
