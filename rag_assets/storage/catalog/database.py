@@ -266,6 +266,17 @@ class Database:
         with self.begin_tenant(ref) as connection:
             return connection.execute(statement, parameters).rowcount
 
+    def update(
+        self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool], **values: Any
+    ) -> int:
+        """Change rows of a tenant in their own transaction; return their number."""
+        is_row = (table.c.tenant == ref.id, *which)
+        return self.write(ref, sa.update(table).where(*is_row).values(values))
+
+    def delete(self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
+        """Delete rows of a tenant in their own transaction; return their number."""
+        return self.write(ref, sa.delete(table).where(table.c.tenant == ref.id, *which))
+
     def time(self) -> datetime:
         """Return Postgres's present time."""
         with self.begin() as connection:

@@ -115,13 +115,16 @@ class UsageTable(CatalogQueries):
         with self._database.begin_tenant(ref) as connection:
             connection.execute(statement)
             if run is not None:
-                connection.execute(_set_run_spending(ref, run))
+                of_tenant = slices.c.tenant == ref.id
+                connection.execute(sa.update(slices).where(of_tenant).values(spent=run))
             if generation is not None and used.cost:
-                connection.execute(_add_build_spending(ref, generation, used.cost))
+                build = (generations.c.tenant == ref.id, generations.c.generation == generation)
+                spent = generations.c.spent + used.cost
+                connection.execute(sa.update(generations).where(*build).values(spent=spent))
 
     def set_run_spending(self, ref: TenantRef, dollars: float) -> None:
         """Record the running sync's spending so far, without adding usage."""
-        self._database.write(ref, _set_run_spending(ref, dollars))
+        self._database.update(ref, slices, spent=dollars)
 
     def read_spending(self, tenant_id: str, day: date) -> SpendingTotals:
         """Return a tenant's spending up to the end of a day, in one query."""
@@ -150,23 +153,10 @@ class UsageTable(CatalogQueries):
             usage.c.tenant, usage.c.day.desc(), usage.c.provider, usage.c.model
         )
         with self._database.begin() as connection:
-            return [_read_row(row) for row in connection.execute(ordered).mappings()]
-
-
-def _set_run_spending(ref: TenantRef, dollars: float) -> sa.Update:
-    return sa.update(slices).where(slices.c.tenant == ref.id).values(spent=dollars)
-
-
-def _add_build_spending(ref: TenantRef, generation: int, dollars: float) -> sa.Update:
-    return (
-        sa.update(generations)
-        .where(generations.c.tenant == ref.id, generations.c.generation == generation)
-        .values(spent=generations.c.spent + dollars)
-    )
-
-
-def _read_row(row: sa.RowMapping) -> UsageRow:
-    return UsageRow(row["tenant"], row["day"], row["provider"], row["model"], _read_usage(row))
+            return [
+                UsageRow(row["tenant"], row["day"], row["provider"], row["model"], _read_usage(row))
+                for row in connection.execute(ordered).mappings()
+            ]
 
 
 def _read_usage(row: sa.RowMapping) -> Usage:

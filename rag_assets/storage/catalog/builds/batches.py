@@ -125,13 +125,11 @@ class BatchTable(CatalogQueries):
 
     def delete(self, ref: TenantRef, id_: int) -> None:
         """Delete a batch that was never submitted."""
-        self._database.write(ref, sa.delete(batches).where(_is_batch(ref, id_)))
+        self._database.delete(ref, batches, batches.c.id == id_)
 
     def delete_closed(self, ref: TenantRef, before: datetime) -> None:
         """Delete batches that were collected or failed before a time."""
-        self._database.write(
-            ref, sa.delete(batches).where(batches.c.tenant == ref.id, batches.c.ended_at < before)
-        )
+        self._database.delete(ref, batches, batches.c.ended_at < before)
 
     def list_open(self, tenant_id: str | None = None) -> list[EmbeddingBatch]:
         """Return the open batches of one active tenant, or of all, oldest first."""
@@ -199,7 +197,7 @@ class BatchTable(CatalogQueries):
         )
 
     def _update(self, ref: TenantRef, id_: int, **values: Any) -> None:
-        self._database.write(ref, sa.update(batches).where(_is_batch(ref, id_)).values(**values))
+        self._database.update(ref, batches, batches.c.id == id_, **values)
 
 
 def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
@@ -214,7 +212,3 @@ def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
         pause = FETCH_RETRY_INTERVAL
     # A poll time in the future was recorded while the clock was fast.
     return not timedelta() <= waited < pause
-
-
-def _is_batch(ref: TenantRef, id_: int) -> Any:
-    return (batches.c.tenant == ref.id) & (batches.c.id == id_)

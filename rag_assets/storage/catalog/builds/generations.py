@@ -61,9 +61,8 @@ class PaceTable(CatalogQueries):
         is_largest: sa.ColumnElement[bool],
         largest: Mapping[str, float],
     ) -> None:
-        build = (generations.c.tenant == ref.id, generations.c.generation == number)
-        statement = sa.update(generations).where(*build, is_largest).values(largest)
-        self._database.write(ref, statement)
+        is_build = generations.c.generation == number
+        self._database.update(ref, generations, is_build, is_largest, **largest)
 
 
 _PIN_COLUMNS = ("pinned_generation", "pinned_at", "pinned_by", "pin_reason")
@@ -88,11 +87,11 @@ class PinTable(CatalogQueries):
 
     def set(self, ref: TenantRef, pin: Pin) -> None:
         """Record which build must answer searches; it starts to answer when it is up to date."""
-        self._write(ref, pin_columns(pin))
+        self._database.update(ref, serving, **pin_columns(pin))
 
     def delete(self, ref: TenantRef) -> None:
         """Delete the pin, if it exists."""
-        self._write(ref, dict.fromkeys(_PIN_COLUMNS))
+        self._database.update(ref, serving, **dict.fromkeys(_PIN_COLUMNS))
 
     def find(self, tenant_id: str) -> Pin | None:
         """Return a tenant's pin; None if no build is pinned."""
@@ -103,10 +102,6 @@ class PinTable(CatalogQueries):
         if row is None:
             return None
         return Pin(row.pinned_generation, row.pinned_by, row.pin_reason, row.pinned_at)
-
-    def _write(self, ref: TenantRef, columns: Mapping[str, Any]) -> None:
-        statement = sa.update(serving).where(serving.c.tenant == ref.id).values(columns)
-        self._database.write(ref, statement)
 
 
 def pin_columns(pin: Pin) -> dict[str, Any]:
@@ -375,7 +370,7 @@ class GenerationTable(CatalogQueries):
 
     def delete(self, ref: TenantRef, generation: Generation) -> None:
         """Delete the row of a generation, after the deletion of its entries was confirmed."""
-        self._database.write(ref, sa.delete(generations).where(_is_generation(ref, generation)))
+        self._database.delete(ref, generations, generations.c.generation == generation.number)
 
     def count_in_index(self, index_name: str) -> int:
         """Return the number of all tenants' generations in an index."""

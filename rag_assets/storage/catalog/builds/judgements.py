@@ -316,10 +316,5 @@ class QuestionVectorTable(CatalogQueries):
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
         """Delete the vectors of all embedders except these."""
-        self._database.write(
-            ref,
-            sa.delete(question_vectors).where(
-                question_vectors.c.tenant == ref.id,
-                question_vectors.c.embedder_id.not_in(list(embedder_ids)),
-            ),
-        )
+        is_other = question_vectors.c.embedder_id.not_in(list(embedder_ids))
+        self._database.delete(ref, question_vectors, is_other)

@@ -71,18 +71,13 @@ class ProbeTable(CatalogQueries):
         values = {**asdict(probes), "distances": list(probes.distances)}
         # Leave out the vectors, because Postgres would write them again.
         measured = {name: values[name] for name in values if name not in {"vectors", "stored_at"}}
-        probe = (embedder_probes.c.tenant == ref.id, embedder_probes.c.embedder_id == embedder_id)
-        self._database.write(ref, sa.update(embedder_probes).where(*probe).values(measured))
+        is_probe = embedder_probes.c.embedder_id == embedder_id
+        self._database.update(ref, embedder_probes, is_probe, **measured)
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
         """Delete the probes of all embedders except these."""
-        self._database.write(
-            ref,
-            sa.delete(embedder_probes).where(
-                embedder_probes.c.tenant == ref.id,
-                embedder_probes.c.embedder_id.not_in(list(embedder_ids)),
-            ),
-        )
+        is_other = embedder_probes.c.embedder_id.not_in(list(embedder_ids))
+        self._database.delete(ref, embedder_probes, is_other)
 
 
 _KEY_DIGITS = 16

@@ -146,27 +146,17 @@ class SyncTable(CatalogQueries):
     def record_failure(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
         """Record that a sync failed, why, and when to try again."""
         self._put(ref, source, last_error=error, retry_at=retry_at)
-        self._database.write(
-            ref,
-            sa.update(syncs)
-            .where(syncs.c.tenant == ref.id, syncs.c.source == source)
-            .values(attempts=syncs.c.attempts + 1),
-        )
+        attempts = syncs.c.attempts + 1
+        self._database.update(ref, syncs, syncs.c.source == source, attempts=attempts)
 
     def reset(self, ref: TenantRef) -> None:
         """Delete the listing digests, so that the next sync compares every source again."""
-        self._database.write(
-            ref,
-            sa.update(syncs)
-            .where(syncs.c.tenant == ref.id)
-            .values(listing_digest=None, attempts=0, retry_at=None, last_error=None),
-        )
+        nothing = {"listing_digest": None, "retry_at": None, "last_error": None}
+        self._database.update(ref, syncs, **nothing, attempts=0)
 
     def delete(self, ref: TenantRef, source: str) -> None:
         """Delete the row of a source that was removed with its documents."""
-        self._database.write(
-            ref, sa.delete(syncs).where(syncs.c.tenant == ref.id, syncs.c.source == source)
-        )
+        self._database.delete(ref, syncs, syncs.c.source == source)
 
     def slice_documents(self, tenant_id: str) -> frozenset[str]:
         """Return the ids of the documents in the slice of the current or last run."""

@@ -190,12 +190,8 @@ class FormerVersionTable(CatalogQueries):
         """Make the permanently failed documents that find() returns due now; count them."""
         final = documents.c.retry_at.is_(None)
         ids = _select_lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
-        statement = (
-            sa.update(documents)
-            .where(documents.c.tenant == ref.id, documents.c.document_id.in_(ids))
-            .values(retry_at=sa.func.now())
-        )
-        return self._database.write(ref, statement)
+        is_one = documents.c.document_id.in_(ids)
+        return self._database.update(ref, documents, is_one, retry_at=sa.func.now())
 
     def give_up(self, ref: TenantRef, lacking: int, document_id: str, document_key: str) -> None:
         """Record that a document's former version cannot be added to the build that lacks it."""

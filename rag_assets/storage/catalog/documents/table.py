@@ -148,12 +148,10 @@ class DocumentTable(CatalogQueries):
 
     def read_again(self, ref: TenantRef, document_ids: Collection[str] | None = None) -> None:
         """Make the next listing read documents again, even if their facts are unchanged."""
-        chosen = [documents.c.tenant == ref.id]
-        if document_ids is not None:
-            chosen.append(matches_any(documents.c.document_id, document_ids))
-        self._database.write(
-            ref, sa.update(documents).where(*chosen).values(listed_at_ns=READ_AGAIN_NS)
+        chosen = (
+            () if document_ids is None else (matches_any(documents.c.document_id, document_ids),)
         )
+        self._database.update(ref, documents, *chosen, listed_at_ns=READ_AGAIN_NS)
 
     def purge_deleted(self, ref: TenantRef, before: datetime) -> int:
         """Delete the rows of documents that were deleted before a time; return their number.
@@ -161,16 +159,8 @@ class DocumentTable(CatalogQueries):
         Rows that a build or a hold still needs are kept.
         """
         held = sa.exists().where(matches_document(document_index.c, documents.c))
-        return self._database.write(
-            ref,
-            sa.delete(documents).where(
-                documents.c.tenant == ref.id,
-                documents.c.status == "DELETED",
-                documents.c.updated_at < before,
-                ~held,
-                ~is_held(),
-            ),
-        )
+        is_old = (documents.c.status == "DELETED", documents.c.updated_at < before)
+        return self._database.delete(ref, documents, *is_old, ~held, ~is_held())
 
 
 def must_be_read_again() -> sa.ColumnElement[bool]:

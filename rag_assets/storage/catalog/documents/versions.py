@@ -397,12 +397,8 @@ class IndexTable(CatalogQueries):
 
     def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Record that these documents have only entries of their indexed version."""
-        self._database.write(
-            ref,
-            sa.update(document_index)
-            .where(is_of_generation(ref.id, generation, document_ids))
-            .values(dirty=False),
-        )
+        are_versions = is_of_generation(ref.id, generation, document_ids)
+        self._database.update(ref, document_index, are_versions, dirty=False)
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
         """Return the indexed_key to keep, by document that may have entries of other versions."""
@@ -421,18 +417,12 @@ class IndexTable(CatalogQueries):
 
     def reset(self, ref: TenantRef, generation: int) -> None:
         """Delete all rows of a generation, after its index was lost."""
-        self._database.write(
-            ref, sa.delete(document_index).where(is_of_generation(ref.id, generation))
-        )
+        self._database.delete(ref, document_index, document_index.c.generation == generation)
 
     def invalidate(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Mark versions of these documents invalid: the next run rewrites them from the lake."""
-        self._database.write(
-            ref,
-            sa.update(document_index)
-            .where(is_of_generation(ref.id, generation, document_ids))
-            .values(document_key=None, dirty=True),
-        )
+        are_versions = is_of_generation(ref.id, generation, document_ids)
+        self._database.update(ref, document_index, are_versions, document_key=None, dirty=True)
 
     def document_keys(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]

@@ -131,15 +131,8 @@ class EventTable(CatalogQueries):
 
         A hold on all documents of the tenant keeps them.
         """
-        return self._database.write(
-            ref,
-            sa.delete(events).where(
-                events.c.tenant == ref.id,
-                matches_any(events.c.kind, kinds),
-                events.c.at < before,
-                ~is_row_held(events),
-            ),
-        )
+        is_old = (matches_any(events.c.kind, kinds), events.c.at < before)
+        return self._database.delete(ref, events, *is_old, ~is_row_held(events))
 
     def page(
         self,

@@ -77,8 +77,7 @@ class MarkTable(CatalogQueries):
 
     def record_kept(self, ref: TenantRef) -> None:
         """Record that a store has kept a tenant's mark."""
-        of_tenant = catalog_marks.c.tenant == ref.id
-        self._database.write(ref, sa.update(catalog_marks).where(of_tenant).values(kept=True))
+        self._database.update(ref, catalog_marks, kept=True)
 
     def advance_mark(self, ref: TenantRef, number: int) -> None:
         """Raise a tenant's mark above this number, which a store has kept."""

@@ -112,13 +112,8 @@ class PageTable(CatalogQueries):
             moved: the pages as they were read; pages that moved again since stay marked.
         """
         table = pages.c
-        statement = (
-            sa.update(pages)
-            .where(table.tenant == ref.id, matches_any(table.uuid, moved.uuids))
-            .where(table.moved <= moved.move)
-            .values(moved=None)
-        )
-        self._database.write(ref, statement)
+        were_moved = (matches_any(table.uuid, moved.uuids), table.moved <= moved.move)
+        self._database.update(ref, pages, *were_moved, moved=None)
 
 
 def select_descendants(

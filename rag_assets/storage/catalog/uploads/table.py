@@ -179,7 +179,7 @@ class UploadTable(CatalogQueries):
             matches_document(uploads.c, documents.c),
             ~is_held(),
         )
-        self._database.write(ref, sa.delete(held_texts).where(held_texts.c.tenant == ref.id, again))
+        self._database.delete(ref, held_texts, again)
 
 
 def _find_replaced(
