@@ -95,7 +95,13 @@ class ElasticsearchConnection:
 
     def client_options(self, *, is_async: bool = False) -> dict[str, Any]:
         """Return the connection arguments for a client of `elasticsearch`."""
-        options: dict[str, Any] = {"hosts": [_with_port(node) for node in self.nodes]}
+        hosts = []
+        for node in self.nodes:
+            parts = urlsplit(node)
+            # The client requires a port.
+            port = "" if parts.port is not None else f":{_PORTS[parts.scheme]}"
+            hosts.append(urlunsplit(parts._replace(netloc=f"{parts.netloc}{port}")))
+        options: dict[str, Any] = {"hosts": hosts}
         if self.api_key is not None:
             options["api_key"] = self.api_key
         elif self.account is not None:
@@ -114,14 +120,6 @@ class ElasticsearchConnection:
 def to_connection(server: str | ElasticsearchConnection) -> ElasticsearchConnection:
     """Return a connection unchanged; turn an address into a connection with from_url()."""
     return ElasticsearchConnection.from_url(server) if isinstance(server, str) else server
-
-
-def _with_port(node: str) -> str:
-    """Return an address with a port, which the client requires; default: the scheme's port."""
-    parts = urlsplit(node)
-    if parts.port is not None:
-        return node
-    return urlunsplit(parts._replace(netloc=f"{parts.netloc}:{_PORTS[parts.scheme]}"))
 
 
 def pinned_context(fingerprint: str) -> ssl.SSLContext:

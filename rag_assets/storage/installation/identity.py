@@ -133,14 +133,10 @@ def find_differences(
             yield Difference(place.kind, _changed_place(row.id, place, former))
     yield from _iter_root_differences(stores, row.id, may_adopt="lake" not in recorded)
     for root in stores:
-        is_recorded = recorded.get(root.kind) == root.url
-        if root.kind == "blobs" and is_recorded and _lacks_uploads(catalog, root):
+        is_recorded = root.kind == "blobs" and recorded.get(root.kind) == root.url
+        is_empty = is_recorded and root.owner() is None and not root.has_data()
+        if is_empty and catalog.uploads.has_any():
             yield Difference("blobs", _lost_uploads(row.id, root))
-
-
-def _lacks_uploads(catalog: Catalog, root: Root) -> bool:
-    """Return whether a root is new and empty, although the catalog lists uploads."""
-    return root.owner() is None and not root.has_data() and catalog.uploads.has_any()
 
 
 def _iter_root_differences(
@@ -236,8 +232,10 @@ def _mark(
 
     Former places that a root's marker lists, but a restored catalog lacks, are recorded again.
     """
-    if lost := _list_forgotten_places(installation, state, stores):
-        catalog.installation.record_former_places(lost)
+    known = {(place.kind, place.address) for place in state.places}
+    own = [root for root in stores if root.owner() == installation]
+    if lost := {place for root in own for place in root.former_places()} - known:
+        catalog.installation.record_former_places([Place(*place) for place in sorted(lost)])
         state = catalog.installation.state()
     former = {place for place in state.places if place.left_at is not None}
     for root in stores:
@@ -258,16 +256,6 @@ def _mark(
     prefixes = dict.fromkeys([settings.index_prefix, *recorded])
     cluster = state.present_places.get("cluster")
     return Identity(installation, home_id, tuple(prefixes), cluster)
-
-
-def _list_forgotten_places(
-    installation: UUID, state: InstallationState, stores: Sequence[Root]
-) -> list[Place]:
-    """Return former places that markers of the installation's roots list and the catalog lacks."""
-    known = {(place.kind, place.address) for place in state.places}
-    own = [root for root in stores if root.owner() == installation]
-    kept = {place for root in own for place in root.former_places()}
-    return [Place(*place) for place in sorted(kept - known)]
 
 
 # -- moves and clones

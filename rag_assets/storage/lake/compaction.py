@@ -47,32 +47,30 @@ def compact(
         the result; None if the table does not exist.
     """
     with table.translated_errors("compacted"):
-        return _compact(table, live, dead)
-
-
-def _compact(table: KeyedTable, live: Set[str] | None, unwanted: Set[str]) -> Compaction | None:
-    opened = table.open()
-    if opened is None:
-        return None
-    before = table.files()
-    rows = _keys_and_files(table, opened)
-    dead = rows[table.kind.key].is_in(list(unwanted))
-    if live is not None:
-        dead |= ~rows[table.kind.key].is_in(list(live))
-    duplicated = rows[table.kind.key].is_duplicated()
-    wasteful = set(rows.filter(dead | duplicated)[_FILE].unique())
-    chosen = files_to_merge(before, table.kind.file_bytes, wasteful)
-    if chosen:
-        kept = rows.filter(~dead & rows[_FILE].is_in([f.path for f in chosen]))[table.kind.key]
-        _rewrite(table, opened, chosen, kept.unique().sort())
-    _vacuum(table)
-    live_keys = rows.filter(~dead)[table.kind.key]
-    return Compaction(
-        before=compute_table_size(before),
-        after=table.size(),
-        duplicates=len(live_keys) - live_keys.n_unique(),
-        dead=int(dead.sum()),
-    )
+        opened = table.open()
+        if opened is None:
+            return None
+        before = table.files()
+        rows = _keys_and_files(table, opened)
+        is_dead = rows[table.kind.key].is_in(list(dead))
+        if live is not None:
+            is_dead |= ~rows[table.kind.key].is_in(list(live))
+        duplicated = rows[table.kind.key].is_duplicated()
+        wasteful = set(rows.filter(is_dead | duplicated)[_FILE].unique())
+        chosen = files_to_merge(before, table.kind.file_bytes, wasteful)
+        if chosen:
+            kept = rows.filter(~is_dead & rows[_FILE].is_in([f.path for f in chosen]))[
+                table.kind.key
+            ]
+            _rewrite(table, opened, chosen, kept.unique().sort())
+        _vacuum(table)
+        live_keys = rows.filter(~is_dead)[table.kind.key]
+        return Compaction(
+            before=compute_table_size(before),
+            after=table.size(),
+            duplicates=len(live_keys) - live_keys.n_unique(),
+            dead=int(is_dead.sum()),
+        )
 
 
 def files_to_merge(

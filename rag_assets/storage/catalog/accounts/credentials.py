@@ -316,9 +316,27 @@ class TokenReader:
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
-        self._find = Statement.compile(_find_statement())
-        self._record_use = Statement.compile(_record_use_statement())
-        self._projects = Statement.compile(_projects_statement())
+        columns = service_tokens.c
+        is_valid = sa.or_(columns.expires_at.is_(None), columns.expires_at > sa.func.now())
+        self._find = Statement.compile(
+            sa.select(service_tokens, _use_is_due().label("use_is_due")).where(
+                columns.token_sha256 == sa.bindparam("sha256", type_=sa.LargeBinary), is_valid
+            )
+        )
+        token_id = sa.bindparam("token_id", type_=sa.Text)
+        self._record_use = Statement.compile(
+            sa.update(service_tokens)
+            .where(columns.token_id == token_id, _use_is_due())
+            .values(last_used_at=sa.func.now())
+            .returning(columns.token_id)
+        )
+        self._projects = Statement.compile(
+            sa.select(tenants.c.id).where(
+                tenants.c.of_project,
+                tenants.c.organization == sa.bindparam("organization", type_=sa.Text),
+                tenants.c.state != "REMOVING",
+            )
+        )
 
     async def find(self, sha256: bytes) -> ServiceToken | None:
         """Return the token with that hash, if it is valid, and record its use."""
@@ -337,33 +355,6 @@ class TokenReader:
     async def close(self) -> None:
         """Close the connections, in the event loop that opened them."""
         await self._statements.close()
-
-
-def _find_statement() -> sa.Select[Any]:
-    columns = service_tokens.c
-    return sa.select(service_tokens, _use_is_due().label("use_is_due")).where(
-        columns.token_sha256 == sa.bindparam("sha256", type_=sa.LargeBinary),
-        sa.or_(columns.expires_at.is_(None), columns.expires_at > sa.func.now()),
-    )
-
-
-def _projects_statement() -> sa.Select[Any]:
-    columns = tenants.c
-    return sa.select(columns.id).where(
-        columns.of_project,
-        columns.organization == sa.bindparam("organization", type_=sa.Text),
-        columns.state != "REMOVING",
-    )
-
-
-def _record_use_statement() -> sa.Update:
-    token_id = sa.bindparam("token_id", type_=sa.Text)
-    return (
-        sa.update(service_tokens)
-        .where(service_tokens.c.token_id == token_id, _use_is_due())
-        .values(last_used_at=sa.func.now())
-        .returning(service_tokens.c.token_id)
-    )
 
 
 def _use_is_due() -> sa.ColumnElement[bool]:

@@ -128,10 +128,26 @@ class JudgementTable(CatalogQueries):
         """
         new = sorted(questions, key=lambda question: question.question_id)
         with self._database.begin_tenant(ref) as connection:
-            deleted = 0 if others == "keep" else _delete_others(connection, ref, new, others)
+            deleted = 0
+            if others != "keep":
+                columns = judged_questions.c
+                is_other = (
+                    columns.tenant == ref.id,
+                    columns.synthetic == (others == "replace synthetic"),
+                    ~matches_any(columns.question_id, [one.question_id for one in new]),
+                )
+                deleted = connection.execute(sa.delete(judged_questions).where(*is_other)).rowcount
             for batch in batched(new, _BATCH):
                 values = upsert(judged_questions).values(
-                    [_question_columns(ref, one) for one in batch]
+                    [
+                        {
+                            "tenant": ref.id,
+                            **asdict(one),
+                            "judgements": [dict(judgement) for judgement in one.judgements],
+                            "pool": list(one.pool),
+                        }
+                        for one in batch
+                    ]
                 )
                 changed = {
                     column.name: values.excluded[column.name]
@@ -234,18 +250,6 @@ def forget_judgements(
     return deleted
 
 
-def _delete_others(
-    connection: sa.Connection, ref: TenantRef, kept: Sequence[StoredQuestion], others: Others
-) -> int:
-    ids = [question.question_id for question in kept]
-    statement = sa.delete(judged_questions).where(
-        judged_questions.c.tenant == ref.id,
-        judged_questions.c.synthetic == (others == "replace synthetic"),
-        ~matches_any(judged_questions.c.question_id, ids),
-    )
-    return connection.execute(statement).rowcount
-
-
 def _build_unused_vectors_deletion(ref: TenantRef) -> Any:
     """Return the statement that deletes the vectors of questions that no longer exist."""
     hashed = sa.func.encode(
@@ -275,15 +279,6 @@ def _select_names(tenant_id: str, *which: sa.ColumnElement[bool]) -> sa.Select[A
         .outerjoin(source_records, matches_document(source_records.c, documents.c))
         .where(documents.c.tenant == tenant_id, *which)
     )
-
-
-def _question_columns(ref: TenantRef, question: StoredQuestion) -> dict[str, Any]:
-    return {
-        "tenant": ref.id,
-        **asdict(question),
-        "judgements": [dict(judgement) for judgement in question.judgements],
-        "pool": list(question.pool),
-    }
 
 
 class QuestionVectorTable(CatalogQueries):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
@@ -205,36 +205,31 @@ class WorkQuery(CatalogQueries):
                 current.
         """
         ids = list(dict.fromkeys(build.tenant_id for build in builds))
+        held = document_index.c
+        dirty = (
+            sa.select(held.tenant, sa.func.count())
+            .where(matches_any(held.tenant, ids), held.dirty)
+            .group_by(held.tenant)
+        )
         with self._database.begin() as connection:
-            listed: dict[str, list[sa.Row[Any]]] = {}
+            listed: dict[str, list[sa.Row[Any]]] = {id_: [] for id_ in ids}
             for row in connection.execute(_select_by_source(builds)):
-                listed.setdefault(row.tenant, []).append(row)
-            removals = _read_counts(connection.execute(_select_removals(ids)))
-            partly_replaced = _read_counts(connection.execute(_select_partly_replaced(ids)))
-        return {
-            id_: _build_work_left(
-                listed.get(id_, ()), removals.get(id_, 0), partly_replaced.get(id_, 0)
+                listed[row.tenant].append(row)
+            removals: dict[str, int] = dict(connection.execute(_select_removals(ids)).all())
+            partly_replaced: dict[str, int] = dict(connection.execute(dirty).all())
+        work = {}
+        for id_, rows in listed.items():
+            read_again: Counter[str] = Counter()
+            for row in rows:
+                read_again[row.source] += row.read_again
+            work[id_] = WorkLeft(
+                pending=sum(row.pending for row in rows),
+                removals=removals.get(id_, 0),
+                partly_replaced=partly_replaced.get(id_, 0),
+                read_again={source: count for source, count in read_again.items() if count},
+                oldest={(row.source, row.source_type): row.oldest for row in rows if row.oldest},
             )
-            for id_ in ids
-        }
-
-
-def _read_counts(rows: Iterable[sa.Row[Any]]) -> dict[str, int]:
-    return {row.tenant: row.documents for row in rows}
-
-
-def _build_work_left(rows: Iterable[sa.Row[Any]], removals: int, partly_replaced: int) -> WorkLeft:
-    found = list(rows)
-    read_again: Counter[str] = Counter()
-    for row in found:
-        read_again[row.source] += row.read_again
-    return WorkLeft(
-        pending=sum(row.pending for row in found),
-        removals=removals,
-        partly_replaced=partly_replaced,
-        read_again={source: count for source, count in read_again.items() if count},
-        oldest={(row.source, row.source_type): row.oldest for row in found if row.oldest},
-    )
+        return work
 
 
 def _select_by_source(builds: Sequence[WantedBuild]) -> sa.Select[Any]:
@@ -290,11 +285,3 @@ def _select_removals(tenant_ids: Sequence[str]) -> sa.Select[Any]:
     )
     every = held.union_all(begun, moved, elsewhere).subquery()
     return sa.select(every.c.tenant, sa.func.count().label("documents")).group_by(every.c.tenant)
-
-
-def _select_partly_replaced(tenant_ids: Sequence[str]) -> sa.Select[Any]:
-    return (
-        sa.select(document_index.c.tenant, sa.func.count().label("documents"))
-        .where(matches_any(document_index.c.tenant, tenant_ids), document_index.c.dirty)
-        .group_by(document_index.c.tenant)
-    )

@@ -7,7 +7,7 @@ listing, or by an earlier push while no run is active.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -103,10 +103,9 @@ def delete_unneeded_contents(connection: sa.Connection, ref: TenantRef) -> list[
 
     Call it only if no other run of the tenant is active.
     """
-    of_tenant = (table.c.tenant == ref.id for table in (record_texts, record_files))
     texts, files = (
-        sa.delete(table).where(condition, ~_is_needed(table))
-        for table, condition in zip((record_texts, record_files), of_tenant, strict=True)
+        sa.delete(table).where(table.c.tenant == ref.id, ~_is_needed(table))
+        for table in (record_texts, record_files)
     )
     connection.execute(texts)
     return [*connection.scalars(files.returning(record_files.c.content_sha256))]
@@ -119,20 +118,14 @@ def find_readable_contents(
 
     It is the present content of the pushed document, or a former content that is kept.
     """
-    rows = connection.execute(_select_readable(ref.id, document_ids))
-    return frozenset((row.document_id, row.content_sha256) for row in rows)
-
-
-def _select_readable(tenant_id: str, document_ids: Collection[str]) -> sa.Select[Any]:
-    def queries() -> Iterator[sa.Select[Any]]:
-        for table in (record_texts, source_records, record_files, uploads):
-            query = sa.select(table.c.document_id, table.c.content_sha256).where(
-                is_of_documents(table.c, tenant_id, document_ids)
-            )
-            yield query.where(is_of_record()) if table is uploads else query
-
-    first, *others = queries()
-    return sa.select(first.union_all(*others).subquery())
+    texts, records, former_files, files = (
+        sa.select(table.c.document_id, table.c.content_sha256).where(
+            is_of_documents(table.c, ref.id, document_ids)
+        )
+        for table in (record_texts, source_records, record_files, uploads)
+    )
+    query = texts.union_all(records, former_files, files.where(is_of_record()))
+    return frozenset((row.document_id, row.content_sha256) for row in connection.execute(query))
 
 
 def _keep(connection: sa.Connection, table: sa.Table, former: sa.Select[Any]) -> None:

@@ -302,58 +302,40 @@ def leave_scopes(connection: sa.Connection, ref: TenantRef, puts: Sequence[Recor
     """Restrict documents of changed records immediately, without waiting for the next listing.
 
     A document with another access scope gets it now; a document on another page is hidden until it
-    is listed there.
+    is listed there. Both get a document_key that no listing computes, so that it finds a change.
 
     Args:
         puts: stored records that are new or changed.
     """
+    row, record = documents.c, source_records.c
     of_pages = [put.record.document_id for put in puts if put.scope is None]
     if of_pages:
-        connection.execute(_leave_page_statement(ref, of_pages))
+        connection.execute(
+            sa.update(documents)
+            .where(
+                is_of_documents(row, ref.id, of_pages),
+                matches_document(record, row),
+                record.page_uuid.is_distinct_from(row.page_uuid),
+            )
+            .values(access_scope=NOBODY, document_key=sa.func.concat("moved ", row.document_key))
+        )
     rows = [
-        {"of_record": put.record.document_id, "scope": put.scope, "key": _unlisted_key(put.record)}
+        {
+            "of_record": put.record.document_id,
+            "scope": put.scope,
+            "key": compute_key("moved", put.record.key),
+        }
         for put in puts
         if put.scope not in {None, PUBLIC}
     ]
     if rows:
-        connection.execute(_change_scope_statement(ref), rows)
-
-
-def _unlisted_key(record: PushedRecord) -> str:
-    """Return a document_key that no listing computes, so that the next listing finds a change."""
-    return compute_key("moved", record.key)
-
-
-def _change_scope_statement(ref: TenantRef) -> sa.Update:
-    scope: sa.ColumnElement[str] = sa.bindparam("scope")
-    return (
-        sa.update(documents)
-        .where(
-            documents.c.tenant == ref.id,
-            documents.c.document_id == sa.bindparam("of_record"),
-            documents.c.access_scope != scope,
+        scope: sa.ColumnElement[str] = sa.bindparam("scope")
+        is_record = row.document_id == sa.bindparam("of_record")
+        statement = sa.update(documents).where(
+            row.tenant == ref.id, is_record, row.access_scope != scope
         )
-        .values(access_scope=scope, document_key=sa.bindparam("key"))
-    )
-
-
-def _leave_page_statement(ref: TenantRef, document_ids: Sequence[str]) -> sa.Update:
-    """Return the statement that hides documents whose record was moved to another page.
-
-    They stay hidden until they are listed.
-    """
-    record = source_records.c
-    return (
-        sa.update(documents)
-        .where(
-            is_of_documents(documents.c, ref.id, document_ids),
-            matches_document(record, documents.c),
-            record.page_uuid.is_distinct_from(documents.c.page_uuid),
-        )
-        .values(
-            access_scope=NOBODY, document_key=sa.func.concat("moved ", documents.c.document_key)
-        )
-    )
+        statement = statement.values(access_scope=scope, document_key=sa.bindparam("key"))
+        connection.execute(statement, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -558,17 +540,10 @@ def _find_pruned(connection: sa.Connection, ref: TenantRef, puts: Sequence[Recor
     contents = {put.record.document_id: put.record.content_sha256 for put in puts}
     if not contents:
         return set()
-    return {
-        row.document_id
-        for row in connection.execute(_select_tombstones(ref, contents))
-        if contents[row.document_id] == row.content_sha256
-    }
-
-
-def _select_tombstones(ref: TenantRef, contents: Mapping[str, str]) -> sa.Select[Any]:
-    living = sa.exists().where(
-        matches_document(documents.c, tombstones.c), documents.c.status != "DELETED"
+    buried, row = tombstones.c, documents.c
+    living = sa.exists().where(matches_document(row, buried), row.status != "DELETED")
+    query = sa.select(buried.document_id, buried.content_sha256).where(
+        is_of_documents(buried, ref.id, contents), ~living
     )
-    return sa.select(tombstones.c.document_id, tombstones.c.content_sha256).where(
-        is_of_documents(tombstones.c, ref.id, contents), ~living
-    )
+    rows = connection.execute(query)
+    return {id_ for id_, content_sha256 in rows if contents[id_] == content_sha256}
