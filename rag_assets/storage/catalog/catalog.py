@@ -20,11 +20,14 @@ from rag_assets.storage.catalog.builds.progress import BuildProgressQuery, WorkQ
 from rag_assets.storage.catalog.builds.syncs import DepartureTable, SyncTable
 from rag_assets.storage.catalog.database import ChangeChannel, Database
 from rag_assets.storage.catalog.documents.freshness import FreshnessQuery, RecordFreshnessQuery
-from rag_assets.storage.catalog.documents.quarantine import FormerVersionTable, QuarantineTable
 from rag_assets.storage.catalog.documents.readable import ReadableDocuments
 from rag_assets.storage.catalog.documents.removals import MovedDocuments, RemovalTable
 from rag_assets.storage.catalog.documents.status import ReindexRequestTable
-from rag_assets.storage.catalog.documents.table import DocumentTable
+from rag_assets.storage.catalog.documents.table import (
+    DocumentTable,
+    FormerVersionTable,
+    QuarantineTable,
+)
 from rag_assets.storage.catalog.documents.versions import IndexTable
 from rag_assets.storage.catalog.erasure.erasures import ErasureTable
 from rag_assets.storage.catalog.erasure.holds import HoldTable

@@ -342,24 +342,24 @@ class TenantLake:
     def due(self) -> list[str]:
         """Return the names of the tables used through this object that should be compacted.
 
-        See compaction.is_due. Other tables have not grown: they are not opened, and no folder is
+        See files.is_due. Other tables have not grown: they are not opened, and no folder is
         listed.
         """
         used = self._tables.used()
         if not used:
             return []
-        from rag_assets.storage.lake import compaction
+        from rag_assets.storage.lake import files
 
-        return [name for name, table in used.items() if compaction.is_due(table)]
+        return [name for name, table in used.items() if files.is_due(table)]
 
     def compact_due(self) -> dict[str, Compaction]:
         """Merge the files of the tables that are due for it; return each result by name."""
         if not (due := self.due()):
             return {}
-        from rag_assets.storage.lake import compaction
+        from rag_assets.storage.lake import files
 
         used = self._tables.used()
-        results = {name: compaction.compact(used[name]) for name in due}
+        results = {name: files.compact(used[name]) for name in due}
         return {name: result for name, result in results.items() if result is not None}
 
     def compact(
@@ -383,14 +383,14 @@ class TenantLake:
             self._drop_spools()
         if self.is_empty():
             return {}
-        from rag_assets.storage.lake import compaction
+        from rag_assets.storage.lake import files
 
         self._tables.drop_former_versions()
         live, dead = live or LiveKeys(), dead or DeadKeys()
         if live.embedders is not None:
             self._tables.drop_embedders(live.embedders)
         results = {
-            name: compaction.compact(table, live.of_table(name), dead.of_table(name))
+            name: files.compact(table, live.of_table(name), dead.of_table(name))
             for name, table in reversed(self._tables.all().items())
         }
         return {name: result for name, result in results.items() if result is not None}
