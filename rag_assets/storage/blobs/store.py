@@ -66,7 +66,7 @@ class BlobStore:
 
     def incarnations(self) -> Iterator[tuple[str, int]]:
         """Yield the id and incarnation of every tenant with blobs."""
-        with _available():
+        with _convert_errors():
             for tenant in self._place.folders(""):
                 for incarnation in self._place.folders(tenant):
                     if incarnation.isdecimal():
@@ -82,19 +82,19 @@ class BlobNotes:
     def read(self, name: str) -> str | None:
         """Return a note; None if it does not exist."""
         try:
-            with _available(may_lack=True):
+            with _convert_errors(may_lack=True):
                 return b"".join(self._place.stream(name)).decode("utf-8", "replace")
         except FileNotFoundError:
             return None
 
     def write(self, name: str, text: str) -> None:
         """Write a note, replacing the former note."""
-        with _available():
+        with _convert_errors():
             self._place.write(name, text.encode())
 
     def delete(self, name: str) -> None:
         """Delete a note, if it exists."""
-        with _available():
+        with _convert_errors():
             self._place.delete(name)
 
 
@@ -110,7 +110,7 @@ class TenantBlobs:
 
     def receive(self) -> ReceivedFile:
         """Open a new file for an upload; leaving the `with` block deletes it unless it was kept."""
-        with _available():
+        with _convert_errors():
             folder = self._place.create_receive_folder(f"{self._folder}/staged")
             return ReceivedFile(self._place, self._folder, folder / uuid4().hex)
 
@@ -124,8 +124,8 @@ class TenantBlobs:
         """
         digest = hashlib.sha256()
         try:
-            with _available(may_lack=True):
-                for piece in self._place.stream(_name(self._folder, sha256)):
+            with _convert_errors(may_lack=True):
+                for piece in self._place.stream(_build_name(self._folder, sha256)):
                     digest.update(piece)
                     yield piece
         except FileNotFoundError:
@@ -141,17 +141,17 @@ class TenantBlobs:
 
     def exists(self, sha256: str) -> bool:
         """Return whether a blob has this name, without verifying its content."""
-        with _available():
-            return self._place.exists(_name(self._folder, sha256))
+        with _convert_errors():
+            return self._place.exists(_build_name(self._folder, sha256))
 
     def delete(self, sha256: str) -> bool:
         """Delete a blob; return whether it existed."""
-        with _available():
-            return self._place.delete(_name(self._folder, sha256))
+        with _convert_errors():
+            return self._place.delete(_build_name(self._folder, sha256))
 
     def all(self) -> Iterator[Blob]:
         """Yield the tenant's blobs."""
-        with _available():
+        with _convert_errors():
             for file in self._place.files(f"{self._folder}/blobs"):
                 sha256 = file.name.rpartition("/")[2]
                 if _SHA256.fullmatch(sha256):
@@ -159,7 +159,7 @@ class TenantBlobs:
 
     def discard_staged(self, before: datetime) -> int:
         """Delete files that were received before a time but not kept; return their number."""
-        with _available():
+        with _convert_errors():
             old = [
                 file.name
                 for file in self._place.files(f"{self._folder}/staged")
@@ -169,7 +169,7 @@ class TenantBlobs:
 
     def purge(self) -> None:
         """Delete all blobs of this incarnation."""
-        with _available():
+        with _convert_errors():
             self._place.remove(self._folder)
 
 
@@ -201,7 +201,7 @@ class ReceivedFile:
 
     def write(self, piece: bytes) -> None:
         """Append a piece of the content."""
-        with _available():
+        with _convert_errors():
             left = memoryview(piece)
             while left:
                 left = left[self._file.write(left) or 0 :]
@@ -216,12 +216,12 @@ class ReceivedFile:
     @contextmanager
     def opened(self) -> Iterator[BinaryIO]:
         """Open the bytes written so far for reading."""
-        with _available(), self._path.open("rb") as file:
+        with _convert_errors(), self._path.open("rb") as file:
             yield file
 
     def stage(self) -> None:
         """Make the file durable in the staging folder; it can no longer be written to."""
-        with _available():
+        with _convert_errors():
             self._file.close()
             self._place.stage(self._path, self._staged)
 
@@ -230,14 +230,14 @@ class ReceivedFile:
 
         Call it right before the catalog records that it needs the blob.
         """
-        with _available():
-            self._place.move(self._staged, _name(self._folder, self.sha256))
+        with _convert_errors():
+            self._place.move(self._staged, _build_name(self._folder, self.sha256))
 
     def discard(self) -> None:
         """Delete the received file, unless it was kept."""
         self._file.close()
         self._path.unlink(missing_ok=True)
-        with _available():
+        with _convert_errors():
             self._place.delete(self._staged)
 
 
@@ -262,14 +262,14 @@ def _open_store(url: str, spool: Path) -> BlobStore:
     return BlobStore(ObjectPlace(url, spool) if folder is None else FolderPlace(folder))
 
 
-def _name(folder: str, sha256: str) -> str:
+def _build_name(folder: str, sha256: str) -> str:
     if not _SHA256.fullmatch(sha256):
         raise ConfigurationError(f"not a SHA-256: {sha256[:80]!r}")
     return f"{folder}/blobs/{sha256[:2]}/{sha256}"
 
 
 @contextmanager
-def _available(*, may_lack: bool = False) -> Iterator[None]:
+def _convert_errors(*, may_lack: bool = False) -> Iterator[None]:
     """Convert errors of the file system and of object stores to the project's errors.
 
     Args:

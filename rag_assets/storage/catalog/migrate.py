@@ -109,7 +109,7 @@ def is_behind(database: Database, systems: Systems | None = None) -> bool:
 def is_new(database: Database) -> bool:
     """Return whether the database has no catalog yet."""
     with database.begin() as connection:
-        return _present_revision(connection, _History(_VERSION_TABLE, HEAD)) is None
+        return _find_revision(connection, _History(_VERSION_TABLE, HEAD)) is None
 
 
 def _iter_histories(systems: Systems) -> Iterable[_History]:
@@ -117,7 +117,7 @@ def _iter_histories(systems: Systems) -> Iterable[_History]:
     yield _History(_VERSION_TABLE, HEAD)
     for owner in systems:
         if (migrations := owner.system.migrations) is not None:
-            yield _History(_version_table(owner), migrations.head, owner)
+            yield _History(_name_version_table(owner), migrations.head, owner)
 
 
 def _find_versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
@@ -152,9 +152,9 @@ def alembic_config(
     config.set_main_option("script_location", _escape_path(_MIGRATIONS))
     config.attributes["connection"] = connection
     if owner is not None and owner.system.migrations is not None:
-        config.attributes["version_table"] = _version_table(owner)
+        config.attributes["version_table"] = _name_version_table(owner)
         config.set_main_option("path_separator", "newline")
-        folder = _folder(owner, owner.system.migrations)
+        folder = _find_folder(owner, owner.system.migrations)
         config.set_main_option("version_locations", _escape_path(folder))
     return config
 
@@ -172,7 +172,7 @@ def _upgrade_schema(connection: sa.Connection, history: _History) -> None:
             f" {', '.join(heads) or 'missing'}, but it declares {history.head!r}",
             hint=f"correct `head` in its Migrations, or reinstall {owner.distribution}",
         )
-    present = _present_revision(connection, history)
+    present = _find_revision(connection, history)
     if present is not None and present not in _list_known_revisions(history):
         if present < history.head:
             raise ConfigurationError(
@@ -180,7 +180,7 @@ def _upgrade_schema(connection: sa.Connection, history: _History) -> None:
                 " cannot be upgraded",
                 hint=f"drop the schema {SCHEMA} of this database, and sync the tenants again",
             )
-        raise _too_new(history, present)
+        raise _build_too_new(history, present)
     # Do not use "head": a newer program's files may have replaced these in the meantime.
     command.upgrade(config, history.head)
 
@@ -201,7 +201,7 @@ def _list_known_revisions(history: _History) -> frozenset[str]:
 def _require_known(history: _History, present: str) -> None:
     """Raise SchemaTooNew if tables have a revision that the program's files lack."""
     if present != history.head and present not in _list_known_revisions(history):
-        raise _too_new(history, present)
+        raise _build_too_new(history, present)
 
 
 def watch_schema(database: Database, systems: Systems | None = None) -> None:
@@ -219,7 +219,7 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
     )
 
     def require_schema(connection: psycopg.Connection[Any]) -> None:
-        with _own_transaction(connection):
+        with _begin_own_transaction(connection):
             try:
                 rows = connection.execute(statement).fetchall()
             except psycopg.ProgrammingError:
@@ -231,7 +231,7 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
 
 
 @contextmanager
-def _own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:
+def _begin_own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Run a statement in its own transaction."""
     before = connection.autocommit
     connection.autocommit = True
@@ -273,7 +273,7 @@ def other_programs(database: Database) -> list[str]:
         ]
 
 
-def _present_revision(connection: sa.Connection, history: _History) -> str | None:
+def _find_revision(connection: sa.Connection, history: _History) -> str | None:
     """Return the revision of a history's tables; None if they do not exist."""
     exists = sa.text("SELECT to_regclass(:name) IS NOT NULL")
     if not connection.scalar(exists, {"name": f"{SCHEMA}.{history.version_table}"}):
@@ -281,7 +281,7 @@ def _present_revision(connection: sa.Connection, history: _History) -> str | Non
     return connection.scalar(sa.select(history.version.c.version_num))
 
 
-def _too_new(history: _History, present: str) -> SchemaTooNew:
+def _build_too_new(history: _History, present: str) -> SchemaTooNew:
     """Return the error for tables with a revision that only a newer program has."""
     what, program = "the catalog has", f"rag-assets {version('rag-assets')}"
     if history.owner is not None:
@@ -297,11 +297,11 @@ def _too_new(history: _History, present: str) -> SchemaTooNew:
     )
 
 
-def _version_table(owner: InstalledSystem) -> str:
+def _name_version_table(owner: InstalledSystem) -> str:
     return f"{_VERSION_TABLE}_{owner.name.replace('-', '_')}"
 
 
-def _folder(owner: InstalledSystem, migrations: Migrations) -> Path:
+def _find_folder(owner: InstalledSystem, migrations: Migrations) -> Path:
     try:
         spec = find_spec(migrations.package)
     except ModuleNotFoundError:

@@ -73,9 +73,9 @@ def significant_words(query: str) -> str:
     Documents seldom contain questions. So a ranking by words would count `what` and `how` as rare
     and therefore important. A word in capitals, such as IT or US, is kept as a name.
     """
-    words = _words(query)
+    words = _list_words(query)
     common = STOP_WORDS[_find_most_common_words(words) or "en"]
-    significant = [word for word in words if _is_name(word) or _plain(word) not in common]
+    significant = [word for word in words if _is_name(word) or _normalize(word) not in common]
     return " ".join(significant) or query
 
 
@@ -87,10 +87,10 @@ def sentence_language(query: str) -> str | None:
     these, the detector of documents' languages decides if it is certain; otherwise the common words
     decide.
     """
-    words = _words(query)
+    words = _list_words(query)
     language = _find_most_common_words(words)
     common = STOP_WORDS[language] if language else frozenset()
-    if sum(_plain(word) in common for word in words) < _SHARE * len(words):
+    if sum(_normalize(word) in common for word in words) < _SHARE * len(words):
         language = None
     is_latin = _are_mostly_latin(words)
     if language == "en" and is_latin:
@@ -156,8 +156,8 @@ def _find_most_common_words(words: Iterable[str], least: int = 1) -> str | None:
     A single word of plain letters is evidence only for English: `die`, `io` and `van` are common
     words in other languages.
     """
-    by_word = _languages_by_word()
-    common = [(word, those) for word in words if (those := by_word.get(_plain(word)))]
+    by_word = _map_languages_by_word()
+    common = [(word, those) for word in words if (those := by_word.get(_normalize(word)))]
     counts = Counter(chain.from_iterable(those for _, those in common))
     best = max(counts.values(), default=0)
     if best < least:
@@ -169,7 +169,7 @@ def _find_most_common_words(words: Iterable[str], least: int = 1) -> str | None:
 
 
 @cache
-def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
+def _map_languages_by_word() -> Mapping[str, tuple[str, ...]]:
     languages: dict[str, list[str]] = {}
     for language, words in STOP_WORDS.items():
         for word in words:
@@ -177,7 +177,7 @@ def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
     return {word: tuple(those) for word, those in languages.items()}
 
 
-def _words(text: str) -> list[str]:
+def _list_words(text: str) -> list[str]:
     return [*_iterate_words(text)]
 
 
@@ -191,7 +191,7 @@ def _iterate_words(text: str) -> Iterator[str]:
     return (match.group() for match in pattern.finditer(text))
 
 
-def _plain(word: str) -> str:
+def _normalize(word: str) -> str:
     word = word.lower()
     return _ELISION.sub("", word) if "'" in word or "’" in word else word
 

@@ -141,7 +141,7 @@ def choose_analysis(text: str, language: str | None) -> str:
     """
     if language is not None and len(language) != _CODE_LENGTH:
         return "en"  # identifiers and comments of source code
-    code = language or prose_language(text) or _usual_language(text)
+    code = language or prose_language(text) or _find_usual_language(text)
     code = _ALIASES.get(code, code)
     return code if is_analyzed(code) else PLAIN
 
@@ -162,7 +162,11 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
     """
     runs = _normalize(text).split()
     # Longer runs would fill the cache's memory.
-    of_run = _terms_of_run if max(map(len, runs), default=0) <= _MAX_WORD else _terms_of_any_run
+    of_run = (
+        _compute_run_terms
+        if max(map(len, runs), default=0) <= _MAX_WORD
+        else _compute_any_run_terms
+    )
     return " ".join(filter(None, [of_run(run, analysis) for run in runs]))
 
 
@@ -174,7 +178,7 @@ def list_words(text: str) -> list[str]:
     """
     parts: list[str] = []
     for word in _split(_normalize(text)):
-        parts += _with_parts(word)
+        parts += _split_parts(word)
         if is_sequence(word):
             parts += _UNMARKED.findall(word)
     return parts
@@ -240,21 +244,21 @@ def _normalize(text: str) -> str:
     return _DIGITS.sub(lambda digit: str(unicodedata.decimal(digit.group())), text)
 
 
-def _terms_of_any_run(run: str, analysis: str) -> str:
-    terms_of = _terms_of_run if len(run) <= _MAX_WORD else _terms_of_words
+def _compute_any_run_terms(run: str, analysis: str) -> str:
+    terms_of = _compute_run_terms if len(run) <= _MAX_WORD else _compute_word_terms
     return terms_of(run, analysis)
 
 
 # The cache holds words with the punctuation around them: in a bulk import most of them recur.
 @lru_cache(maxsize=1 << 16)
-def _terms_of_run(run: str, analysis: str) -> str:
-    return _terms_of_words(run, analysis)
+def _compute_run_terms(run: str, analysis: str) -> str:
+    return _compute_word_terms(run, analysis)
 
 
-def _terms_of_words(text: str, analysis: str) -> str:
+def _compute_word_terms(text: str, analysis: str) -> str:
     terms: list[str] = []
     for word in _split(text):
-        terms += [_stem(part, analysis) for part in _with_parts(word) if _is_term(part)]
+        terms += [_stem(part, analysis) for part in _split_parts(word) if _is_term(part)]
         if _SIGNS.match(word):  # a word in katakana may be searched alone
             signs = _SIGN.findall(word)
             terms += [sign for sign in signs if len(sign) > 1 and len(signs) > 1]
@@ -276,7 +280,7 @@ def _split(text: str) -> list[str]:
     return words
 
 
-def _with_parts(word: str) -> list[str]:
+def _split_parts(word: str) -> list[str]:
     """Return a word in lower case, followed by its parts if it has several."""
     if word.isascii():
         terms = [part.lower() for part in _PART.findall(word)]
@@ -311,7 +315,7 @@ def _is_long_hangul(word: str) -> bool:
 # Most runs of source code are new, but not their parts.
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str, analysis: str) -> str:
-    language = _language_in_script(word, analysis)
+    language = _choose_language(word, analysis)
     if language == PLAIN:
         return _fold_word(word)
     if language == _VIETNAMESE:  # diacritics distinguish its words
@@ -321,7 +325,7 @@ def _stem(word: str, analysis: str) -> str:
     return _fold_word(stem) or word
 
 
-def _language_in_script(word: str, analysis: str) -> str:
+def _choose_language(word: str, analysis: str) -> str:
     """Return the language to stem a word in: the text's, or the usual language of its script."""
     if word[0].isdecimal():
         return PLAIN
@@ -342,7 +346,7 @@ def _fold_word(word: str) -> str:
     return unicodedata.normalize("NFC", plain)
 
 
-def _usual_language(text: str) -> str:
+def _find_usual_language(text: str) -> str:
     for word in _split(text[:_SAMPLE]):
         for letters, _, usual in _SCRIPTS:
             if letters.match(word.lower()):

@@ -98,7 +98,7 @@ def open_catalog(
     try:
         state, stores = catalog.installation.state(), roots(settings)
         _require_none(find_differences(catalog, settings, state, stores))
-        return catalog, _join(catalog, settings, state, stores)
+        return catalog, _complete_identity(catalog, settings, state, stores)
     except BaseException:
         catalog.close()
         raise
@@ -116,27 +116,27 @@ def find_differences(
     row, home = state.row, Home(settings)
     if row is None:
         if home.installation is not None:
-            yield Difference("catalog", _empty_catalog(settings, home.installation))
+            yield Difference("catalog", _build_empty_catalog(settings, home.installation))
         has_tenants = bool(catalog.generations.tenants())
         yield from _iter_root_differences(stores, home.installation, may_adopt=has_tenants)
         return
     if state.present_database != row.database:
-        yield Difference("catalog", _copied_catalog(row, state.present_database))
+        yield Difference("catalog", _build_copied_catalog(row, state.present_database))
     if home.installation not in {None, row.id}:
-        yield Difference("home", _foreign_home(settings, home, row.id), can_move=False)
+        yield Difference("home", _build_foreign_home(settings, home, row.id), can_move=False)
     elif home.is_copy():
-        yield Difference("home", _copied_home(settings, home))
+        yield Difference("home", _build_copied_home(settings, home))
     recorded = recorded_places(state, settings)
     for place in present_places(settings):
         former = recorded.get(place.kind)
         if former is not None and former != place.address:
-            yield Difference(place.kind, _changed_place(row.id, place, former))
+            yield Difference(place.kind, _build_changed_place(row.id, place, former))
     yield from _iter_root_differences(stores, row.id, may_adopt="lake" not in recorded)
     for root in stores:
         is_recorded = root.kind == "blobs" and recorded.get(root.kind) == root.url
         is_empty = is_recorded and root.owner() is None and not root.has_data()
         if is_empty and catalog.uploads.has_any():
-            yield Difference("blobs", _lost_uploads(row.id, root))
+            yield Difference("blobs", _build_lost_uploads(row.id, root))
 
 
 def _iter_root_differences(
@@ -152,9 +152,11 @@ def _iter_root_differences(
     for root in stores:
         owner = root.owner()
         if owner is not None and owner != installation:
-            yield Difference(root.kind, _foreign_root(root, owner, installation), can_move=False)
+            yield Difference(
+                root.kind, _build_foreign_root(root, owner, installation), can_move=False
+            )
         elif owner is None and not may_adopt and root.has_data():
-            yield Difference(root.kind, _foreign_root(root, None, installation))
+            yield Difference(root.kind, _build_foreign_root(root, None, installation))
 
 
 def present_places(settings: Settings) -> list[Place]:
@@ -164,7 +166,7 @@ def present_places(settings: Settings) -> list[Place]:
         Place("lake", Location.parse(settings.lake_url).url),
         Place("blobs", settings.blobs_url),
         Place("index", settings.index_prefix),
-        Place("vectors", _OF_CATALOG if vectors is None else _without_credentials(vectors)),
+        Place("vectors", _OF_CATALOG if vectors is None else _remove_credentials(vectors)),
     ]
 
 
@@ -205,10 +207,10 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
             store.vectors.adopt(owners)
         catalog.installation.record_places([Place("cluster", cluster)])
     elif identity.cluster != cluster:
-        raise _changed_place(identity.id, Place("cluster", cluster), identity.cluster)
+        raise _build_changed_place(identity.id, Place("cluster", cluster), identity.cluster)
 
 
-def _join(
+def _complete_identity(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Identity:
     """Record what catalog, home and roots lack of the identity; return the identity."""
@@ -218,10 +220,10 @@ def _join(
     if any(state.present_places.get(place.kind) != place.address for place in present):
         catalog.installation.record_places(present)
         state = catalog.installation.state()
-    return _mark(catalog, settings, row.id, state, stores)
+    return _mark_parts(catalog, settings, row.id, state, stores)
 
 
-def _mark(
+def _mark_parts(
     catalog: Catalog,
     settings: Settings,
     installation: UUID,
@@ -276,7 +278,7 @@ def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     catalog.installation.move_database()
     catalog.installation.leave_cluster()
     catalog.installation.record_places(present_places(settings))
-    return _mark(catalog, settings, row.id, catalog.installation.state(), stores)
+    return _mark_parts(catalog, settings, row.id, catalog.installation.state(), stores)
 
 
 def forget_place(catalog: Catalog, settings: Settings, place: Place) -> bool:
@@ -314,13 +316,13 @@ def clone_installation(
         owner = root.owner()
         is_usable = root.is_copy() if owner == original else owner in {None, clone}
         if not is_usable or (owner is None and root.has_data()):
-            raise _foreign_root(root, owner, None)
+            raise _build_foreign_root(root, owner, None)
     home.join(clone, None, clone_of=original)
     for root in stores:
         root.mark(clone)
     catalog.installation.replace(clone, keeps_builds=keeps_builds)
     catalog.installation.record_places(present_places(settings))
-    return _mark(catalog, settings, clone, catalog.installation.state(), stores)
+    return _mark_parts(catalog, settings, clone, catalog.installation.state(), stores)
 
 
 def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) -> None:
@@ -330,7 +332,7 @@ def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) ->
     if settings.database_url is None and home.is_copy():
         return  # The embedded server was copied with its home folder.
     raise ForeignInstallation(
-        f"the catalog is that of {_name(state.row.id)} itself, and not a copy",
+        f"the catalog is that of {_describe(state.row.id)} itself, and not a copy",
         hint="set RAG_ASSETS_DATABASE_URL to a copy of it; where the copy is a snapshot of the"
         " whole server: rag-assets installation clone --yes --snapshot",
     )
@@ -339,74 +341,76 @@ def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) ->
 # -- errors
 
 
-def _name(installation: UUID | None) -> str:
+def _describe(installation: UUID | None) -> str:
     return f"installation {installation}" if installation else "an unknown installation"
 
 
-def _foreign_root(root: Root, owner: UUID | None, installation: UUID | None) -> ForeignInstallation:
+def _build_foreign_root(
+    root: Root, owner: UUID | None, installation: UUID | None
+) -> ForeignInstallation:
     hint = f"set {VARIABLES[root.kind]} to an empty location"
     if owner is None:
         hint += (
             "; or, if the data belong to this installation, run `rag-assets installation move"
             " --yes`"
         )
-    ours = f", but this is {_name(installation)}" if installation else ""
+    ours = f", but this is {_describe(installation)}" if installation else ""
     return ForeignInstallation(
-        f"the {root.kind} at {root.url} belongs to {_name(owner)}{ours}", hint=hint
+        f"the {root.kind} at {root.url} belongs to {_describe(owner)}{ours}", hint=hint
     )
 
 
-def _lost_uploads(installation: UUID, root: Root) -> PlaceChanged:
+def _build_lost_uploads(installation: UUID, root: Root) -> PlaceChanged:
     return PlaceChanged(
-        f"{_name(installation)} has uploaded files, but there are none at {root.url}: its disk"
+        f"{_describe(installation)} has uploaded files, but there are none at {root.url}: its disk"
         " is not mounted, or the folder was deleted",
         hint="mount it, or copy the files back from a backup; if they are lost for good, run"
         " `rag-assets installation move --yes --without-data blobs`",
     )
 
 
-def _foreign_home(settings: Settings, home: Home, installation: UUID) -> ForeignInstallation:
+def _build_foreign_home(settings: Settings, home: Home, installation: UUID) -> ForeignInstallation:
     return ForeignInstallation(
-        f"the home folder {settings.home} belongs to {_name(home.installation)}, but the"
-        f" catalog belongs to {_name(installation)}",
+        f"the home folder {settings.home} belongs to {_describe(home.installation)}, but the"
+        f" catalog belongs to {_describe(installation)}",
         hint="correct RAG_ASSETS_DATABASE_URL or RAG_ASSETS_HOME; or, if this home folder is to"
         f" belong to the other installation from now on, remove {home.file}",
     )
 
 
-def _copied_home(settings: Settings, home: Home) -> ForeignInstallation:
+def _build_copied_home(settings: Settings, home: Home) -> ForeignInstallation:
     return ForeignInstallation(
         f"the home folder {settings.home} is a copy of {home.recorded_path}, of"
-        f" {_name(home.installation)}",
+        f" {_describe(home.installation)}",
         hint=_MOVE_OR_CLONE,
     )
 
 
-def _copied_catalog(row: InstallationRow, present: str) -> ForeignInstallation:
+def _build_copied_catalog(row: InstallationRow, present: str) -> ForeignInstallation:
     return ForeignInstallation(
-        f"the catalog is a copy: that of {_name(row.id)} is in database {row.database}, and this is"
-        f" database {present}",
+        f"the catalog is a copy: that of {_describe(row.id)} is in database {row.database}, and"
+        f" this is database {present}",
         hint=_MOVE_OR_CLONE,
     )
 
 
-def _empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation:
+def _build_empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation:
     return ForeignInstallation(
-        f"the catalog is empty, but the home folder {settings.home} belongs to {_name(owner)}",
+        f"the catalog is empty, but the home folder {settings.home} belongs to {_describe(owner)}",
         hint="correct RAG_ASSETS_DATABASE_URL, or restore a dump of its catalog; to begin with an"
         " empty catalog, run `rag-assets installation move --yes`",
     )
 
 
-def _changed_place(installation: UUID | None, place: Place, former: str) -> PlaceChanged:
+def _build_changed_place(installation: UUID | None, place: Place, former: str) -> PlaceChanged:
     return PlaceChanged(
-        f"{_name(installation)} has its {place.kind} at {former}, not at {place.address}",
+        f"{_describe(installation)} has its {place.kind} at {former}, not at {place.address}",
         hint=f"set {VARIABLES[place.kind]} to its former value; or, if the data have moved, run"
         " `rag-assets installation move`",
     )
 
 
-def _without_credentials(url: str) -> str:
+def _remove_credentials(url: str) -> str:
     address = urlsplit(re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql://", url))
     host = (address.hostname or "") + (f":{address.port}" if address.port else "")
     return f"postgresql://{host}{address.path}"

@@ -59,7 +59,7 @@ def damaged_files(
             yield DamagedFile(name, _LOG, "missing")
         for file in files or ():
             whole = decoded is not None and sha256_hex(file.path) in decoded
-            fault = _fault(table, file, whole=whole)
+            fault = _find_fault(table, file, whole=whole)
             if fault is not None:
                 yield DamagedFile(name, file.path, fault, file.bytes)
     except _UnreadableLog:
@@ -100,7 +100,7 @@ def salvage(
     for url in list(_iter_parquet_files(table)):
         if url.rsplit("/", 1)[-1] in listed or not left:
             continue
-        rows = _readable(table, url, left)
+        rows = _read_intact(table, url, left)
         if rows is None or rows.is_empty():
             continue
         table.append(rows, name=name, description=description)
@@ -130,7 +130,7 @@ def _find_listed_files(table: KeyedTable) -> list[DataFile] | None:
         raise _UnreadableLog from error
 
 
-def _readable(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
+def _read_intact(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
     rows = scan_rows(table.kind, [url]).select(list(table.kind.schema))
     rows = filter_rows(rows, table.kind.key, keys)
     try:
@@ -147,7 +147,7 @@ def _iter_parquet_files(table: KeyedTable) -> Iterator[str]:
             yield url
 
 
-def _fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | None:
+def _find_fault(table: KeyedTable, file: DataFile, *, whole: bool) -> FileFault | None:
     url = f"{table.location.url}/{file.path}"
     size = table.location.read_file_size(url)
     if size is None:
@@ -224,14 +224,14 @@ def files_holding(
             text = "" if url.endswith(".parquet") else location.read(url)
             holds = any(phrase in text for phrase in phrases)
         else:
-            holds = url.endswith(".parquet") and _holds(
+            holds = url.endswith(".parquet") and _holds_erased_data(
                 location, url, parts[0], dead=dead, phrases=phrases, needed=needed
             )
         if holds:
             yield "/".join(parts)
 
 
-def _holds(
+def _holds_erased_data(
     location: Location,
     url: str,
     table: str,
@@ -262,7 +262,7 @@ _FILE: Final = "__file"
 
 def is_due(table: KeyedTable) -> bool:
     """Return whether a table needs compaction: many files are small, or overlap in their keys."""
-    small, large = _by_size(table.files(), table.kind.file_bytes)
+    small, large = _split_by_size(table.files(), table.kind.file_bytes)
     return len(small) >= MAX_SMALL_FILES or overlap_depth(large) > MAX_OVERLAP_DEPTH
 
 
@@ -283,7 +283,7 @@ def compact(
         if opened is None:
             return None
         before = table.files()
-        rows = _keys_and_files(table, opened)
+        rows = _read_keys_and_files(table, opened)
         is_dead = rows[table.kind.key].is_in(list(dead))
         if live is not None:
             is_dead |= ~rows[table.kind.key].is_in(list(live))
@@ -317,7 +317,7 @@ def files_to_merge(
         file_bytes: files below half of this size are small.
         wasteful: paths of files with duplicate or dead rows.
     """
-    small, large = _by_size(files, file_bytes)
+    small, large = _split_by_size(files, file_bytes)
     chosen = {f.path: f for f in files if f.path in wasteful}
     if len(small) > 1:
         chosen |= {f.path: f for f in small}
@@ -336,12 +336,14 @@ def overlap_depth(files: Collection[DataFile]) -> int:
     return deepest
 
 
-def _by_size(files: Collection[DataFile], file_bytes: int) -> tuple[list[DataFile], list[DataFile]]:
+def _split_by_size(
+    files: Collection[DataFile], file_bytes: int
+) -> tuple[list[DataFile], list[DataFile]]:
     small = [f for f in files if f.bytes < file_bytes // 2]
     return small, [f for f in files if f.bytes >= file_bytes // 2]
 
 
-def _keys_and_files(table: KeyedTable, opened: DeltaTable) -> pl.DataFrame:
+def _read_keys_and_files(table: KeyedTable, opened: DeltaTable) -> pl.DataFrame:
     rows = table.scan(opened, file_column=_FILE).select(table.kind.key, _FILE).collect()
     return rows.with_columns(pl.col(_FILE).str.split("/").list.last())
 

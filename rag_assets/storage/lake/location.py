@@ -75,7 +75,7 @@ class Location:
             path = Path(self.url)
             names = [p.name for p in path.iterdir() if p.is_dir()] if path.is_dir() else []
         else:
-            filesystem, root = self._filesystem()
+            filesystem, root = self._open_filesystem()
             found = filesystem.ls(root, detail=True) if filesystem.exists(root) else []
             names = [
                 entry["name"].rstrip("/").rsplit("/", 1)[-1]
@@ -93,7 +93,7 @@ class Location:
         try:
             if self.is_local:
                 return Path(url).stat().st_size
-            return int(self._filesystem()[0].info(url)["size"])
+            return int(self._open_filesystem()[0].info(url)["size"])
         except FileNotFoundError:
             return None
 
@@ -104,7 +104,7 @@ class Location:
             found = path.rglob("*") if path.is_dir() else ()
             yield from sorted(str(file) for file in found if file.is_file())
             return
-        filesystem, root = self._filesystem()
+        filesystem, root = self._open_filesystem()
         scheme = self.url.split("://", maxsplit=1)[0]
         names = filesystem.find(root) if filesystem.exists(root) else []
         yield from sorted(f"{scheme}://{name}" for name in names)
@@ -113,13 +113,13 @@ class Location:
         """Return the text of a file in the location; invalid UTF-8 is replaced."""
         if self.is_local:
             return Path(url).read_text(encoding="utf-8", errors="replace")
-        filesystem, _ = self._filesystem()
+        filesystem, _ = self._open_filesystem()
         return str(filesystem.cat_file(url).decode("utf-8", "replace"))
 
     def write(self, name: str, text: str) -> None:
         """Write a whole file in the location: a reader finds either the former or the new text."""
         if not self.is_local:
-            filesystem, root = self._filesystem()
+            filesystem, root = self._open_filesystem()
             filesystem.pipe_file(f"{root}/{name}", text.encode())
             return
         folder = (Path(self.url) / name).parent
@@ -137,7 +137,7 @@ class Location:
         if self.is_local:
             (Path(self.url) / name).unlink(missing_ok=True)
             return
-        filesystem, root = self._filesystem()
+        filesystem, root = self._open_filesystem()
         if filesystem.exists(f"{root}/{name}"):
             filesystem.rm_file(f"{root}/{name}")
 
@@ -148,7 +148,7 @@ class Location:
             if path.exists():
                 shutil.rmtree(path)
             return
-        filesystem, root = self._filesystem()
+        filesystem, root = self._open_filesystem()
         if filesystem.exists(root):
             filesystem.rm(root, recursive=True)
 
@@ -168,7 +168,7 @@ class Location:
         if self.is_local and path.is_dir() and not any(path.iterdir()):
             path.rmdir()
 
-    def _filesystem(self) -> tuple[Any, str]:
+    def _open_filesystem(self) -> tuple[Any, str]:
         """Return the object store as an fsspec file system, for listing and deleting folders."""
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 
@@ -190,7 +190,7 @@ class LakeNotes:
 
     def read(self, name: str) -> str | None:
         """Return a note; None if it does not exist."""
-        with _available("read"):
+        with _convert_errors("read"):
             try:
                 return self._location.read(f"{self._location.url}/{name}")
             except (FileNotFoundError, NotADirectoryError):
@@ -198,17 +198,17 @@ class LakeNotes:
 
     def write(self, name: str, text: str) -> None:
         """Write a note, replacing the former note."""
-        with _available("written"):
+        with _convert_errors("written"):
             self._location.write(name, text)
 
     def delete(self, name: str) -> None:
         """Delete a note, if it exists."""
-        with _available("deleted"):
+        with _convert_errors("deleted"):
             self._location.delete(name)
 
 
 @contextmanager
-def _available(done: str) -> Iterator[None]:
+def _convert_errors(done: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

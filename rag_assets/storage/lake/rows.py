@@ -186,22 +186,22 @@ def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
     Raises:
         DocumentRejected: a text cannot be encoded as UTF-8.
     """
-    return _frame([_parsed_record(row) for row in rows], PARSED_TEXT)
+    return _build_frame([_build_parsed_record(row) for row in rows], PARSED_TEXT)
 
 
 def parsed_rows(frame: pl.DataFrame) -> dict[str, ParsedRow]:
     """Return parsed documents by key."""
-    return {record["key"]: _parsed_row(record) for record in frame.iter_rows(named=True)}
+    return {record["key"]: _parse_parsed_row(record) for record in frame.iter_rows(named=True)}
 
 
 def chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
     """Return a data frame with one row for each chunk set."""
-    return _frame([_chunk_set_record(row) for row in rows], CHUNKS)
+    return _build_frame([_build_chunk_set_record(row) for row in rows], CHUNKS)
 
 
 def chunk_set_rows(frame: pl.DataFrame) -> dict[str, ChunkSetRow]:
     """Return chunk sets by key."""
-    return {record["key"]: _chunk_set_row(record) for record in frame.iter_rows(named=True)}
+    return {record["key"]: _parse_chunk_set_row(record) for record in frame.iter_rows(named=True)}
 
 
 def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
@@ -296,7 +296,7 @@ def _check_vectors(
         raise BadVectors(f"{int((~vectors.any(axis=1)).sum())} vectors are all zero")
 
 
-def _frame(records: list[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
+def _build_frame(records: list[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
     try:
         return pl.DataFrame(records, schema=schema, orient="row")
     except UnicodeEncodeError:
@@ -316,7 +316,7 @@ def _is_unicode(value: Any) -> bool:
     return all(map(_is_unicode, value)) if isinstance(value, list | tuple) else True
 
 
-def _parsed_record(row: ParsedRow) -> dict[str, Any]:
+def _build_parsed_record(row: ParsedRow) -> dict[str, Any]:
     parsed = row.parsed
     block_ids = [block.block_id for block in parsed.blocks]
     return {
@@ -338,7 +338,7 @@ def _parsed_record(row: ParsedRow) -> dict[str, Any]:
     }
 
 
-def _parsed_row(record: dict[str, Any]) -> ParsedRow:
+def _parse_parsed_row(record: dict[str, Any]) -> ParsedRow:
     blocks = record["blocks"]
     block_ids = record["block_ids"] or [None] * len(blocks)
     parsed = ParsedText(
@@ -354,7 +354,7 @@ def _parsed_row(record: dict[str, Any]) -> ParsedRow:
     return ParsedRow(record["key"], record["digest"], parsed, record["created_at"])
 
 
-def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
+def _build_chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
     contexts = [chunk.context for chunk in row.chunks]
     definitions = [asdict(c.definition) for c in row.chunks if c.definition is not None]
     return {
@@ -373,12 +373,12 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
         "created_at": row.created_at,
         "definitions": definitions or None,
         "facts": orjson.dumps(serialize_facts(row.facts)).decode() if row.facts else None,
-        "blocks": _blocks(row),
+        "blocks": _list_blocks(row),
         "contexts": contexts if any(contexts) else None,
     }
 
 
-def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
+def _list_blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
     """Return the blocks of each chunk; None if no block has an id."""
     if not any(chunk.blocks for chunk in row.chunks):
         return None
@@ -393,7 +393,7 @@ def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
 
 
 def _read_blocks(stored: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the `blocks` and `of_block` of a chunk from the value that _blocks() stored for it."""
+    """Return the `blocks` and `of_block` of a chunk from its value by _list_blocks()."""
     if stored is None:
         return {}
     pairs = zip(stored["block_ids"], stored["starts"], strict=True)
@@ -401,7 +401,7 @@ def _read_blocks(stored: dict[str, Any] | None) -> dict[str, Any]:
     return {"blocks": blocks, "of_block": stored["of_block"]}
 
 
-def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
+def _parse_chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
     absent = [None] * len(record["chunks"])
     return ChunkSetRow(
         key=record["key"],

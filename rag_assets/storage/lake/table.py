@@ -46,7 +46,7 @@ def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows, each with a checksum; an existing checksum is kept."""
     if CHECKSUM in rows.columns and not rows[CHECKSUM].null_count():
         return rows
-    computed = _compute(rows)
+    computed = _compute_checksums(rows)
     if CHECKSUM in rows.columns:
         computed = rows[CHECKSUM].fill_null(computed)
     return rows.with_columns(computed.alias(CHECKSUM))
@@ -59,7 +59,7 @@ def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
         AlteredRows: the checksum of a row differs.
     """
     sealed = rows.filter(pl.col(CHECKSUM).is_not_null())
-    altered = int((sealed[CHECKSUM] != _compute(sealed)).sum())
+    altered = int((sealed[CHECKSUM] != _compute_checksums(sealed)).sum())
     if altered:
         raise AlteredRows(f"{altered} rows differ from their checksums")
     return rows
@@ -71,20 +71,20 @@ def is_reader_error(error: BaseException) -> bool:
     return isinstance(error, _READER_ERRORS) or type(error).__name__ == "PanicException"
 
 
-def _compute(rows: pl.DataFrame) -> pl.Series:
+def _compute_checksums(rows: pl.DataFrame) -> pl.Series:
     values = rows.select(sorted(name for name in rows.columns if name != CHECKSUM))
-    sums = [_checksum(row) for row in values.iter_rows(named=True)]
+    sums = [_compute_row_checksum(row) for row in values.iter_rows(named=True)]
     return pl.Series(CHECKSUM, sums, pl.Int64)
 
 
-def _checksum(row: dict[str, object]) -> int:
+def _compute_row_checksum(row: dict[str, object]) -> int:
     # Nulls are left out, so that adding columns later does not change any checksum.
     present = {name: value for name, value in row.items() if value is not None}
-    packed = orjson.dumps(present, default=_hexadecimal)
+    packed = orjson.dumps(present, default=_to_hexadecimal)
     return int.from_bytes(blake2b(packed, digest_size=_BYTES).digest(), "big", signed=True)
 
 
-def _hexadecimal(value: object) -> str:
+def _to_hexadecimal(value: object) -> str:
     if isinstance(value, bytes):
         return value.hex()
     raise TypeError(f"{type(value).__name__} has no checksum")
@@ -135,7 +135,7 @@ def file_names(table: DeltaTable) -> set[str]:
     return {uri.rsplit("/", 1)[-1] for uri in table.file_uris()}
 
 
-def _row_counts(table: DeltaTable) -> dict[str, int]:
+def _read_row_counts(table: DeltaTable) -> dict[str, int]:
     actions: Any = table.get_add_actions(flatten=True)
     frame = pl.DataFrame(actions).select("path", "num_records")
     if frame["num_records"].null_count():
@@ -143,7 +143,7 @@ def _row_counts(table: DeltaTable) -> dict[str, int]:
     return {str(path).rsplit("/", 1)[-1]: int(rows) for path, rows in frame.iter_rows()}
 
 
-def _with_file_names(rows: pl.LazyFrame) -> pl.DataFrame:
+def _collect_with_file_names(rows: pl.LazyFrame) -> pl.DataFrame:
     return rows.with_columns(pl.col(FILE).str.split("/").list.last()).collect()
 
 
@@ -250,7 +250,7 @@ class KeyedTable:
         if rest:
             scanned = self.scan(table, rest, FILE)
             rows = filter_rows(scanned, self.kind.key, wanted).select(self.kind.key, FILE)
-            found.append(_with_file_names(rows))
+            found.append(_collect_with_file_names(rows))
         return pl.concat(found).unique(self.kind.key)
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
@@ -262,12 +262,14 @@ class KeyedTable:
             return set()
         room = _MOST_KEYS - sum(map(len, self._keys.values()))
         chosen = []
-        for name, rows in sorted(_row_counts(table).items(), key=lambda item: item[1]):
+        for name, rows in sorted(_read_row_counts(table).items(), key=lambda item: item[1]):
             if name in new and rows <= room:
                 chosen.append(name)
                 room -= rows
         if chosen:
-            keys = _with_file_names(self.scan(table, chosen, FILE).select(self.kind.key, FILE))
+            keys = _collect_with_file_names(
+                self.scan(table, chosen, FILE).select(self.kind.key, FILE)
+            )
             self._keys |= {
                 str(name): rows for (name,), rows in keys.partition_by(FILE, as_dict=True).items()
             }
@@ -276,12 +278,14 @@ class KeyedTable:
     def missing(self, keys: Collection[str]) -> set[str]:
         """Return those of these keys that the table does not contain."""
         wanted = set(keys)
-        found = self._with_retry(lambda table: self.locate(table, wanted))
+        found = self._read_with_retry(lambda table: self.locate(table, wanted))
         return wanted if found is None else wanted.difference(found[self.kind.key])
 
     def keys(self) -> set[str]:
         """Return the keys of all rows."""
-        found = self._with_retry(lambda table: self.scan(table).select(self.kind.key).collect())
+        found = self._read_with_retry(
+            lambda table: self.scan(table).select(self.kind.key).collect()
+        )
         return set() if found is None else set(found[self.kind.key])
 
     def read(self, keys: Collection[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
@@ -292,7 +296,7 @@ class KeyedTable:
                 then compared with the checksums of their rows.
         """
         names = list(columns or self.kind.schema)
-        found = self._with_retry(lambda table: self._read(table, set(keys), names))
+        found = self._read_with_retry(lambda table: self._read(table, set(keys), names))
         if found is None:
             return pl.DataFrame(schema={name: self.kind.schema[name] for name in names})
         return found
@@ -300,7 +304,7 @@ class KeyedTable:
     def stored(self, keys: Collection[str]) -> pl.DataFrame:
         """Return the rows with these keys including duplicates, for checks."""
         wanted = set(keys)
-        found = self._with_retry(
+        found = self._read_with_retry(
             lambda table: filter_rows(self.scan(table), self.kind.key, wanted).collect()
         )
         return pl.DataFrame(schema=self.kind.schema) if found is None else found
@@ -331,7 +335,7 @@ class KeyedTable:
                 name=name,
                 description=description or None,
                 configuration={**_PROPERTIES, "delta.dataSkippingStatsColumns": key},
-                writer_properties=_layout(self.kind),
+                writer_properties=_build_writer_properties(self.kind),
             )
 
     def remove(self, files: Iterable[DataFile | DamagedFile]) -> None:
@@ -349,7 +353,7 @@ class KeyedTable:
 
     def description(self) -> str | None:
         """Return the description with which the table was created; None if it does not exist."""
-        metadata = self._with_retry(lambda table: table.metadata())
+        metadata = self._read_with_retry(lambda table: table.metadata())
         return None if metadata is None else metadata.description or ""
 
     def size(self) -> TableSize:
@@ -358,7 +362,7 @@ class KeyedTable:
 
     def files(self) -> list[DataFile]:
         """Return the files in the newest version of the table; empty if it does not exist."""
-        return self._with_retry(lambda table: data_files(table, self.kind.key)) or []
+        return self._read_with_retry(lambda table: data_files(table, self.kind.key)) or []
 
     def read_range(self, keys: HashRange, columns: Sequence[str]) -> pl.DataFrame:
         """Return the rows with keys in a range, without duplicates."""
@@ -366,7 +370,7 @@ class KeyedTable:
         within = key >= keys.first
         if keys.end is not None:
             within &= key < keys.end
-        found = self._with_retry(
+        found = self._read_with_retry(
             lambda table: require_unaltered(self.scan(table).filter(within).collect())
         )
         if found is None:
@@ -384,7 +388,7 @@ class KeyedTable:
             require_unaltered(found)
         return found.unique(self.kind.key)
 
-    def _with_retry(self, read: Callable[[DeltaTable], _T]) -> _T | None:
+    def _read_with_retry(self, read: Callable[[DeltaTable], _T]) -> _T | None:
         for attempt in range(_READ_ATTEMPTS):
             with self.translated_errors("read"):
                 table = self._open_unless_damaged()
@@ -480,7 +484,7 @@ def compute_table_size(files: Collection[DataFile]) -> TableSize:
     return TableSize(sum(f.rows for f in files), len(files), sum(f.bytes for f in files))
 
 
-def _layout(kind: TableKind) -> WriterProperties:
+def _build_writer_properties(kind: TableKind) -> WriterProperties:
     plain = ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
     keyed = ColumnProperties(dictionary_enabled=False, statistics_enabled="CHUNK")
     return WriterProperties(

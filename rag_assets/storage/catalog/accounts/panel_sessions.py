@@ -68,7 +68,7 @@ class PanelSessionTable(CatalogQueries):
     def add_code(self, ref: TenantRef, sha256: bytes, holder: TokenHolder) -> datetime:
         """Store the hash of a code that starts one session; return when the code expires."""
         values = {
-            **_values(ref, holder),
+            **_build_holder_values(ref, holder),
             "code_sha256": sha256,
             "expires_at": sa.func.now() + CODE_LIFETIME,
             "token_expires_at": holder.token_expires_at,
@@ -102,7 +102,10 @@ class PanelSessionTable(CatalogQueries):
         """Start a session for the holder of a token."""
         with self._database.begin_tenant(ref) as connection:
             _insert_session(
-                connection, session_sha256, _values(ref, holder), holder.token_expires_at
+                connection,
+                session_sha256,
+                _build_holder_values(ref, holder),
+                holder.token_expires_at,
             )
 
     def find(self, sha256: bytes, *, use: bool) -> PanelSession | None:
@@ -163,7 +166,7 @@ def _insert_session(
     connection.execute(sa.insert(panel_sessions).values(row))
 
 
-def _values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
+def _build_holder_values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
     return {
         "tenant": ref.id,
         "name": holder.name,

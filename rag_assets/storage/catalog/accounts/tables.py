@@ -113,7 +113,7 @@ service_tokens = sa.Table(
 )
 
 
-def _holder() -> tuple[sa.Column[Any], ...]:
+def _list_holder_columns() -> tuple[sa.Column[Any], ...]:
     """Return the columns for the owner of the token of a session or code, and for its lifetime."""
     return (
         tenant_column(primary_key=False),
@@ -132,7 +132,7 @@ panel_codes = sa.Table(
     "panel_codes",
     metadata,
     sa.Column("code_sha256", sa.LargeBinary, primary_key=True),
-    *_holder(),
+    *_list_holder_columns(),
     # When the token of the started session expires.
     time_column("token_expires_at"),
     sa.Index(None, "tenant"),
@@ -144,7 +144,7 @@ panel_sessions = sa.Table(
     "panel_sessions",
     metadata,
     sa.Column("session_sha256", sa.LargeBinary, primary_key=True),
-    *_holder(),
+    *_list_holder_columns(),
     now_column("used_at"),
     sa.Index(None, "tenant"),
     sa.Index(None, "token_id"),

@@ -103,7 +103,7 @@ class RecordFreshnessQuery(CatalogQueries):
     ) -> RecordFreshness:
         """Return a tenant's freshness, in one query; see FreshnessQuery.read()."""
         record, answering = _select_records(tenant_id), select_answering_versions(tenant_id)
-        waits = _wait_conditions(record, answering)
+        waits = _list_wait_conditions(record, answering)
         # Use this once per statement: each further use would walk the tree again.
         out = select_excluded_pages(tenant_id)
         unlisted = _select_unlisted_by_readers(tenant_id, sources, readers, out)
@@ -127,7 +127,7 @@ class RecordFreshnessQuery(CatalogQueries):
             ),
             _count_left_out(tenant_id, readers, out),
             document_count().filter(settled, sa.func.coalesce(~no_fault, True)),
-            _separate_vectors(tenant_id),
+            _select_separate_vectors(tenant_id),
         )
         query = query.outerjoin(record, record.c.document_id == documents.c.document_id)
         query = query.outerjoin(answering, answering.c.document_id == documents.c.document_id)
@@ -259,7 +259,7 @@ def _may_be_known(
     return sa.or_(is_readable(documents, readers), of_page_out)
 
 
-def _wait_conditions(
+def _list_wait_conditions(
     record: sa.FromClause, answering: sa.FromClause
 ) -> list[tuple[sa.ColumnElement[bool], sa.ColumnElement[Any]]]:
     """Return the SQL conditions under which a document waits, each with the start of the wait."""
@@ -316,7 +316,7 @@ def _count_left_out(
     return count.scalar_subquery()
 
 
-def _separate_vectors(tenant_id: str) -> sa.ColumnElement[Any]:
+def _select_separate_vectors(tenant_id: str) -> sa.ColumnElement[Any]:
     its_build = sa.and_(
         serving.c.tenant == generations.c.tenant, serving.c.generation == generations.c.generation
     )

@@ -136,7 +136,7 @@ class TextColumnStore(CatalogQueries):
             f" WHERE {column.condition} AND {column.column} IS NOT NULL"
         )
         with self._database.begin() as connection:
-            if not _exists(connection, column.table):
+            if not _table_exists(connection, column.table):
                 return
             rows = connection.execution_options(yield_per=_BATCH).execute(query, {"tenant": ref.id})
             for batch in rows.partitions():
@@ -165,7 +165,7 @@ def mask_column(query: TextColumnStore, ref: TenantRef, column: TextColumn, mask
     changed = 0
     for batch in query.batches(ref, column):
         values = [_parse_stored(column, stored.text) for stored in batch]
-        masker.prime(leaf for value in values for leaf in _leaves(value))
+        masker.prime(leaf for value in values for leaf in _iter_leaves(value))
         masked = [_mask_value(value, masker) for value in values]
         found = [
             (stored, _format_stored(column, after))
@@ -189,12 +189,12 @@ def _format_stored(column: TextColumn, value: Any) -> str:
     return value if column.type == "text" or isinstance(value, str) else json.dumps(value)
 
 
-def _leaves(value: Any) -> Iterator[str]:
+def _iter_leaves(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | dict):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(inner)
+            yield from _iter_leaves(inner)
 
 
 def _mask_value(value: Any, masker: Masker) -> Any:
@@ -206,7 +206,7 @@ def _mask_value(value: Any, masker: Masker) -> Any:
     return [_mask_value(inner, masker) for inner in value] if isinstance(value, list) else value
 
 
-def _exists(connection: sa.Connection, table: str) -> bool:
+def _table_exists(connection: sa.Connection, table: str) -> bool:
     return connection.scalar(sa.text("SELECT to_regclass(:name)"), {"name": table}) is not None
 
 
@@ -285,7 +285,7 @@ class TraceQuery(CatalogQueries):
         """
         if not names and not phrases:
             return 0
-        given = {"tenant": tenant_id, "pattern": _pattern(names, phrases), "purged": PURGED}
+        given = {"tenant": tenant_id, "pattern": _build_pattern(names, phrases), "purged": PURGED}
         given |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
         changed = 0
         with self._database.begin() as connection:
@@ -324,7 +324,7 @@ class TraceQuery(CatalogQueries):
             for _ in range(_ATTEMPTS):
                 for table in tables:
                     connection.execute(sa.text(f"VACUUM {table}"))
-                left = _dead_rows(connection, tables)
+                left = _count_dead_rows(connection, tables)
                 if not left:
                     break
         return left
@@ -357,7 +357,7 @@ class TraceQuery(CatalogQueries):
                     found.append(f"{schema}.{table}.{column}")
             if not names:
                 return found
-            given = {"tenant": tenant_id, "pattern": _pattern(names)}
+            given = {"tenant": tenant_id, "pattern": _build_pattern(names)}
             for (table, column), condition in _find_named_columns(connection).items():
                 named = (
                     f"SELECT 1 FROM {table} WHERE {condition}"  # noqa: S608 - nothing is given
@@ -381,10 +381,10 @@ def _find_named_columns(connection: sa.Connection) -> dict[tuple[str, str], str]
 
     Dagster may not have created its tables yet.
     """
-    return {place: which for place, which in _NAMED.items() if _exists(connection, place[0])}
+    return {place: which for place, which in _NAMED.items() if _table_exists(connection, place[0])}
 
 
-def _dead_rows(connection: sa.Connection, tables: Sequence[str]) -> int:
+def _count_dead_rows(connection: sa.Connection, tables: Sequence[str]) -> int:
     query = sa.text(
         "SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables"
         " WHERE relid = ANY(ARRAY(SELECT to_regclass(name) FROM unnest(:tables) AS name)::oid[])"
@@ -392,7 +392,7 @@ def _dead_rows(connection: sa.Connection, tables: Sequence[str]) -> int:
     return int(connection.scalar(query, {"tables": [*tables]}) or 0)
 
 
-def _pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
+def _build_pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
     """Return a Postgres regular expression that finds names and phrases within JSON."""
     found = []
     if names:

@@ -67,12 +67,14 @@ class ClockTable(CatalogQueries):
             return
         later = sa.update(installation_clock).where(installation_clock.c.trusted_at <= now)
         with self._database.begin() as connection:
-            connection.execute(later.values(**_clock_columns(now, boot)))
+            connection.execute(later.values(**_build_clock_columns(now, boot)))
 
     def replace(self, now: datetime, boot: BootTime | None) -> None:
         """Replace the trusted time with an earlier or later time that a person has confirmed."""
         with self._database.begin() as connection:
-            connection.execute(sa.update(installation_clock).values(**_clock_columns(now, boot)))
+            connection.execute(
+                sa.update(installation_clock).values(**_build_clock_columns(now, boot))
+            )
 
     # -- times in the future
 
@@ -113,11 +115,11 @@ class ClockTable(CatalogQueries):
             now: the current time, which is trusted; times up to an hour later stay.
         """
         with self._database.begin_tenant(ref) as connection:
-            corrected = _correct(connection, ref, "event", now)
+            corrected = _correct_times(connection, ref, "event", now)
             corrected += _correct_lifetimes(connection, ref, now)
-            corrected += _read_again(connection, ref, now)
+            corrected += _mark_to_read_again(connection, ref, now)
             if corrected:
-                _correct(connection, ref, "retry", now)
+                _correct_times(connection, ref, "retry", now)
         return corrected
 
 
@@ -144,7 +146,7 @@ def _select_trusted_time() -> sa.ColumnElement[Any]:
     return sa.select(installation_clock.c.trusted_at).scalar_subquery()
 
 
-def _clock_columns(now: datetime, boot: BootTime | None) -> dict[str, object]:
+def _build_clock_columns(now: datetime, boot: BootTime | None) -> dict[str, object]:
     return {
         "trusted_at": now,
         "boot_id": boot and boot.boot_id,
@@ -160,7 +162,7 @@ def _find_tables(kind: TimeKind) -> Iterator[tuple[sa.Table, list[sa.Column[Any]
             yield table, times
 
 
-def _correct(connection: sa.Connection, ref: TenantRef, kind: TimeKind, now: datetime) -> int:
+def _correct_times(connection: sa.Connection, ref: TenantRef, kind: TimeKind, now: datetime) -> int:
     """Replace a tenant's future times of a kind; return the number of corrected rows."""
     corrected = 0
     for table, times in _find_tables(kind):
@@ -187,7 +189,7 @@ def _correct_lifetimes(connection: sa.Connection, ref: TenantRef, now: datetime)
     return ended + connection.execute(made_later.values(lifetimes)).rowcount
 
 
-def _read_again(connection: sa.Connection, ref: TenantRef, now: datetime) -> int:
+def _mark_to_read_again(connection: sa.Connection, ref: TenantRef, now: datetime) -> int:
     """Mark files to be read again whose listing time is in the future; return their number.
 
     Such a time would hide later changes to the files.

@@ -77,7 +77,7 @@ def prepare_run_storage(
             return _find_former(connection)
         if _has_former(connection):
             before_move()
-            _move(connection)
+            _move_tables(connection)
     return None
 
 
@@ -113,7 +113,7 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
         if present := sorted(_list_tables(connection, DAGSTER_SCHEMA)):
             names = [sql.Identifier(DAGSTER_SCHEMA, table) for table in present]
             connection.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(names)))
-        _move(connection)
+        _move_tables(connection)
     return found
 
 
@@ -126,7 +126,7 @@ def move_run_tables(url: str) -> None:
     with _connect(url) as connection:
         _create_schema(connection, url)
         if not _list_tables(connection, DAGSTER_SCHEMA) and _has_former(connection):
-            _move(connection)
+            _move_tables(connection)
 
 
 @contextmanager
@@ -148,7 +148,7 @@ def _connect(url: str) -> Iterator[Connection]:
         ) from None
     except psycopg.OperationalError as error:
         if "startup parameter" in str(error):
-            raise _unnamed_schema() from None
+            raise _build_unnamed_schema_error() from None
         raise ServiceUnavailable(
             "Postgres does not answer at the address of Dagster's storage",
             hint=hint_to_start("RAG_ASSETS_DAGSTER_DATABASE_URL, or RAG_ASSETS_DATABASE_URL"),
@@ -179,10 +179,10 @@ def _create_schema(connection: Connection, owner_url: str) -> None:
 def _require_schema(connection: Connection) -> None:
     row = connection.execute("SELECT current_schema()").fetchone()
     if row is None or row[0] != DAGSTER_SCHEMA:
-        raise _unnamed_schema()
+        raise _build_unnamed_schema_error()
 
 
-def _unnamed_schema() -> ConfigurationError:
+def _build_unnamed_schema_error() -> ConfigurationError:
     return ConfigurationError(
         "a pooler in front of Postgres does not pass on the schema that connections of"
         " Dagster's storage select",
@@ -207,7 +207,7 @@ def _find_former(connection: Connection) -> FormerTables | None:
     return FormerTables(row[0], row[1], present[0] if present else 0, is_shared=row[2])
 
 
-def _move(connection: Connection) -> None:
+def _move_tables(connection: Connection) -> None:
     from psycopg import sql
 
     for table in sorted(_list_tables(connection, "public")):

@@ -158,16 +158,16 @@ def _is_needed(table: sa.Table) -> sa.ColumnElement[bool]:
     version of it, because it shows which blocks of a page can be found; see find_pages_with_blocks.
     """
     listed = sa.exists().where(
-        *_matches(documents, table),
+        *_match_content(documents, table),
         documents.c.status != "DELETED",
         *((documents.c.status == "PROCESSING",) if table is record_files else ()),
     )
     if table is record_files:
         return listed
-    return sa.or_(listed, sa.exists().where(*_matches(document_index, table)))
+    return sa.or_(listed, sa.exists().where(*_match_content(document_index, table)))
 
 
-def _matches(states: sa.Table, contents: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
+def _match_content(states: sa.Table, contents: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
     names = ("tenant", "document_id", "content_sha256")
     return tuple(states.c[name] == contents.c[name] for name in names)
 

@@ -104,7 +104,7 @@ class RecordStateQuery(CatalogQueries):
         placed = add_excluded_scopes(rows, select_excluded_pages(tenant_id, its_page))
         query = sa.select(placed).where(_may_see(placed, principals))
         row = self._database.fetch_row(query)
-        return None if row is None else _state(row)
+        return None if row is None else _read_state(row)
 
     def page(
         self,
@@ -140,7 +140,7 @@ class RecordStateQuery(CatalogQueries):
             query = query.where(placed.c.state == chosen.status)
         order = (placed.c.source, placed.c.source_type, placed.c.source_id)
         found = self._database.fetch_rows(query.order_by(*order).limit(limit))
-        return [_state(row) for row in found]
+        return [_read_state(row) for row in found]
 
 
 def _may_see(placed: sa.FromClause, principals: Collection[str] | None) -> sa.ColumnElement[bool]:
@@ -250,7 +250,7 @@ def is_awaiting_build(answering: sa.FromClause) -> sa.ColumnElement[bool]:
     return sa.and_(documents.c.status == "READY", ~is_out, answering.c.document_id.is_(None))
 
 
-def _state(row: sa.Row[Any]) -> RecordState:
+def _read_state(row: sa.Row[Any]) -> RecordState:
     return read_row(
         RecordState,
         row,

@@ -380,7 +380,7 @@ def write_records(
     marks = {put.record.document_id: put.secret_blocks for put in stored if put.secret_blocks}
     betrayed = find_pages_with_blocks(connection, ref, marks)
     keep_texts(connection, ref, contents)
-    changed = _upsert(connection, ref, stored)
+    changed = _store_records(connection, ref, stored)
     _mark_changed(connection, ref, betrayed - changed)
     changed |= betrayed
     delete_former_texts(connection, ref, betrayed)
@@ -407,7 +407,9 @@ def delete_records_with_contents(
     return gone, tuple(delete_uploads(connection, ref, document_ids))
 
 
-def _upsert(connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> set[str]:
+def _store_records(
+    connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]
+) -> set[str]:
     """Store records; return the documents whose record is new or changed."""
     if not puts:
         return set()
@@ -437,7 +439,7 @@ def _upsert(connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]
     ).returning(source_records.c.document_id)
     changed = set(connection.scalars(statement, rows))
     same = [put for put in puts if put.record.document_id not in changed]
-    _touch(connection, ref, [put.record for put in same])
+    _record_pushes(connection, ref, [put.record for put in same])
     prioritize_waiting(connection, ref, [put.record.document_id for put in same if put.lane == 0])
     return changed
 
@@ -499,7 +501,9 @@ def _mark_changed(connection: sa.Connection, ref: TenantRef, document_ids: Colle
     )
 
 
-def _touch(connection: sa.Connection, ref: TenantRef, records: Sequence[PushedRecord]) -> None:
+def _record_pushes(
+    connection: sa.Connection, ref: TenantRef, records: Sequence[PushedRecord]
+) -> None:
     """Update, for unchanged records, the time of the push and the application's modification time.
 
     Manifests are compared with both times.

@@ -111,7 +111,7 @@ class Overview(CatalogQueries):
                     sa.and_(tenants.c.state == "ACTIVE", ~sa.exists().where(of_check)),
                 )
             )
-        return self._summaries(chosen)
+        return self._fetch_summaries(chosen)
 
     def list_not_compacted_since(self, since: datetime) -> list[str]:
         """Return the ids of active tenants with documents that were not compacted since a time.
@@ -135,17 +135,21 @@ class Overview(CatalogQueries):
         Raises:
             UnknownTenant: no tenant has that id.
         """
-        found = self._summaries(sa.select(tenants.c.id).where(tenants.c.id == tenant_id))
+        found = self._fetch_summaries(sa.select(tenants.c.id).where(tenants.c.id == tenant_id))
         if not found:
             raise UnknownTenant(
                 f"no tenant {tenant_id!r}", hint="the page /documents lists the tenants"
             )
         return found[0]
 
-    def _summaries(self, chosen: sa.Select[tuple[str]]) -> list[TenantSummary]:
+    def _fetch_summaries(self, chosen: sa.Select[tuple[str]]) -> list[TenantSummary]:
         """Return the state of the chosen tenants, in one query that reads only their rows."""
         ids = chosen.cte("chosen")
-        counts, entries, last = _status_counts(ids), _entry_counts(ids), _last_syncs(ids)
+        counts, entries, last = (
+            _select_status_counts(ids),
+            _select_entry_counts(ids),
+            _select_last_syncs(ids),
+        )
         query = (
             sa.select(
                 *(tenants.c.id, tenants.c.state, counts.c.documents),
@@ -242,7 +246,7 @@ class Overview(CatalogQueries):
         return [HeldEntries(*row) for row in self._database.fetch_rows(query)]
 
 
-def _status_counts(ids: sa.CTE) -> sa.Subquery:
+def _select_status_counts(ids: sa.CTE) -> sa.Subquery:
     """Return the query for the number of documents by status, as a JSON object, by tenant."""
     by_status = (
         sa.select(documents.c.tenant, documents.c.status, sa.func.count().label("documents"))
@@ -260,7 +264,7 @@ def _status_counts(ids: sa.CTE) -> sa.Subquery:
     )
 
 
-def _entry_counts(ids: sa.CTE) -> sa.Subquery:
+def _select_entry_counts(ids: sa.CTE) -> sa.Subquery:
     """Return the query for the expected number of entries in the serving generation, by tenant."""
     is_serving: sa.ColumnElement[bool] = sa.and_(
         serving.c.tenant == document_index.c.tenant,
@@ -278,7 +282,7 @@ def _entry_counts(ids: sa.CTE) -> sa.Subquery:
     )
 
 
-def _last_syncs(ids: sa.CTE) -> sa.Subquery:
+def _select_last_syncs(ids: sa.CTE) -> sa.Subquery:
     """Return the query for the earliest last sync of a tenant's sources, and an error if any."""
     return (
         sa.select(

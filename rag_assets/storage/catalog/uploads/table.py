@@ -200,7 +200,7 @@ def _find_replaced(
         return connection.execute(query.where(same).order_by(table.created_at).limit(1)).first()
     row = connection.execute(query.where(table.document_id == replaces)).first()
     if row is None:
-        raise _unknown_upload()
+        raise _build_unknown_upload()
     return row
 
 
@@ -219,14 +219,14 @@ def _require_room(
     )
     count, size = connection.execute(query).one()
     if replaced is None and new.max_documents is not None and count >= new.max_documents:
-        raise _uploads_full(f"there are already {count:,} files, and no more are allowed")
+        raise _build_uploads_full(f"there are already {count:,} files, and no more are allowed")
     if new.max_total_bytes is not None and size - (replaced or 0) + new.size > new.max_total_bytes:
-        raise _uploads_full(
+        raise _build_uploads_full(
             f"all files together must not exceed {format_size(new.max_total_bytes)}"
         )
 
 
-def _uploads_full(why: str) -> UploadsFull:
+def _build_uploads_full(why: str) -> UploadsFull:
     return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
 
 
@@ -257,7 +257,7 @@ def _get_upload(connection: sa.Connection, tenant_id: str, upload_id: str) -> Up
         _select_uploads(tenant_id).where(uploads.c.document_id == upload_id)
     ).first()
     if row is None:
-        raise _unknown_upload()
+        raise _build_unknown_upload()
     return _read_upload(row)
 
 
@@ -277,7 +277,7 @@ def _read_upload(row: sa.Row[Any]) -> Upload:
     )
 
 
-def _unknown_upload() -> UnknownDocument:
+def _build_unknown_upload() -> UnknownDocument:
     return UnknownDocument(
         "there is no upload with this id", hint="use an id from the list of uploads"
     )

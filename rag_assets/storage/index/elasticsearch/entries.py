@@ -63,7 +63,7 @@ class ElasticsearchEntries:
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
         self._ownership.require(index_name)
-        deleted = self._bulk(_deletion(index_name, tenant, id_) for id_ in ids)
+        deleted = self._bulk(_build_deletion(index_name, tenant, id_) for id_ in ids)
         return self._refresh_after(index_name, deleted)
 
     def delete_other_versions(
@@ -82,7 +82,7 @@ class ElasticsearchEntries:
         for document_ids in batched(kept, _QUERY_DOCUMENTS):
             ids = list(self._iter_other_versions(index_name, owner, document_ids, kept))
             guard()
-            deleted += self._bulk(_deletion(index_name, owner.tenant, id_) for id_ in ids)
+            deleted += self._bulk(_build_deletion(index_name, owner.tenant, id_) for id_ in ids)
         return self._refresh_after(index_name, deleted)
 
     def set_scopes(
@@ -97,7 +97,9 @@ class ElasticsearchEntries:
         for scope, ids in by_scope.items():
             for document_ids in batched(ids, _QUERY_DOCUMENTS):
                 guard()
-                changed += self._bulk(self._with_scope(index_name, owner, document_ids, scope))
+                changed += self._bulk(
+                    self._iter_scope_updates(index_name, owner, document_ids, scope)
+                )
         return self._refresh_after(index_name, changed)
 
     def scan(
@@ -159,13 +161,13 @@ class ElasticsearchEntries:
         self, index_name: str, tenant: str, field: str, values: Collection[str]
     ) -> list[str]:
         self._refresh(index_name)
-        query = _of_tenant(tenant, {"terms": {field: list(values)}})
+        query = _match_tenant(tenant, {"terms": {field: list(values)}})
         found = self._iter_pages(index_name, None, query, ["ordinal"])
         return [str(hit["_id"]) for hit in found]
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
         held = {"multi_match": {"query": phrase, "type": "phrase", "fields": ["text", "context"]}}
-        query = _of_tenant(tenant, held)
+        query = _match_tenant(tenant, held)
         found = self._iter_pages(index_name, None, query, ["text_sha256"])
         return {str(hit["_id"]): str(hit["_source"]["text_sha256"]) for hit in found}
 
@@ -173,7 +175,7 @@ class ElasticsearchEntries:
         self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
     ) -> Iterator[EntryVector]:
         self._refresh(index_name)
-        for clause in _texts(texts):
+        for clause in _iter_text_clauses(texts):
             query = queries.entries(owner, [clause])
             for hit in self._iter_pages(index_name, owner.tenant, query, _STORED, vectors=True):
                 yield queries.entry_vector(owner, hit)
@@ -295,7 +297,7 @@ class ElasticsearchEntries:
             if found["index_key"] != kept[found["document_id"]]:
                 yield str(hit["_id"])
 
-    def _with_scope(
+    def _iter_scope_updates(
         self, index_name: str, owner: Owner, document_ids: list[str], scope: str
     ) -> Iterator[dict[str, Any]]:
         query = queries.entries(
@@ -314,7 +316,7 @@ class ElasticsearchEntries:
             }
 
 
-def _texts(texts: HashRange | Collection[str]) -> Iterator[dict[str, Any]]:
+def _iter_text_clauses(texts: HashRange | Collection[str]) -> Iterator[dict[str, Any]]:
     """Yield filter clauses that together match the entries of these texts, one for each query."""
     if isinstance(texts, HashRange):
         end = {} if texts.end is None else {"lt": texts.end}
@@ -324,11 +326,11 @@ def _texts(texts: HashRange | Collection[str]) -> Iterator[dict[str, Any]]:
         yield {"terms": {"text_sha256": batch}}
 
 
-def _of_tenant(tenant: str, clause: Mapping[str, Any]) -> dict[str, Any]:
+def _match_tenant(tenant: str, clause: Mapping[str, Any]) -> dict[str, Any]:
     return {"bool": {"filter": [{"term": {"tenant": tenant}}, clause]}}
 
 
-def _deletion(index_name: str, tenant: str, id_: str) -> dict[str, Any]:
+def _build_deletion(index_name: str, tenant: str, id_: str) -> dict[str, Any]:
     return {"_op_type": "delete", "_index": index_name, "_id": id_, "routing": tenant}
 
 
@@ -352,13 +354,13 @@ def bulk(
     parts = batched(actions, _BULK_ACTIONS)
     first = next(parts, [])
     if len(first) < _BULK_ACTIONS:
-        return _send(client, first, make_writable)
+        return _send_actions(client, first, make_writable)
     sender = ThreadPoolExecutor(_BULK_THREADS, thread_name_prefix="bulk")
     try:
-        sent = deque([sender.submit(_send, client, first, make_writable)])
+        sent = deque([sender.submit(_send_actions, client, first, make_writable)])
         done = 0
         for part in parts:
-            sent.append(sender.submit(_send, client, part, make_writable))
+            sent.append(sender.submit(_send_actions, client, part, make_writable))
             # One more request than there are threads may wait while the next one is prepared.
             if len(sent) > _BULK_THREADS:
                 done += sent.popleft().result()
@@ -367,7 +369,7 @@ def bulk(
         sender.shutdown(wait=True, cancel_futures=True)
 
 
-def _send(
+def _send_actions(
     client: Elasticsearch, actions: list[dict[str, Any]], make_writable: Callable[[str], bool]
 ) -> int:
     try:

@@ -273,8 +273,8 @@ def create_index(
     except BadRequestError as error:
         if error.error == _EXISTS:
             return
-        if _applying(client, name):
-            raise _refusal(
+        if _find_templates(client, name):
+            raise _build_refusal(
                 client, name, f"Elasticsearch rejects the request ({error.error})"
             ) from None
         raise
@@ -282,7 +282,7 @@ def create_index(
     difference = next(differences(live["mappings"], live["settings"], body), None)
     if difference is not None:
         client.indices.delete(index=name, ignore_unavailable=True)
-        raise _refusal(client, name, difference)
+        raise _build_refusal(client, name, difference)
 
 
 def differences(
@@ -309,7 +309,7 @@ def differences(
     requested = dict(flat_settings(body["settings"]))
     for name, value in settings.items():
         if name in requested:
-            if _plain(requested[name]) != _plain(value):
+            if _normalize(requested[name]) != _normalize(value):
                 yield f"its setting `{name}` is {value!r}"
         elif name.startswith(_CHANGING):
             yield f"it has the setting `{name}`"
@@ -321,10 +321,10 @@ def _is_within(wanted: Any, live: Any) -> bool:
         return isinstance(live, Mapping) and all(
             _is_within(value, live.get(key)) for key, value in wanted.items()
         )
-    return _plain(wanted) == _plain(live)
+    return _normalize(wanted) == _normalize(live)
 
 
-def _plain(value: Any) -> str:
+def _normalize(value: Any) -> str:
     """Return a value as a lower-case string, as Elasticsearch returns settings."""
     return str(value).lower()
 
@@ -339,8 +339,8 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "index") -> Iterato
             yield name, value
 
 
-def _refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavailable:
-    templates = _applying(client, name)
+def _build_refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavailable:
+    templates = _find_templates(client, name)
     if not templates:
         return IndexUnavailable(
             f"index {name!r} is not created as requested: {difference}",
@@ -359,7 +359,7 @@ def _refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavaila
     )
 
 
-def _applying(client: Elasticsearch, name: str) -> list[tuple[str, int]]:
+def _find_templates(client: Elasticsearch, name: str) -> list[tuple[str, int]]:
     """Return the templates that apply to new indexes of a name, each with its priority.
 
     Only the composable template with the highest priority applies, or else all legacy templates.
@@ -370,16 +370,16 @@ def _applying(client: Elasticsearch, name: str) -> list[tuple[str, int]]:
         composable = [
             (one["name"], int(one["index_template"].get("priority", 0)))
             for one in answer
-            if _matches(name, one["index_template"]["index_patterns"])
+            if _match_patterns(name, one["index_template"]["index_patterns"])
         ]
         if composable:
             return [max(composable, key=itemgetter(1))]
         former = client.indices.get_template().items()
-        return [(key, 0) for key, one in former if _matches(name, one["index_patterns"])]
+        return [(key, 0) for key, one in former if _match_patterns(name, one["index_patterns"])]
     except (ApiError, TransportError):
         return []
 
 
-def _matches(name: str, patterns: list[str] | str) -> bool:
+def _match_patterns(name: str, patterns: list[str] | str) -> bool:
     listed = [patterns] if isinstance(patterns, str) else patterns
     return any(fnmatchcase(name, pattern) for pattern in listed)

@@ -107,7 +107,7 @@ class Ownership:
             except (NotFoundError, KeyError):
                 return
         if not self._is_own(body):
-            raise self._foreign(f"index {index_name!r}", _read_owner(body))
+            raise self._build_foreign_error(f"index {index_name!r}", _read_owner(body))
         self._verified[index_name] = time.monotonic()
 
     def make_writable(self, index_name: str) -> bool:
@@ -147,11 +147,11 @@ class Ownership:
             except NotFoundError:
                 return False
         for index_name, body in found.items():
-            owner = _filter_owner(body["aliases"][alias].get("filter", {}))
+            owner = _read_filter_owner(body["aliases"][alias].get("filter", {}))
             if owner is None:
                 self.require(index_name)
             elif self._installation is not None and owner != self._owner:
-                raise self._foreign(f"alias {alias!r}", owner)
+                raise self._build_foreign_error(f"alias {alias!r}", owner)
         return bool(found)
 
     def adopt(self, indexes: Mapping[str, str]) -> None:
@@ -198,7 +198,7 @@ class Ownership:
     def _is_own(self, body: Mapping[str, Any]) -> bool:
         return self._installation is None or _read_owner(body) == self._owner
 
-    def _foreign(self, what: str, owner: str | None) -> ForeignInstallation:
+    def _build_foreign_error(self, what: str, owner: str | None) -> ForeignInstallation:
         named = f"installation {owner}" if owner else "an unknown installation"
         remedy = "" if owner else "delete it if nobody needs it; or "
         return ForeignInstallation(
@@ -214,6 +214,6 @@ def _read_owner(body: Mapping[str, Any]) -> str | None:
     return None if owner is None else str(owner)
 
 
-def _filter_owner(alias_filter: Mapping[str, Any]) -> str | None:
+def _read_filter_owner(alias_filter: Mapping[str, Any]) -> str | None:
     name = str(alias_filter.get("bool", {}).get("_name", ""))
     return name.removeprefix(_FILTER_NAME) if name.startswith(_FILTER_NAME) else None

@@ -120,7 +120,7 @@ def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
     if request.by is None:
         return {"query": entries(owner, clauses), "size": request.returned}
     if isinstance(request.by, Places):
-        return _by_place(owner, request.by, request.returned, clauses)
+        return _rank_by_place(owner, request.by, request.returned, clauses)
     if isinstance(request.by, EqualTexts):
         # The field is not indexed: the values of the tenant's entries are compared.
         equal = {"terms": {"text_key": list(request.by.keys)}}
@@ -139,7 +139,7 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
     """Return the query clauses that an entry must match to pass a filter."""
     clauses: list[dict[str, Any]] = []
     if entry_filter.scopes is not None:
-        clauses.append(_readable(entry_filter.scopes, entry_filter.moved))
+        clauses.append(_match_readable(entry_filter.scopes, entry_filter.moved))
     if entry_filter.pages is not None:
         clauses.append({"terms": {"page_uuid": list(entry_filter.pages)}})
     for name, values in (
@@ -151,7 +151,7 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
         if values is not None:
             clauses.append({"terms": {name: list(values)}})
     if entry_filter.paths is not None:
-        clauses.append(_in_paths([path.rstrip("/") for path in entry_filter.paths]))
+        clauses.append(_match_paths([path.rstrip("/") for path in entry_filter.paths]))
     clauses += _match_modification_time(entry_filter.modified_after, entry_filter.modified_before)
     if entry_filter.tags is not None:
         tags: list[dict[str, Any]] = [{"term": {"tags": tag}} for tag in entry_filter.tags]
@@ -169,7 +169,7 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
     return clauses
 
 
-def _readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any]:
+def _match_readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any]:
     """Return a clause for the entries that a caller with these scopes may read.
 
     For an entry of a moved page, the page decides instead of the entry's scope.
@@ -193,7 +193,7 @@ def _match_any_value(field: str, values: Sequence[str | None]) -> dict[str, Any]
     return {"bool": {"should": [given, absent], "minimum_should_match": 1}}
 
 
-def _in_paths(paths: Sequence[str]) -> dict[str, Any]:
+def _match_paths(paths: Sequence[str]) -> dict[str, Any]:
     """Return a clause for URIs within one of these paths (see is_within)."""
     folders = [{"prefix": {"uri": f"{path}/"}} for path in paths]
     either = [{"terms": {"uri": list(paths)}}, *folders]
@@ -223,7 +223,7 @@ def cosine_search(
     return {"knn": nearest, "size": limit}
 
 
-def _by_place(
+def _rank_by_place(
     owner: Owner, places: Places, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return a search that scores entries by their place; the first place scores highest."""
@@ -280,18 +280,18 @@ def word_weights(words: QueryWords, answer: Mapping[str, Any]) -> dict[str, Weig
     return weighed_words(
         words,
         answer["hits"]["total"]["value"],
-        forms=_counts(answer, _TERMS),
-        phrases=_counts(answer, _PHRASES),
-        marks=_counts(answer, _MARKS),
+        forms=_read_counts(answer, _TERMS),
+        phrases=_read_counts(answer, _PHRASES),
+        marks=_read_counts(answer, _MARKS),
     )
 
 
 def counted_analyses(answer: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the analyses of the entries that pass a filter, from the answer to `word_counts`."""
-    return present_analyses(answer["hits"]["total"]["value"], _counts(answer, _MARKS))
+    return present_analyses(answer["hits"]["total"]["value"], _read_counts(answer, _MARKS))
 
 
-def _counts(answer: Mapping[str, Any], name: str) -> dict[str, int]:
+def _read_counts(answer: Mapping[str, Any], name: str) -> dict[str, int]:
     buckets = answer.get("aggregations", {}).get(name, {}).get("buckets", {})
     return {key: bucket["doc_count"] for key, bucket in buckets.items()}
 
@@ -310,7 +310,7 @@ def words_ranking(
     """
     clauses = [
         # The clause is named, so that each hit shows which words it contains.
-        _word_clause(word, weights[word], count)
+        _build_word_clause(word, weights[word], count)
         for word, count in words.terms.items()
         if word in weights
     ]
@@ -318,7 +318,7 @@ def words_ranking(
         held = [weights[part].weight for part in parts if part in weights]
         if held:
             weight = TITLE_WEIGHT * max(held)
-            clauses.append(_match_best(_interval(field, word, weight) for field in _TITLES))
+            clauses.append(_match_best(_build_interval(field, word, weight) for field in _TITLES))
     found = entries(owner, filter_clauses(request.entry_filter))
     found["bool"] |= {"should": clauses, "minimum_should_match": 1}
     # Indexes of earlier versions lack the field.
@@ -335,18 +335,20 @@ def _match_any(clauses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"bool": {"should": [*clauses], "minimum_should_match": 1}}
 
 
-def _word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str, Any]:
+def _build_word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str, Any]:
     """Return a clause for entries that contain a word in one of its forms, or as it is written."""
     weight = count * weighed.weight
     places = [("terms", form) for form in weighed.forms]
     if weighed.is_written:
         places += [(field, word) for field in _WRITTEN]
     if len(places) == 1:
-        return _interval(*places[0], weight, name=word)
-    return _match_best((_interval(*place, weight) for place in places), name=word)
+        return _build_interval(*places[0], weight, name=word)
+    return _match_best((_build_interval(*place, weight) for place in places), name=word)
 
 
-def _interval(field: str, phrase: str, weight: float, *, name: str | None = None) -> dict[str, Any]:
+def _build_interval(
+    field: str, phrase: str, weight: float, *, name: str | None = None
+) -> dict[str, Any]:
     """Return a clause for entries with a phrase in a field, its words adjacent and in order."""
     match = {"query": phrase, "ordered": True, "max_gaps": 0}
     named = {} if name is None else {"_name": name}
@@ -425,7 +427,7 @@ def parse_ranking(
     owner: Owner, request: RankingRequest, found: Iterable[Mapping[str, Any]]
 ) -> list[Candidate]:
     """Return the candidates in the hits of one ranking, best first."""
-    score = _words_score if isinstance(request.by, str) else cosine
+    score = _read_words_score if isinstance(request.by, str) else cosine
     id_of = entry_ids(owner)
     candidates = [parse_candidate(id_of, hit, score(hit)) for hit in found]
     return sorted(candidates, key=lambda one: (-one.score, one.id))
@@ -436,7 +438,7 @@ def cosine(hit: Mapping[str, Any]) -> float:
     return 2.0 * float(hit["_score"]) - 1.0
 
 
-def _words_score(hit: Mapping[str, Any]) -> float:
+def _read_words_score(hit: Mapping[str, Any]) -> float:
     # The last digits of float sums depend on the order in which the index adds the values.
     return float(f"{hit['_score']:.6g}")
 

@@ -275,8 +275,8 @@ class _Checker:
         health = None
         if not is_serverless:
             self._check_version(info.version)
-            health = self._seen("the health of the cluster", self._health)
-            self._seen("the disks of the nodes", self._check_disks)
+            health = self._try_reading("the health of the cluster", self._read_health)
+            self._try_reading("the disks of the nodes", self._check_disks)
         return ElasticsearchCheck(
             nodes=self._connection.shown,
             version=info.version,
@@ -335,7 +335,7 @@ class _Checker:
             )
         return f"{licence['type']}, {licence['status']}"
 
-    def _health(self) -> str:
+    def _read_health(self) -> str:
         health = self._client.cluster.health(
             index=f"{self._prefix}-*", expand_wildcards=["open", "closed"]
         )
@@ -355,7 +355,7 @@ class _Checker:
             disk.error.advice for disk in node_disks(self._client) if disk.is_nearly_full
         ]
 
-    def _seen(self, what: str, ask: Callable[[], str | None]) -> str | None:
+    def _try_reading(self, what: str, ask: Callable[[], str | None]) -> str | None:
         try:
             return ask()
         except (ApiError, TransportError) as error:

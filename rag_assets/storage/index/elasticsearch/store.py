@@ -94,7 +94,7 @@ class ElasticsearchNotes:
         # A write to a missing index would create it with a guessed mapping.
         if not self._client.indices.exists(index=self._index):
             is_serverless = self._ownership.server.is_serverless
-            body = _index_body(self._ownership.meta, is_serverless=is_serverless)
+            body = _build_index_body(self._ownership.meta, is_serverless=is_serverless)
             create_index(self._client, self._index, body)
         self._ownership.require(self._index)
 
@@ -102,7 +102,7 @@ class ElasticsearchNotes:
         return f"{self._installation}/{name}"
 
 
-def _index_body(meta: dict[str, Any], *, is_serverless: bool) -> dict[str, Any]:
+def _build_index_body(meta: dict[str, Any], *, is_serverless: bool) -> dict[str, Any]:
     shards = {} if is_serverless else {"number_of_shards": 1, "auto_expand_replicas": "0-1"}
     fields = {"installation": _UNINDEXED, "name": _UNINDEXED, "text": _UNINDEXED}
     return {
@@ -171,15 +171,15 @@ class ElasticsearchSearcher:
         first = [
             queries.word_counts(owner, request, words[number])
             if number in words
-            else _candidates(owner, request, queries.ranking(owner, request))
+            else _add_candidate_options(owner, request, queries.ranking(owner, request))
             for number, request in enumerate(requests)
         ]
-        answers = [*await self._answers(index_name, owner, first)]
+        answers = [*await self._fetch_answers(index_name, owner, first)]
         await self._count_missed(index_name, owner, requests, words, answers)
         # A word is weighted by its rarity among readable entries, so these must be counted first.
         weighed = {number: queries.word_weights(words[number], answers[number]) for number in words}
         second = {
-            number: _candidates(
+            number: _add_candidate_options(
                 owner,
                 requests[number],
                 queries.words_ranking(owner, requests[number], words[number], weights),
@@ -188,7 +188,7 @@ class ElasticsearchSearcher:
             if weights
         }
         if second:
-            ranked = await self._answers(index_name, owner, [*second.values()])
+            ranked = await self._fetch_answers(index_name, owner, [*second.values()])
             for number, answer in zip(second, ranked, strict=True):
                 answers[number] = answer
         return [
@@ -202,7 +202,7 @@ class ElasticsearchSearcher:
         if not ids:
             return {}
         body = queries.cosine_search(owner, vector, [queries.id_clause(ids)], len(ids))
-        [found] = await self._search(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
+        [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
         return {hit["_id"]: queries.cosine(hit) for hit in found}
 
     async def entries(
@@ -224,7 +224,7 @@ class ElasticsearchSearcher:
             body = {"query": queries.entries(owner, clauses), "size": len(ids)}
         else:
             body = queries.cosine_search(owner, vector, clauses, len(ids))
-        [found] = await self._search(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
+        [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
         return {
             hit["_id"]: queries.parse_stored_hit(
                 owner, hit, None if vector is None else queries.cosine(hit)
@@ -239,7 +239,7 @@ class ElasticsearchSearcher:
             return {}
         query = queries.entries(owner, [queries.id_clause(ids)])
         body = {"query": query, "size": len(ids), **queries.VECTOR_OPTIONS}
-        [found] = await self._search(index_name, owner, [body])
+        [found] = await self._fetch_hits(index_name, owner, [body])
         return {
             hit["_id"]: queries.passage_vector(hit) for hit in found if "vector" in hit["_source"]
         }
@@ -247,7 +247,9 @@ class ElasticsearchSearcher:
     async def count(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
     ) -> tuple[int, int]:
-        [answer] = await self._answers(index_name, owner, [queries.entry_count(owner, recent_keys)])
+        [answer] = await self._fetch_answers(
+            index_name, owner, [queries.entry_count(owner, recent_keys)]
+        )
         return answer["hits"]["total"]["value"], answer["aggregations"]["recent"]["doc_count"]
 
     async def presence(self, index: IndexRef) -> Presence:
@@ -285,7 +287,7 @@ class ElasticsearchSearcher:
         if missed:
             words |= missed
             again = [queries.word_counts(owner, requests[n], of) for n, of in missed.items()]
-            counted = await self._answers(index_name, owner, again)
+            counted = await self._fetch_answers(index_name, owner, again)
             for number, answer in zip(missed, counted, strict=True):
                 answers[number] = answer
         for number in words:
@@ -296,14 +298,14 @@ class ElasticsearchSearcher:
                 every = tuple(one for one in ANALYSES if one in known | present)
                 self._analyses[index_name, owner] = every
 
-    async def _search(
+    async def _fetch_hits(
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
     ) -> list[list[Mapping[str, Any]]]:
         """Return the hits of several queries for a tenant's entries, in one round trip."""
-        answers = await self._answers(index_name, owner, bodies)
+        answers = await self._fetch_answers(index_name, owner, bodies)
         return [list(answer["hits"]["hits"]) for answer in answers]
 
-    async def _answers(
+    async def _fetch_answers(
         self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
     ) -> list[Mapping[str, Any]]:
         # Replicas may differ for a moment. The preference sends all requests of a tenant to the
@@ -324,6 +326,8 @@ class ElasticsearchSearcher:
         return answers
 
 
-def _candidates(owner: Owner, request: RankingRequest, search: Mapping[str, Any]) -> dict[str, Any]:
+def _add_candidate_options(
+    owner: Owner, request: RankingRequest, search: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return a search, extended by the options that make it return candidates."""
     return {**queries.candidate_options(owner, symbols=request.symbols), **search}

@@ -193,14 +193,14 @@ _WRITTEN = ("text", "context", *_TITLES)
 
 def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
     """Return the candidates of a request among rows, best first, ties broken by id."""
-    rows = [row for row in rows if _passes(row.fields, request.entry_filter)]
+    rows = [row for row in rows if _passes_filter(row.fields, request.entry_filter)]
     matched: Mapping[str, int] = {}
     if isinstance(request.by, str):
-        found_words = _word_scores(rows, request.by)
+        found_words = _compute_word_scores(rows, request.by)
         scores = {id_: score for id_, (score, _) in found_words.items()}
         matched = {id_: count for id_, (_, count) in found_words.items()}
     elif isinstance(request.by, Places):
-        scores = _place_scores(rows, request.by)
+        scores = _compute_place_scores(rows, request.by)
     elif isinstance(request.by, EqualTexts):
         scores = {row.id: 0.0 for row in rows if row.fields["text_key"] in request.by.keys}
     elif request.by is None:
@@ -208,14 +208,14 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
     else:
         scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
     found = [
-        _candidate(row, owner, scores[row.id], request, matched.get(row.id, 0))
+        _build_candidate(row, owner, scores[row.id], request, matched.get(row.id, 0))
         for row in rows
         if row.id in scores
     ]
     return sorted(found, key=lambda one: (-one.score, one.id))[: request.returned]
 
 
-def _candidate(
+def _build_candidate(
     row: Row, owner: Owner, score: float, request: RankingRequest, matched: int
 ) -> Candidate:
     told = row.fields
@@ -251,7 +251,7 @@ def is_readable(stored: Mapping[str, Any], scopes: Collection[str], moved: Moved
     return stored["access_scope"] in scopes and (page is None or page not in moved.unreadable)
 
 
-def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
+def _passes_filter(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
     paths, tags, modified = wanted.paths, wanted.tags, stored["modified_at"]
     after, before = wanted.modified_after, wanted.modified_before
     one_of = (
@@ -270,30 +270,30 @@ def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
         and (before is None or modified < stamp(before))
         and (tags is None or (tags != () and set(tags) <= set(stored["tags"])))
         and all(
-            any(_holds(stored["metadata"].get(key), value) for value in values)
+            any(_holds_value(stored["metadata"].get(key), value) for value in values)
             for key, values in wanted.metadata.items()
         )
         and not any(
-            _holds(stored["metadata"].get(key), value)
+            _holds_value(stored["metadata"].get(key), value)
             for key, values in wanted.without_metadata.items()
             for value in values
         )
     )
 
 
-def _holds(stored: Any, value: str | None) -> bool:
+def _holds_value(stored: Any, value: str | None) -> bool:
     if value is None:
         return stored is None or stored == []
     values = stored if isinstance(stored, list | tuple) else [stored]
     return any(value == (str(v).lower() if isinstance(v, bool) else str(v)) for v in values)
 
 
-def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]]:
+def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]]:
     """Return each row's word score, and how many of the query's words it contains."""
     words = parse_query_words(query)
     terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
     written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}
-    phrases = {one: _adjacent(one) for one in (*words.phrases, *words.title_words)}
+    phrases = {one: _build_phrase_pattern(one) for one in (*words.phrases, *words.title_words)}
     weighed = weighed_words(
         words,
         len(rows),
@@ -348,13 +348,13 @@ def _read_text(row: Row, name: str) -> str:
     return value.lower() if isinstance(value, str) else "\n".join(value).lower()
 
 
-def _adjacent(phrase: str) -> re.Pattern[str]:
+def _build_phrase_pattern(phrase: str) -> re.Pattern[str]:
     """Return a pattern that matches a phrase: its words adjacent and in order."""
     words = r"\W+".join(map(re.escape, _WORD.findall(phrase.lower())))
     return re.compile(rf"\b{words}\b" if phrase.isascii() else re.escape(phrase.lower()))
 
 
-def _place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
+def _compute_place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
     """Return the score of each row that matches a place, by id; earlier places score higher."""
     order: dict[tuple[str, str | None], int] = {}
     for number, place in enumerate(places.of):

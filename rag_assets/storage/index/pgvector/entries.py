@@ -74,7 +74,7 @@ class PgVectors:
             "the server of vectors lacks the extension `vector`",
             hint="ask the operator to install pgvector there, or to set RAG_ASSETS_PGVECTOR_URL",
         )
-        with self._connection() as connection:
+        with self._connect() as connection:
             if connection.execute(_AVAILABLE).fetchone() is None:
                 raise refused
             try:
@@ -97,7 +97,7 @@ class PgVectors:
         schema = self._layout.schema(owner)
         self._require_own(schema)
         is_former = self._is_former(owner)
-        with self._connection() as connection, connection.transaction():
+        with self._connect() as connection, connection.transaction():
             if is_former:
                 connection.execute(_DROP.format(sql.Identifier(schema)))
             for statement in tables.build_table_statements(schema, dimensions, self._comment):
@@ -107,7 +107,7 @@ class PgVectors:
         """Create a build's vector index if it is missing, and analyze its tables."""
         schema = self._layout.schema(owner)
         statement = tables.vector_index(schema, dimensions)
-        with self._connection() as connection:
+        with self._connect() as connection:
             if statement is not None:
                 with connection.transaction():
                     connection.execute(_MEMORY)
@@ -124,11 +124,11 @@ class PgVectors:
 
     def write_rows(self, owner: Owner, rows: Iterable[Mapping[str, Any]]) -> int:
         """Write rows of one build (see tables.build_row); return their number."""
-        statements = self._writing(owner)
+        statements = self._build_upserts(owner)
         written = 0
         for batch in batched(rows, _BATCH):
             with (
-                self._connection() as connection,
+                self._connect() as connection,
                 connection.transaction(),
                 connection.cursor() as cursor,
             ):
@@ -305,7 +305,7 @@ class PgVectors:
     def _list_schemas(self, prefix: str) -> list[str]:
         return [str(row[0]) for row in self._execute(_SCHEMAS, [prefix])]
 
-    def _writing(self, owner: Owner) -> tuple[sql.Composed, sql.Composed]:
+    def _build_upserts(self, owner: Owner) -> tuple[sql.Composed, sql.Composed]:
         chunks = self._chunks(owner)
         vectors = self._vectors(owner)
         columns = sql.SQL(", ").join(map(sql.Identifier, COLUMNS))
@@ -328,11 +328,11 @@ class PgVectors:
         self, statement: sql.Composed | LiteralString, values: Sequence[Any] | None = None
     ) -> psycopg.Cursor[Any]:
         """Execute a statement in its own transaction; return a cursor with all fetched rows."""
-        with self._connection() as connection:
+        with self._connect() as connection:
             return connection.execute(statement, values)
 
     @contextmanager
-    def _connection(self) -> Iterator[psycopg.Connection[Any]]:
+    def _connect(self) -> Iterator[psycopg.Connection[Any]]:
         with translate_errors():
             if self._pool is None:
                 self._pool = ConnectionPool(

@@ -200,7 +200,7 @@ def build_row_of_stored(
     """Return the table row of an entry, from its stored fields."""
     row = {name: stored.get(name) for name in COLUMNS}
     row["entry_id"] = id_
-    row["metadata"] = Jsonb(dict(_flat(stored.get("metadata") or {})))
+    row["metadata"] = Jsonb(dict(_flatten(stored.get("metadata") or {})))
     row["embedding"] = format_vector(vector)
     return row
 
@@ -211,18 +211,18 @@ def format_vector(vector: npt.NDArray[np.float32]) -> str:
     return orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
-def _flat(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
+def _flatten(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
     """Yield metadata keys, joined by dots, with their values, flattened as in Elasticsearch."""
     for key, value in metadata.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{name}.")
+            yield from _flatten(value, f"{name}.")
             continue
         values = value if isinstance(value, list | tuple) else [value]
-        words = [_word(one) for one in values if one is not None]
+        words = [_format_value(one) for one in values if one is not None]
         if words:
             yield name, words
 
 
-def _word(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
