@@ -261,6 +261,11 @@ class Database:
         with self.begin() as connection:
             return connection.scalars(query).all()
 
+    def count(self, tenant_id: str, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
+        """Return the number of a tenant's rows."""
+        query = sa.select(sa.func.count()).select_from(table)
+        return self.fetch_value(query.where(table.c.tenant == tenant_id, *which)) or 0
+
     def write(self, ref: TenantRef, statement: sa.Executable, parameters: Any = None) -> int:
         """Execute a statement in its own transaction for a tenant; return the number of rows."""
         with self.begin_tenant(ref) as connection:

@@ -81,16 +81,20 @@ class PanelSessionTable(CatalogQueries):
 
     def find_code(self, sha256: bytes) -> PanelSession | None:
         """Return the session that a valid code would start; the code stays usable."""
-        query = _select_with_tenants(panel_codes).where(_is_valid_code(sha256))
+        query = _select_with_tenants(panel_codes).where(
+            panel_codes.c.code_sha256 == sha256, _is_current(panel_codes)
+        )
         row = self._database.fetch_row(query)
         return _read_session(row) if row else None
 
     def redeem(self, code_sha256: bytes, session_sha256: bytes) -> bool:
         """Start the session of a code, which is then used up; return whether the code was valid."""
         columns = panel_codes.c
-        used_up = sa.delete(panel_codes).where(_is_valid_code(code_sha256)).returning(panel_codes)
+        used_up = sa.delete(panel_codes).where(
+            columns.code_sha256 == code_sha256, _is_current(panel_codes)
+        )
         with self._database.begin() as connection:
-            code = connection.execute(used_up).first()
+            code = connection.execute(used_up.returning(panel_codes)).first()
             if code is None:
                 return False
             kept = (columns.tenant, columns.name, columns.principals, columns.token_id)
@@ -175,24 +179,19 @@ def _build_holder_values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
     }
 
 
-def _is_valid_code(sha256: bytes) -> sa.ColumnElement[bool]:
-    columns = panel_codes.c
-    return sa.and_(
-        columns.code_sha256 == sha256,
-        columns.expires_at > sa.func.now(),
-        columns.created_at < sa.func.now() + MOST_SKEW,
-    )
+def _is_current(table: sa.Table) -> sa.ColumnElement[bool]:
+    """Return the SQL condition that a code or session has not expired.
+
+    Without the second condition, one that was created while the clock was fast would last until
+    that future time.
+    """
+    now = sa.func.now()
+    return sa.and_(table.c.expires_at > now, table.c.created_at < now + MOST_SKEW)
 
 
 def _has_not_ended() -> sa.ColumnElement[bool]:
-    columns = panel_sessions.c
-    return sa.and_(
-        columns.expires_at > sa.func.now(),
-        columns.used_at > sa.func.now() - IDLE_TIME,
-        # Otherwise a session that was started while the clock was fast would last until that future
-        # time.
-        columns.created_at < sa.func.now() + MOST_SKEW,
-    )
+    used_at = panel_sessions.c.used_at
+    return sa.and_(_is_current(panel_sessions), used_at > sa.func.now() - IDLE_TIME)
 
 
 def _is_other_session(sha256: bytes, table: sa.Table = panel_sessions) -> sa.ColumnElement[bool]:

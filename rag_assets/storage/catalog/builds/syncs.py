@@ -99,10 +99,7 @@ class SyncTable(CatalogQueries):
 
     def count_partly_listed(self, tenant_id: str) -> int:
         """Return the number of a tenant's sources whose last listing is only partly recorded."""
-        query = sa.select(sa.func.count()).where(
-            syncs.c.tenant == tenant_id, syncs.c.listing_digest.startswith(PARTLY)
-        )
-        return self._database.fetch_value(query) or 0
+        return self._database.count(tenant_id, syncs, syncs.c.listing_digest.startswith(PARTLY))
 
     def record_listing(
         self,

@@ -131,12 +131,9 @@ class DocumentTable(CatalogQueries):
 
     def count(self, tenant_id: str, source: str) -> int:
         """Return the number of a source's documents, without deleted documents."""
-        query = sa.select(sa.func.count()).where(
-            documents.c.tenant == tenant_id,
-            documents.c.source == source,
-            documents.c.status != "DELETED",
-        )
-        return self._database.fetch_value(query) or 0
+        row = documents.c
+        is_living = (row.source == source, row.status != "DELETED")
+        return self._database.count(tenant_id, documents, *is_living)
 
     def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
         """Return the number of documents to read again; see must_be_read_again.
@@ -144,16 +141,8 @@ class DocumentTable(CatalogQueries):
         Args:
             sources: names of the configured sources; documents of other sources are not counted.
         """
-        query = (
-            sa.select(sa.func.count())
-            .select_from(documents)
-            .where(
-                documents.c.tenant == tenant_id,
-                matches_any(documents.c.source, sources),
-                must_be_read_again(),
-            )
-        )
-        return self._database.fetch_value(query) or 0
+        of_sources = matches_any(documents.c.source, sources)
+        return self._database.count(tenant_id, documents, of_sources, must_be_read_again())
 
     def tombstones(self, tenant_id: str) -> dict[str, str]:
         """Return the content hashes in a tenant's tombstones, by document id."""
@@ -236,7 +225,7 @@ class QuarantineTable(CatalogQueries):
 
     def deferred_count(self, tenant_id: str) -> int:
         """Return the number of documents that wait for a provider's batch."""
-        return self._count(tenant_id, _DEFERRED)
+        return self._database.count(tenant_id, documents, _DEFERRED)
 
     def retry_transient_failures(self, ref: TenantRef) -> int:
         """Make documents with transient failures due now; return their number."""
@@ -244,7 +233,7 @@ class QuarantineTable(CatalogQueries):
 
     def waiting_count(self, tenant_id: str) -> int:
         """Return the number of documents quarantined for a transient failure."""
-        return self._count(tenant_id, _TRANSIENT)
+        return self._database.count(tenant_id, documents, _TRANSIENT)
 
     def retry_in_environment(self, tenant_ids: Collection[str], environment: str) -> set[str]:
         """Make documents due now if they failed because of a setting of a different environment.
@@ -282,10 +271,6 @@ class QuarantineTable(CatalogQueries):
             connection.execute(beside.values(retry_at=sa.func.now()))
             due = sa.update(documents).where(documents.c.tenant == ref.id, which)
             return connection.execute(due.values(retry_at=sa.func.now())).rowcount
-
-    def _count(self, tenant_id: str, which: sa.ColumnElement[bool]) -> int:
-        query = sa.select(sa.func.count()).where(documents.c.tenant == tenant_id, which)
-        return self._database.fetch_value(query) or 0
 
     def _put_off(
         self,

@@ -93,8 +93,7 @@ class HoldTable(CatalogQueries):
 
     def document_count(self, tenant_id: str) -> int:
         """Return how many documents are held; deleted documents and disabled uploads count too."""
-        held = sa.select(sa.func.count()).where(documents.c.tenant == tenant_id, is_held())
-        return self._database.fetch_value(held) or 0
+        return self._database.count(tenant_id, documents, is_held())
 
     def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
         """Set a hold, or replace the reason of an existing hold.
