@@ -122,7 +122,7 @@ it has all of them and is used by searches."""
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One complete build of a tenant's index under one configuration.
+    """One complete build of a tenant's index under one configuration: a row of `generations`.
 
     Attributes:
         number: counted per tenant, from 1.
@@ -130,17 +130,7 @@ class Generation:
             placement.
         index_name, index_identity: the index that holds its entries; an index created later under
             the same name has another identity.
-        digest_key: key of its entries' digests, kept only in Postgres; None in generations of the
-            first four schemas.
-        recipe: the settings of the build, apart from its embedder; None if unknown.
         pinned: whether it must serve searches, whatever the configuration asks for.
-        reason: why its publication is held.
-        checks: results of the checks before publication, each with name, passed and description.
-        spent: the cost of its embeddings, in dollars.
-        vectors_beside: state of its vectors in the separate store, which answers when it has all of
-            them; None if its vectors are only in the index.
-        vectors_retry_at: when the separate store may be used again.
-        thresholds: the threshold of each use of searches, or its calibration; see ThresholdTable.
     """
 
     number: int

@@ -33,14 +33,10 @@ PARTLY = "partly-"
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """The last sync of one source.
+    """The last sync of one source: a row of `syncs`.
 
     Attributes:
-        listing_digest: digest of the last listing recorded in `documents`; see also PARTLY.
         held_deletions: number of deletions that await a person's confirmation.
-        held_prunes: number of documents past their retention that await confirmation.
-        folders: the root and the mount points of the last listing, see decode_folders; None if
-            unknown.
     """
 
     source: str

@@ -35,8 +35,6 @@ class _ListedDocument:
 
     Attributes:
         facts: the listing facts; each of their fields is also a column of `documents`.
-        modified_at: when its current content was written, according to its source.
-        said_title: the title that its source gives; None if the title is read from the content.
     """
 
     document_id: str

@@ -81,15 +81,12 @@ _FORGET_SLICES = sa.text(
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """An erasure of documents from every store.
+    """An erasure of documents from every store: a row of `erasures`.
 
     Attributes:
         id: id of the erasure, and also of its receipt.
         kind, rule, by, at: see Receipt.
-        parse_keys, chunk_set_keys: keys of the documents' texts and chunks in the lake.
-        blobs: hashes of the documents' uploaded files.
         counts: the numbers of erased objects, by store; complete when every store has counted.
-        progress: the state of a scan for credentials, a removal or a discard.
     """
 
     id: UUID

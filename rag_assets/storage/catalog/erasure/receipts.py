@@ -133,7 +133,6 @@ class Receipt:
             build; secrets: credentials that new rules found.
         rule: the setting, or the request, that demanded the erasure.
         by: the person or the automatic process that asked for it.
-        documents: keyed hashes of the documents' ids.
         proof: the search for traces afterwards: its scope, its results, and the locations that
             cannot be reached.
     """

@@ -67,11 +67,7 @@ homes = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class InstallationRow:
-    """The identity of an installation.
-
-    Attributes:
-        database: the system identifier and name of the database in which it was recorded.
-    """
+    """The identity of an installation."""
 
     id: UUID
     database: str

@@ -32,11 +32,7 @@ from rag_assets.storage.catalog.tables import (
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A mark: the number of changes of a tenant that the catalog has recorded.
-
-    Attributes:
-        tag: a random tag of the last change; None for a mark of an earlier version of the program.
-    """
+    """A mark: the number of changes of a tenant that the catalog has recorded."""
 
     number: int
     tag: str | None = None

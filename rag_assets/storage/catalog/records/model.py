@@ -36,7 +36,6 @@ class PushedRecord:
     Attributes:
         source_type: the application's kind of record, such as page or comment.
         source_id: its id among records of that kind.
-        page_uuid: the page or database that it is attached to.
     """
 
     source: str

@@ -62,13 +62,7 @@ class OrganizationRef:
 
 @dataclass(frozen=True, slots=True)
 class Organization:
-    """One row of `organizations`.
-
-    Attributes:
-        has_opted_in: whether documents are embedded and searched for projects with a profile that
-            requires an opt-in.
-        chat_model: the name of the chat model for projects without their own model.
-    """
+    """One row of `organizations`."""
 
     id: str
     has_opted_in: bool

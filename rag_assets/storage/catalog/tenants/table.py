@@ -57,11 +57,9 @@ class TenantRecord:
     Attributes:
         config: the tenant's configuration as plain JSON, with its application's settings. A tenant
             created over the API has its organization's chat model, unless it has its own.
-        scanned: which credential rules its stores were scanned with, and the results.
         settings: the settings made by its application.
         operator_config, operator_enabled: the operator's values, which the application's settings
             override; None if the application has not set any.
-        home: the home folder that lists it; None for tenants of the API.
     """
 
     id: str

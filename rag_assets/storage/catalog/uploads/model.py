@@ -68,7 +68,6 @@ class NewUpload:
     """A received file that is to be stored as an upload.
 
     Attributes:
-        file_name: safe to display, with credentials masked.
         max_documents, max_total_bytes: limits for all files of the source; None: unlimited.
     """
 
@@ -87,7 +86,6 @@ class UploadedFile:
     """An uploaded file.
 
     Attributes:
-        id: the id of the upload and of its document; it stays when the file is replaced.
         enabled: whether searches may find it.
     """
 
