@@ -174,7 +174,6 @@ class ObjectPlace:
         url: its address (s3://bucket/prefix, gs://…, az://…); credentials and settings come from
             the environment, under the same names as for the lake.
         spool: local folder in which files are received.
-        store: the store, if it is open already.
     """
 
     def __init__(self, url: str, spool: Path, store: ObjectStore | None = None) -> None:

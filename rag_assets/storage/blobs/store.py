@@ -174,14 +174,7 @@ class TenantBlobs:
 
 
 class ReceivedFile:
-    """An uploaded file while it is being received; it becomes a blob with `keep`.
-
-    Args:
-        place, folder: the store and the folder that the file belongs to.
-
-    Attributes:
-        size: bytes received so far.
-    """
+    """An uploaded file while it is being received; it becomes a blob with `keep`."""
 
     def __init__(self, place: Place, folder: str, path: Path) -> None:
         self._place = place

@@ -140,13 +140,10 @@ class Catalog:
         """Connect to the catalog's database, upgrade its schema, and return the catalog.
 
         Args:
-            url: address for the role that works with the catalog.
-            owner_url: address for the role that upgrades the catalog; by default the same address.
             before_upgrade: called before an existing schema is upgraded, with the connections of
                 other programs (see other_programs); it raises an error to prevent the upgrade.
 
         Raises:
-            ServiceUnavailable: Postgres does not answer.
             SessionsNotKept: a pooler in front of Postgres does not keep sessions.
             SchemaTooNew: a newer program upgraded the schema.
             ConfigurationError: the owner's address names another database.

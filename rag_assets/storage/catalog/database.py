@@ -318,22 +318,13 @@ class CatalogQueries:
 
 
 def read_row(kind: type[ModelT], row: Any, **values: Any) -> ModelT:
-    """Build a dataclass from a row: each field takes the column of the same name.
-
-    Args:
-        row: a row of SQLAlchemy or of the driver.
-        values: fields that are computed, or whose column has another name.
-    """
+    """Build a dataclass from a row: each field takes the column of the same name."""
     names = (name for name in kind.__dataclass_fields__ if name not in values)
     return kind(**{name: getattr(row, name) for name in names}, **values)
 
 
 def note_raised(connection: sa.Connection, ref: TenantRef | None) -> None:
-    """Note, for `after_raise`, that a transaction raises a tenant's mark or the epoch.
-
-    Args:
-        ref: the tenant; None for the installation's epoch.
-    """
+    """Note, for `after_raise`, that a transaction raises a tenant's mark or the epoch."""
     connection.info.setdefault(_RAISED, set()).add(ref)
 
 

@@ -45,12 +45,7 @@ _MIGRATION_LOCK = 0x7261675F61737365
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """The history of schema migrations of the core, or of one system.
-
-    Attributes:
-        version_table: the table with its current revision.
-        owner: the system; None for the core.
-    """
+    """The history of schema migrations of the core, or of one system."""
 
     version_table: str
     head: str
@@ -208,9 +203,6 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
     """Make the connections of a running process notice a schema upgrade by a newer program.
 
     The check replaces the ping of an idle connection, so it adds no round trip.
-
-    Args:
-        database: an up-to-date catalog.
     """
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
     statement = sql.SQL(" UNION ALL ").join(
@@ -243,11 +235,7 @@ def _begin_own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None
 
 
 def require_present_schema(database: Database, systems: Systems | None = None) -> None:
-    """Require that no newer program upgraded the schema; changes no data.
-
-    Raises:
-        SchemaTooNew: a newer program upgraded it.
-    """
+    """Require that no newer program upgraded the schema; changes no data."""
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
     for name, present in (_find_versions(database, list(histories.values())) or {}).items():
         _require_known(histories[name], present)

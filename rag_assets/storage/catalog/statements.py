@@ -33,11 +33,7 @@ Connection: TypeAlias = psycopg.AsyncConnection[Any]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A compiled query.
-
-    Attributes:
-        constants: parameters that are part of the query itself.
-    """
+    """A compiled query."""
 
     sql: bytes
     constants: Mapping[str, object]
@@ -68,9 +64,6 @@ class StatementRunner:
 
     Every statement sees the data committed before it started, and leaves no open transaction. It
     raises ServiceUnavailable if Postgres does not answer.
-
-    Args:
-        connections: maximum number of connections; more statements have to wait.
     """
 
     def __init__(self, database: Database, connections: int) -> None:

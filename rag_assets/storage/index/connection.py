@@ -35,7 +35,6 @@ class ElasticsearchConnection:
 
     Attributes:
         nodes: addresses of the nodes, without an account; a node that is down is skipped.
-        account: name and password, if there is no API key.
         ca_file: certificates for verifying the server's certificate; None: the system's.
         fingerprint: SHA-256 of the server's certificate or of an authority that signed it. If it is
             set, it replaces all other verification of the certificate.
@@ -49,11 +48,7 @@ class ElasticsearchConnection:
 
     @classmethod
     def from_url(cls, url: str) -> Self:
-        """Return the connection to comma-separated addresses, which may contain an account.
-
-        Raises:
-            ConfigurationError: the nodes have different accounts.
-        """
+        """Return the connection to comma-separated addresses, which may contain an account."""
         parts = [urlsplit(node) for node in split_nodes(url)]
         accounts = {p.netloc.rpartition("@")[0] for p in parts if "@" in p.netloc}
         if len(accounts) > 1:
@@ -69,11 +64,7 @@ class ElasticsearchConnection:
 
     @classmethod
     def from_cloud_id(cls, cloud_id: str) -> Self:
-        """Return the connection to a deployment in Elastic Cloud.
-
-        Raises:
-            ConfigurationError: the id does not name an Elasticsearch.
-        """
+        """Return the connection to a deployment in Elastic Cloud."""
         try:
             decoded = base64.b64decode(cloud_id.rpartition(":")[2], validate=True).decode()
             host, elasticsearch = decoded.split("$")[:2]
@@ -136,7 +127,6 @@ def require_pinned(chain: Sequence[bytes], fingerprint: bytes) -> None:
 
     Args:
         chain: certificates as the server sent them, in DER, the server's own first.
-        fingerprint: SHA-256 of one of them.
 
     Raises:
         ssl.SSLCertVerificationError: no certificate has the fingerprint, or the authority

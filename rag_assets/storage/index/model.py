@@ -259,11 +259,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A ranking by place: first all entries of the first place, then those of the next place.
-
-    Attributes:
-        of: the places, at most MOST_PLACES.
-    """
+    """A ranking by place: first all entries of the first place, then those of the next place."""
 
     of: tuple[Place, ...]
 
@@ -273,11 +269,7 @@ MOST_PLACES = 200
 
 @dataclass(frozen=True, slots=True)
 class EqualTexts:
-    """A request for the entries that have one of these texts; the result is unordered.
-
-    Attributes:
-        keys: see Candidate.text_key.
-    """
+    """A request for the entries that have one of these texts; the result is unordered."""
 
     keys: tuple[str, ...]
 
@@ -289,9 +281,7 @@ class RankingRequest:
     Attributes:
         by: the query's vector, of shape (dimensions,); or the query's text; or places; or texts.
             None: any entries, in no particular order.
-        limit: the maximum number of entries in the ranking.
         first: how many of the best entries to return; None returns all.
-        symbols: whether to return the symbols that the entries define.
     """
 
     by: npt.NDArray[np.float32] | str | Places | EqualTexts | None
@@ -308,12 +298,7 @@ class RankingRequest:
 
 @dataclass(frozen=True, slots=True)
 class ScannedEntry:
-    """An entry found by a scan of the index.
-
-    Attributes:
-        correctly_routed: whether its tenant's searches can find it.
-        intact: whether the stored fields match the digest written with them.
-    """
+    """An entry found by a scan of the index."""
 
     id: str
     tenant: str
@@ -332,7 +317,6 @@ class EntryVector:
     """The vector of an entry, as the index stores it.
 
     Attributes:
-        vector: None if the entry has none.
         genuine: whether the entry's fields are unaltered and belong to its id. Only then do the
             fields show which text the vector belongs to.
     """
@@ -480,11 +464,7 @@ def indexed_key(
     page_uuid: str | None = None,
     passage_source: str | None = None,
 ) -> str:
-    """Return the hash of all inputs that determine the entries of a version.
-
-    Args:
-        kinds: the kinds of the document's definitions, by name; None if it has no definitions.
-    """
+    """Return the hash of all inputs that determine the entries of a version."""
     # Included only if there are requests: the keys of other documents must not change.
     anew = [reindex_requests] if reindex_requests else []
     typed = [dict(kinds)] if kinds else []

@@ -163,11 +163,7 @@ class EntryStore(EntryWriter, Protocol):
     def vectors(
         self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
     ) -> Iterator[EntryVector]:
-        """Yield the vectors of a generation's entries, in no particular order.
-
-        Args:
-            texts: text_sha256 of the entries: a range of hashes, or a list of hashes.
-        """
+        """Yield the vectors of a generation's entries, in no particular order."""
         ...
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
@@ -216,7 +212,6 @@ class EntrySearcher(Protocol):
         """Return the entries that exist and have one of these access scopes, by id.
 
         Args:
-            scopes: the scopes that may be read; None: any.
             moved: pages for which the scopes of entries are ignored.
         """
         ...
@@ -381,7 +376,6 @@ class StoreConfig:
         vectors_url: address of a Postgres with additional copies of some builds' vectors, if any.
         installation: the owner of indexes, views and schemas; None: every user of the store owns
             all of them.
-        former_prefixes: former prefixes of the installation's indexes.
     """
 
     server: str | ElasticsearchConnection = field(repr=False)
@@ -398,9 +392,7 @@ class VectorStore:
     """An open vector store, with objects for its entries, indexes, searches and notes.
 
     Attributes:
-        searcher: creates a searcher for one event loop.
         close: closes all connections except the searchers'.
-        vectors: additional copies of some builds' vectors; None without such a server.
     """
 
     entries: EntryStore

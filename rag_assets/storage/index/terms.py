@@ -185,11 +185,7 @@ def list_words(text: str) -> list[str]:
 
 
 def count_words(terms: str) -> float:
-    """Return how many words an entry's terms represent; a pair or triple is a fraction of a word.
-
-    Args:
-        terms: the terms of an entry, after the term that names the analysis.
-    """
+    """Return how many words an entry's terms represent; a pair is a fraction of a word."""
     count: float = terms.count(" ")
     if not terms.isascii():
         for beginning, per_word in _TERMS_PER_WORD:
@@ -421,7 +417,6 @@ class WeighedWord(NamedTuple):
 
     Attributes:
         forms: terms for the word; only the best match counts.
-        is_written: whether it is also searched in the texts as it is written.
     """
 
     weight: float
@@ -462,7 +457,6 @@ def weighed_words(
     stem in another language may be another word.
 
     Args:
-        entries: number of entries that pass the filter.
         forms: by form, the number of these entries that have it among their terms.
         phrases: by word, the number of these entries that contain it as it is written.
         marks: by analysis, the number of these entries that have its mark.
@@ -492,9 +486,5 @@ def present_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
 
 
 def rarity(entries: int, holders: int) -> float:
-    """Return the weight of a term: the inverse document frequency of BM25.
-
-    Args:
-        holders: number of these entries that contain the term.
-    """
+    """Return the weight of a term: the inverse document frequency of BM25."""
     return math.log(1 + (entries - holders + 0.5) / (holders + 0.5))

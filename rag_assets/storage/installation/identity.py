@@ -50,7 +50,6 @@ class Identity:
 
     Attributes:
         prefixes: prefixes of index names: the current prefix, then former prefixes.
-        cluster: id of its Elasticsearch; None if it was not recorded yet.
     """
 
     id: UUID
@@ -65,7 +64,6 @@ class Difference:
 
     Attributes:
         part: what differs: "catalog", "home", or the kind of a store (see PlaceKind).
-        error: the problem and its remedy.
         can_move: whether `installation move` resolves it.
     """
 
@@ -84,9 +82,6 @@ def open_catalog(
     """Open the catalog, and require that the home folder and the stores belong to it.
 
     The first home folder that opens a new catalog makes it an installation.
-
-    Args:
-        database_url, owner_url, before_upgrade: see Catalog.open.
 
     Raises:
         ForeignInstallation: the catalog, the home folder or a store belongs to another

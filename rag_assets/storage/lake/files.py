@@ -87,11 +87,7 @@ def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
 def salvage(
     table: KeyedTable, keys: Set[str], *, name: str | None = None, description: str = ""
 ) -> int:
-    """Append the rows with these keys that only unlisted files contain; return their number.
-
-    Args:
-        name, description: name and description of the table, used only if it is created.
-    """
+    """Append the rows with these keys that only unlisted files contain; return their number."""
     left = set(keys)
     if not left:
         return 0
@@ -272,7 +268,6 @@ def compact(
     """Merge files, drop duplicate and dead rows, and delete files that the table no longer uses.
 
     Args:
-        live: keys to keep; None keeps all.
         dead: keys to drop even if they are in `live`.
 
     Returns:
@@ -315,7 +310,6 @@ def files_to_merge(
 
     Args:
         file_bytes: files below half of this size are small.
-        wasteful: paths of files with duplicate or dead rows.
     """
     small, large = _split_by_size(files, file_bytes)
     chosen = {f.path: f for f in files if f.path in wasteful}

@@ -25,7 +25,6 @@ class ParsedRow:
 
     Attributes:
         digest: hash of the parsed output; an input of the chunk_set_key.
-        created_at: when it was computed; ignored in comparisons.
     """
 
     key: str
@@ -59,7 +58,6 @@ class ChunkSetRow:
 
     Attributes:
         digest: hash of the chunks; an input of the indexed_key.
-        language: language of the document; None if uncertain.
     """
 
     key: str
@@ -73,12 +71,7 @@ class ChunkSetRow:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSetHead:
-    """A chunk set without its texts.
-
-    Attributes:
-        hashes: text_sha256 of each chunk, in order.
-        dropped: the number of dropped chunks.
-    """
+    """A chunk set without its texts."""
 
     digest: str
     hashes: tuple[str, ...]
@@ -91,7 +84,6 @@ class VectorRows:
     """Vectors with the hashes of their texts.
 
     Attributes:
-        hashes: text_sha256 of each row, distinct.
         vectors: float32, shape (len(hashes), dimensions); (0, 0) without vectors.
     """
 
@@ -178,13 +170,7 @@ class DamagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """The result of compacting one table.
-
-    Attributes:
-        before, after: size of the table before and after.
-        duplicates: number of dropped rows with the key of another row.
-        dead: number of dropped rows with a key that was not live.
-    """
+    """The result of compacting one table."""
 
     before: TableSize
     after: TableSize

@@ -140,7 +140,6 @@ class TableKind:
     """One kind of table.
 
     Attributes:
-        key: the column that identifies a row; the only column with statistics.
         group_rows: rows in a row group, the smallest unit that a read by key decodes.
         file_bytes: size of a file that needs no merging; also bounds the memory of compaction.
         compression: compression of the files. Compressed vectors would be 9 % smaller, but reading
@@ -242,7 +241,6 @@ def vectors_frame(
     """Return a data frame with one row for each vector.
 
     Args:
-        vectors: the vectors, of shape (len(hashes), dimensions).
         dimensions: number of dimensions of the vectors already stored; None if there are none.
 
     Raises:

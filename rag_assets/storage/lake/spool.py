@@ -85,11 +85,7 @@ class SpooledAnswer:
         self.path = path
 
     def fill(self, keys: Sequence[str], vectors: npt.NDArray[np.float32]) -> None:
-        """Write vectors of shape (len(keys), dimensions) to the file.
-
-        Args:
-            keys: text_sha256 of each vector.
-        """
+        """Write vectors of shape (len(keys), dimensions) to the file."""
         packed = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
         head = {"texts": list(keys), "digest": blake2b(packed, digest_size=16).hexdigest()}
         with self.path.open("r+b") as file:

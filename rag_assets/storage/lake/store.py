@@ -411,10 +411,6 @@ class TenantLake:
         """Return the paths of files that contain data of erased documents, relative to the lake.
 
         Files that no table lists are searched, too.
-
-        Args:
-            dead: keys that no row may have.
-            phrases: excerpts of texts that only rows with needed keys may contain.
         """
         from rag_assets.storage.lake import files
 
@@ -429,11 +425,7 @@ class TenantLake:
 
 
 class TenantTables:
-    """Opens and deletes a tenant's tables: parsed texts, chunks, vectors of each embedder.
-
-    Args:
-        guard: called right before every write; see Lake.tenant.
-    """
+    """Opens and deletes a tenant's tables: parsed texts, chunks, vectors of each embedder."""
 
     def __init__(
         self, location: Location, guard: Callable[[], None], *, skips_damaged: bool = False

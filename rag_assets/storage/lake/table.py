@@ -53,11 +53,7 @@ def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Compare rows, read with all their columns, with their checksums; return the rows.
-
-    Raises:
-        AlteredRows: the checksum of a row differs.
-    """
+    """Compare rows, read with all their columns, with their checksums; return the rows."""
     sealed = rows.filter(pl.col(CHECKSUM).is_not_null())
     altered = int((sealed[CHECKSUM] != _compute_checksums(sealed)).sum())
     if altered:
@@ -99,7 +95,6 @@ def scan_rows(kind: TableKind, urls: Sequence[str], file_column: str | None = No
     """Return the rows of a table's files; columns added later are null in older files.
 
     Args:
-        urls: addresses of the files; at least one.
         file_column: name of an additional column with the path of each row's file; None adds no
             column.
     """
@@ -228,11 +223,7 @@ class KeyedTable:
         paths: Collection[str] | None = None,
         file_column: str | None = None,
     ) -> pl.LazyFrame:
-        """Return the rows of the table, or of some of its files, including duplicates.
-
-        Args:
-            paths: names of the files to read; all by default.
-        """
+        """Return the rows of the table, or of some of its files, including duplicates."""
         names = file_names(table) - self._left_out
         names &= names if paths is None else set(paths)
         if not names:
@@ -313,9 +304,6 @@ class KeyedTable:
         self, frame: pl.DataFrame, *, name: str | None = None, description: str = ""
     ) -> None:
         """Append rows in one commit: after a crash, either all of them are stored or none.
-
-        Args:
-            name, description: name and description of the table, used only if it is created.
 
         Raises:
             ServiceUnavailable: the location could not be written.
@@ -463,11 +451,7 @@ class KeyedTable:
 
 
 def data_files(table: DeltaTable, key: str) -> list[DataFile]:
-    """Return the files of an opened table.
-
-    Raises:
-        ValueError: the table's log lacks the statistics of a file.
-    """
+    """Return the files of an opened table."""
     actions: Any = table.get_add_actions(flatten=True)
     frame = pl.DataFrame(actions)
     if frame.is_empty():

@@ -93,9 +93,6 @@ def is_readable(
 
     A scope may be read by the principals to whom it is granted, and by the readers of the scopes
     from which it inherits.
-
-    Args:
-        table: a table with a column `tenant`.
     """
     scope = table.c[column]
     granted = sa.exists().where(

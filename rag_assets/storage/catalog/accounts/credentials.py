@@ -234,7 +234,6 @@ class ServiceToken:
 
     Attributes:
         token_id: the token's name for people; not secret.
-        last_used_at: time of the last use, to the minute.
     """
 
     token_id: str

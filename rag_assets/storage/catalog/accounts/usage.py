@@ -24,9 +24,7 @@ class Usage:
         requests: attempts, including failed attempts.
         texts: embedded texts: chunks and questions.
         tokens: tokens as the provider counts them.
-        unpriced_tokens: tokens with an unknown price.
         cost: cost of all other tokens, in dollars.
-        output_tokens: tokens that a chat model wrote.
     """
 
     requests: int = 0
@@ -78,7 +76,6 @@ class SpendingTotals:
 
     Attributes:
         run: spending of the running sync; if none is running, of the last sync.
-        day, month: spending on a day, and in its month up to that day.
     """
 
     run: float = 0.0

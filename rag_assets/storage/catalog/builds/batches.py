@@ -32,10 +32,8 @@ class EmbeddingBatch:
     Attributes:
         tag: identifies the batch at its provider.
         batch_id: the provider's id; None until it is known.
-        embedder: the configuration from which the batch's embedder is constructed.
         texts, tokens: the number of submitted texts, and an estimate of the number of their tokens.
         cost: dollars for these tokens at the batch price; None if the price is unknown.
-        error: why the batch failed, or the error of the last poll.
     """
 
     id: int
@@ -77,11 +75,7 @@ class BatchTable(CatalogQueries):
         tokens: int,
         cost: float | None,
     ) -> int:
-        """Record a batch that is about to be submitted; return its id in the catalog.
-
-        Args:
-            keys: text_sha256 of each text.
-        """
+        """Record a batch that is about to be submitted; return its id in the catalog."""
         row = {
             "tenant": ref.id,
             "tag": tag,
@@ -104,11 +98,7 @@ class BatchTable(CatalogQueries):
         self._update(ref, id_, state="UNDER_WAY", batch_id=batch_id, error=None)
 
     def mark_polled(self, ref: TenantRef, id_: int, error: str | None = None) -> None:
-        """Record a poll of a batch that has not ended.
-
-        Args:
-            error: why the poll failed; None if it succeeded.
-        """
+        """Record a poll of a batch that has not ended."""
         self._update(ref, id_, polled_at=sa.func.now(), error=error)
 
     def mark_ended(self, ref: TenantRef, id_: int) -> None:

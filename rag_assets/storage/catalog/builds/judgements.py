@@ -121,11 +121,7 @@ class JudgementTable(CatalogQueries):
     def store(
         self, ref: TenantRef, questions: Iterable[StoredQuestion], *, others: Others = "keep"
     ) -> int:
-        """Store questions by id, in one transaction; return how many other questions were deleted.
-
-        Args:
-            others: which of the tenant's other questions are deleted.
-        """
+        """Store questions by id, in one transaction; return how many others were deleted."""
         new = sorted(questions, key=lambda question: question.question_id)
         with self._database.begin_tenant(ref) as connection:
             deleted = 0

@@ -38,7 +38,6 @@ class BuildProgress:
         of_documents: the number of the tenant's documents that can be read.
         behind: how many of the tenant's documents are missing or outdated in the build; None if
             unknown.
-        waiting: the number of outdated documents that wait for a provider or a person.
         recent: the number of documents indexed in the ten minutes before the last document.
     """
 
@@ -54,12 +53,7 @@ class BuildProgress:
 
 @dataclass(frozen=True, slots=True)
 class BuildHistory:
-    """The growth of a build.
-
-    Attributes:
-        counts: the number of its documents at the end of each of several equally long time spans.
-        first, last: when its first and its last document were indexed.
-    """
+    """The growth of a build."""
 
     counts: tuple[int, ...] = ()
     first: datetime | None = None
@@ -182,7 +176,6 @@ class WorkLeft:
             location; open erasures; pages whose entries still lack their documents' scope.
         partly_replaced: number of documents that may have entries of several versions, counted in
             each build.
-        read_again: number of documents that must be read again, by source.
         oldest: by source and source type, the time from which the age of the oldest document
             counts, for retention; held documents are ignored.
     """

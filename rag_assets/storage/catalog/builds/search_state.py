@@ -91,11 +91,7 @@ class SearchStateReader:
     async def search_state(
         self, tenant_id: str, principals: Collection[str], *, most: int | None = None
     ) -> SearchState:
-        """Return a tenant's state, its serving generation and the readable scopes, at one moment.
-
-        Raises:
-            UnknownTenant: no tenant has that id.
-        """
+        """Return a tenant's state with its serving generation; at most `most` scopes are read."""
         return await self._state(self._search_state, tenant_id, principals, most)
 
     async def state_of_build(

@@ -55,11 +55,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A slice: the limited set of documents that one run carries through all stages.
-
-    Attributes:
-        unlisted: why some sources could not be listed when the run started.
-    """
+    """A slice: the limited set of documents that one run carries through all stages."""
 
     run_id: str
     generation: int
@@ -190,12 +186,7 @@ _REFUSED = "too many records are missing from the last manifest"
 
 @dataclass(frozen=True, slots=True)
 class DeletionWindow:
-    """The time window over which a source's deletions are added up to detect a mass deletion.
-
-    Attributes:
-        left: the number of documents that left the source in the window.
-        hours: the length of the window, for messages.
-    """
+    """The time window over which a source's deletions are added up to detect a mass deletion."""
 
     since: datetime
     left: int

@@ -43,7 +43,6 @@ class Freshness:
     """The freshness of a tenant's serving generation.
 
     Attributes:
-        stale: the number of documents whose indexed content differs from their source.
         queue_depth: the number of documents that wait to be indexed or to be removed from the
             index. Records and uploads count from their arrival, other documents from their listing.
     """

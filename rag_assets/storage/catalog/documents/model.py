@@ -58,11 +58,7 @@ class _ListedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentChange(_ListedDocument):
-    """A document that a listing found new, changed or touched.
-
-    Attributes:
-        error: why it could not be read; None if it was read.
-    """
+    """A document that a listing found new, changed or touched."""
 
     error: str | None = None
 
@@ -147,7 +143,6 @@ class Failure:
 
     Attributes:
         message: the reason, for operators.
-        kind: the kind of failure, for the people of the tenant.
         retry_at: when to try again; None if the failure is permanent.
         environment: key of the environment whose settings cause the failure; empty for other
             reasons.

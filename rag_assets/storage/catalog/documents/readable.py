@@ -21,11 +21,7 @@ from rag_assets.storage.catalog.tables import document_index, documents, serving
 
 @dataclass(frozen=True, slots=True)
 class ReadableVersion:
-    """The version of a document that a caller may read.
-
-    Attributes:
-        stale: whether a later listing or push changed the document.
-    """
+    """The version of a document that a caller may read."""
 
     indexed_key: str
     uri: str
@@ -99,11 +95,7 @@ class ReadableDocuments(CatalogQueries):
         limit: int,
         after: str | None = None,
     ) -> list[ReadableDocument]:
-        """Return the first documents, by URI, with a version that these principals may read.
-
-        Args:
-            after: only documents after the document with this `place`.
-        """
+        """Return the first documents, by URI, with a version that these principals may read."""
         found = documents.c
         query = (
             select_returnable(

@@ -243,11 +243,7 @@ class MovedDocuments(CatalogQueries):
     """Records moved documents, and deletes them once their new location is indexed."""
 
     def record(self, ref: TenantRef, successors: Mapping[str, str]) -> None:
-        """Record documents that their source moved to another location.
-
-        Args:
-            successors: maps each former document to the document at its new location.
-        """
+        """Record documents that their source moved to another location."""
         moved = moved_documents.c
         new = upsert(moved_documents)
         statement = new.on_conflict_do_update(

@@ -89,11 +89,7 @@ NO_FAILURE: Final[Mapping[str, Any]] = {
 
 
 def change_status(cause: Cause, ref: TenantRef, *which: sa.ColumnElement[bool]) -> sa.Update:
-    """Return the statement that changes the status of a tenant's documents.
-
-    Args:
-        which: conditions on the documents; deleted documents are never changed.
-    """
+    """Return the statement that changes the status of a tenant's documents."""
     change = TRANSITIONS[cause]
     return (
         sa.update(documents)
@@ -224,9 +220,6 @@ def failed_key(
 
     It is `config_key`, or for a failure caused by a setting, `config_key` followed by every
     environment in which the document failed so far. Each environment is tried once.
-
-    Args:
-        environment: key of the environment; empty for other failures.
     """
     former = table.c.failed_config_key
     is_again = sa.and_(
@@ -430,7 +423,6 @@ def request_reindex(
 
     Args:
         connection: a connection in a transaction that excludes others of the tenant.
-        scope: the scope of the request and the caller, for the event.
     """
     lane = 0 if scope["scope"] == "document" else 1
     statement = reindex_statement(ref, lane, *conditions).values(listed_at_ns=READ_AGAIN_NS)

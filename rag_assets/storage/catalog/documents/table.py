@@ -238,9 +238,6 @@ class QuarantineTable(CatalogQueries):
     def retry_in_environment(self, tenant_ids: Collection[str], environment: str) -> set[str]:
         """Make documents due now if they failed because of a setting of a different environment.
 
-        Args:
-            environment: the current environment; see rag_assets.common.environment.
-
         Returns:
             the tenants with such documents. Their next sync need not wait for its retry time.
         """
@@ -317,11 +314,7 @@ _FORMER_KEY = sa.func.coalesce(_FORMER.c.document_key, _FORMER.c.indexed_key)
 
 @dataclass(frozen=True, slots=True)
 class FormerVersion:
-    """A version of a document that searches can find in another build.
-
-    Attributes:
-        content_sha256: hash of the content among these inputs; None if it was not recorded.
-    """
+    """A version of a document that searches can find in another build."""
 
     document_id: str
     document_key: str
@@ -335,12 +328,7 @@ class FormerVersionTable(CatalogQueries):
     def find(
         self, tenant_id: str, answering: int, lacking: int, document_ids: Sequence[str]
     ) -> list[FormerVersion]:
-        """Return the versions of failed documents that one build has and another lacks.
-
-        Args:
-            answering: the build that has the versions.
-            lacking: the build that lacks them.
-        """
+        """Return the versions of failed documents that one build has and another lacks."""
         # A rejected text that is retried may be rejected again.
         failed = sa.or_(documents.c.retry_at.is_(None), documents.c.error_kind == "text-rejected")
         row = _FORMER.c

@@ -94,9 +94,6 @@ class ExpectedEntries:
 
     The last versions distinguish a complete index from one that was rolled back, because both may
     have the same number of entries.
-
-    Attributes:
-        is_settled: whether no entries wait to be deleted or written again.
     """
 
     entries: int = 0
@@ -214,7 +211,6 @@ class IndexTable(CatalogQueries):
 
         Args:
             for_superseded_build: whether the configuration asks for another build.
-            bytes_limit: the approximate maximum of content bytes; None for all.
             answers: whether the build serves searches. In other builds nobody waits for an edit,
                 and a document that is edited all the time comes last.
         """
@@ -348,9 +344,7 @@ class IndexTable(CatalogQueries):
         Documents that were deleted or excluded in the meantime are left out.
 
         Args:
-            versions: versions whose entries are all written.
             clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
-            recorders: write further rows about these texts in the same transaction.
         """
         if not versions:
             return

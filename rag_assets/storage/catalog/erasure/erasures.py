@@ -85,7 +85,6 @@ class Erasure:
 
     Attributes:
         id: id of the erasure, and also of its receipt.
-        kind, rule, by, at: see Receipt.
         counts: the numbers of erased objects, by store; complete when every store has counted.
     """
 
@@ -120,7 +119,6 @@ def begin_erasure(
     Args:
         whole: documents to erase completely.
         former: documents of which only the indexed former version is erased.
-        staged: number of staged rows that were deleted, for the receipt.
     """
     held = document_index.c
     keys = sa.select(
@@ -395,11 +393,7 @@ class ErasureTable(CatalogQueries):
             )
 
     def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
-        """Record how many items will be deleted from a store; return the changed erasure.
-
-        Args:
-            counts: the number of items of each kind, such as "entries".
-        """
+        """Record how many items will be deleted from a store; return the changed erasure."""
         return self._update(erasure, counts={**erasure.counts, store: dict(counts)})
 
     def record_progress(self, erasure: Erasure, progress: Mapping[str, Any]) -> Erasure:

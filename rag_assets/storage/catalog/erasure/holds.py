@@ -96,11 +96,7 @@ class HoldTable(CatalogQueries):
         return self._database.count(tenant_id, documents, is_held())
 
     def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
-        """Set a hold, or replace the reason of an existing hold.
-
-        Raises:
-            UnknownDocument, UnknownSource: the tenant does not know the document or source.
-        """
+        """Set a hold, or replace the reason of an existing hold."""
         row = {"source": scope.source, "document_id": scope.document_id}
         said = {"reason": reason, "by": by}
         with self._database.begin_tenant(ref) as connection:
@@ -131,11 +127,7 @@ class HoldTable(CatalogQueries):
 def list_holds(
     connection: sa.Connection, tenant_id: str, document_ids: Sequence[str] | None = None
 ) -> list[Hold]:
-    """Return a tenant's holds, oldest first.
-
-    Args:
-        document_ids: only holds that cover one of these documents; None for all holds.
-    """
+    """Return a tenant's holds, oldest first."""
     query = sa.select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
     if document_ids is not None:
         sources = [

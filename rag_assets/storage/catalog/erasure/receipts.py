@@ -132,7 +132,6 @@ class Receipt:
         kind: prune: by retention; purge: documents, on request; removal: a tenant; discard: a
             build; secrets: credentials that new rules found.
         rule: the setting, or the request, that demanded the erasure.
-        by: the person or the automatic process that asked for it.
         proof: the search for traces afterwards: its scope, its results, and the locations that
             cannot be reached.
     """
@@ -228,7 +227,6 @@ def append_receipt(
     """Append the receipt of an erasure to the chain, in the transaction that ends the erasure.
 
     Args:
-        erasure: a row of `erasures`.
         proof: see Receipt.
     """
     connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHAIN_LOCK})

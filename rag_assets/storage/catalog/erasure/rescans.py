@@ -51,7 +51,6 @@ class ScanPosition:
     """The position that a scan has reached.
 
     Attributes:
-        phase: texts, names, columns or stores.
         after: the last key, document id or column that was scanned; empty before the first.
     """
 
@@ -71,8 +70,6 @@ class FoundTexts:
     Attributes:
         masked: by parse_key, the key in the lake under which the masked text is kept for holds;
             None if the text could not be masked, and is removed.
-        chunk_sets: keys of all chunk sets made from them.
-        hashes: text_sha256 of the chunks with credentials.
         present: documents whose current text is one of them, each with its number of reindex
             requests.
     """
@@ -86,11 +83,7 @@ class FoundTexts:
 
 @dataclass(frozen=True, slots=True)
 class MaskedDocument:
-    """A document's row with its credentials masked.
-
-    Attributes:
-        change: the row as a listing would write it.
-    """
+    """A document's row with its credentials masked."""
 
     before: Document
     change: DocumentChange
@@ -211,11 +204,7 @@ class RescanTable(CatalogQueries):
     def withhold_texts(
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
     ) -> Erasure:
-        """Withhold all versions with these texts; reindex their documents without credentials.
-
-        Args:
-            found: the texts; their masked forms are in the lake.
-        """
+        """Withhold all versions with these texts; reindex their documents without credentials."""
         held = document_index.c
         keys = list(found.masked)
         with self._database.begin_tenant(ref) as connection:

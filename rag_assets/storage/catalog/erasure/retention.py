@@ -65,12 +65,7 @@ class DueDocuments:
 
 @dataclass(frozen=True, slots=True)
 class Aging:
-    """The age of one source type's documents, compared with their retention.
-
-    Attributes:
-        left: time until the oldest document is past its retention; negative if it already is.
-        before: number of documents that are past their retention at the requested time.
-    """
+    """The age of one source type's documents, compared with their retention."""
 
     source_type: str
     left: timedelta

@@ -57,7 +57,6 @@ class TextColumn:
 
     Attributes:
         type: type of the column: text, jsonb, or text that contains JSON ("json").
-        condition: SQL condition for the tenant's rows.
     """
 
     table: str
@@ -277,12 +276,7 @@ class TraceQuery(CatalogQueries):
             return {id_ for query in queries for id_ in connection.scalars(query)}
 
     def redact(self, tenant_id: str, names: Sequence[str], phrases: Sequence[str] = ()) -> int:
-        """Replace names and phrases in a tenant's events and run records; return how many rows.
-
-        Args:
-            names: replaced unless they are part of a longer name.
-            phrases: replaced everywhere.
-        """
+        """Replace names and phrases in a tenant's events and run records; return how many rows."""
         if not names and not phrases:
             return 0
         given = {"tenant": tenant_id, "pattern": _build_pattern(names, phrases), "purged": PURGED}
@@ -306,7 +300,6 @@ class TraceQuery(CatalogQueries):
         Args:
             rewritten: tables of the catalog to rewrite completely, because pages keep the bytes of
                 rows that were moved.
-            only: only vacuum these tables of the catalog; None: all.
 
         Returns:
             the number of remaining deleted rows, which another transaction may still read.
@@ -427,12 +420,7 @@ dagster_histories = sa.Table(
 
 @dataclass(frozen=True, slots=True)
 class DagsterHistory:
-    """A Dagster instance that has run jobs for a tenant.
-
-    Attributes:
-        instance: the id that Dagster keeps in the instance's run storage.
-        place: the instance's folder and machine at the last run.
-    """
+    """A Dagster instance that has run jobs for a tenant."""
 
     instance: str
     place: str
@@ -447,7 +435,6 @@ class DagsterHistoryTable(CatalogQueries):
 
         Args:
             tenant_id: None for a job over all tenants.
-            instance, place: see DagsterHistory.
         """
         ran = sa.select(
             *(tenants.c.id, tenants.c.incarnation),

@@ -94,7 +94,6 @@ class InstallationState:
     Attributes:
         row: the installation's identity; None for a new catalog.
         present_database: system identifier and name of the database that holds the catalog now.
-        places: present and former places, in the order in which they were recorded.
     """
 
     row: InstallationRow | None

@@ -76,11 +76,7 @@ def service_rights() -> dict[str, str]:
 
 
 def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
-    """Create the roles of a database, or bring them up to date.
-
-    Args:
-        url: the database's address, for a superuser.
-    """
+    """Create the roles of a database, or bring them up to date."""
     import psycopg
     from psycopg import sql
 

@@ -36,8 +36,6 @@ class FormerTables:
     """Dagster's tables in the schema `public`, if they contain runs or sensors.
 
     Attributes:
-        runs: number of runs in `public`.
-        present_runs: number of runs in the schema of our instance.
         is_shared: whether some of the runs or sensors in `public` belong to other code.
     """
 
@@ -53,8 +51,6 @@ def prepare_run_storage(
     """Create the schema of the project's Dagster instance before its first use.
 
     Args:
-        url: the database's address, for the role of Dagster's storage.
-        owner_url: the database's address, for the role that may create schemas.
         is_embedded: whether the server is the embedded one. All tables on it belong to this
             project, so the tables of an earlier version are moved.
         before_move: raises an error if a process of an earlier version still uses the tables.
@@ -66,7 +62,6 @@ def prepare_run_storage(
     Raises:
         ConfigurationError: the schema is missing, and neither role may create it; or a pooler does
             not pass on its name.
-        ServiceUnavailable: Postgres does not answer.
     """
     with _connect(url) as connection:
         _create_schema(connection, owner_url)
@@ -86,7 +81,6 @@ def find_former_tables(url: str) -> FormerTables | None:
 
     Raises:
         ConfigurationError: a pooler does not pass on the name of the schema.
-        ServiceUnavailable: Postgres does not answer.
     """
     with _connect(url) as connection:
         return _find_former(connection)
@@ -100,7 +94,6 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
 
     Raises:
         ConfigurationError: the role may not move them.
-        ServiceUnavailable: Postgres does not answer.
     """
     from psycopg import sql
 
@@ -118,11 +111,7 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
 
 
 def move_run_tables(url: str) -> None:
-    """Move Dagster's tables from `public` to our instance's schema, unless that has tables already.
-
-    Args:
-        url: the address of the embedded server's database, for its superuser.
-    """
+    """Move Dagster's tables from `public` to our schema, unless that has tables already."""
     with _connect(url) as connection:
         _create_schema(connection, url)
         if not _list_tables(connection, DAGSTER_SCHEMA) and _has_former(connection):

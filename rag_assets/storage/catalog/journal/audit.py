@@ -49,11 +49,7 @@ _COLUMNS_OF_BUILDS: Final = (
 
 
 class AuditRecords:
-    """The rows of one tenant in one snapshot of the catalog; see open_audit.
-
-    Attributes:
-        read_at: the time of the snapshot.
-    """
+    """The rows of one tenant in one snapshot of the catalog; see open_audit."""
 
     def __init__(self, connection: sa.Connection, tenant_id: str) -> None:
         self._connection = connection
@@ -206,7 +202,6 @@ def open_audit(database: Database, tenant_id: str) -> Iterator[AuditRecords]:
 
     Raises:
         UnknownTenant: no tenant has that id.
-        ServiceUnavailable: Postgres does not answer.
     """
     with database.snapshot() as connection:
         yield AuditRecords(connection, tenant_id)

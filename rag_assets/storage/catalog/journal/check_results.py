@@ -34,7 +34,6 @@ class CheckResult:
         passed, severity, description: the verdict; None if the evaluation failed, or before the
             first verdict.
         error: why the last evaluation failed; None if it succeeded.
-        evaluated_at: the time of the stored verdict.
     """
 
     asset: str
@@ -52,7 +51,6 @@ class CheckSummary:
 
     Attributes:
         checked_at: the time of the oldest of these results; None if a check was never evaluated.
-        errors: the number of checks whose last evaluation failed with an error.
     """
 
     checked_at: datetime | None
@@ -82,7 +80,6 @@ class CheckResultTable(CatalogQueries):
         """Store the outcomes of evaluations.
 
         Args:
-            outcomes: at most one per check.
             first: whether to store a check's first outcome. A sync evaluates only two checks and
                 sets it to False, so that the tenant still counts as unchecked.
         """

@@ -148,7 +148,6 @@ class EventTable(CatalogQueries):
         """Return a page of a tenant's events, newest first.
 
         Args:
-            before: only events older than the event with this id.
             readers: principals of the reader. Events about documents that these principals may not
                 read are left out, except dropped credentials, which are shown without the uri.
                 Other callers' searches are shown without questions and passages. None shows all
@@ -178,9 +177,6 @@ class EventTable(CatalogQueries):
 
     def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
         """Return the tenants with an event of this kind since an earlier event of any tenant.
-
-        Args:
-            last: the id of the earlier event; None reports no tenant.
 
         Returns:
             the id of the latest event of all tenants, and the tenants.

@@ -142,7 +142,6 @@ class SecurityChange:
 
     Attributes:
         epoch: the epoch of the installation from this change on.
-        tenant: the affected tenant; None if it does not affect a single tenant.
         name: id of a token, name of an access scope, uuid of a page, incarnation of a tenant,
             provider of a key.
         about: for a token, its role and principals; for a scope, its principals; for a hold, its
@@ -165,7 +164,6 @@ class SecurityState:
     """The catalog's epoch, and its newest security change.
 
     Attributes:
-        newest: id of the newest change; None before the first one.
         was_kept: whether a store has kept a copy of the journal at any time.
     """
 

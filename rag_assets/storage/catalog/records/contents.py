@@ -37,11 +37,7 @@ from rag_assets.storage.catalog.uploads.rows import is_of_record, upload_values
 
 
 def keep_texts(connection: sa.Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
-    """Keep the texts of records that are about to be replaced, for runs that have listed them.
-
-    Args:
-        contents: hashes of the new texts, by document.
-    """
+    """Keep the texts of records that are about to be replaced, for runs that have listed them."""
     if not contents:
         return
     columns = source_records.c
@@ -187,9 +183,6 @@ class FileContents(CatalogQueries):
         """Store the content of a pushed file.
 
         The replaced content is kept for runs that have listed it.
-
-        Args:
-            keep: stores the blob.
 
         Returns:
             whether the content changed, and hashes of former contents that no run needs.

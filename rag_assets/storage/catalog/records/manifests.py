@@ -126,10 +126,8 @@ class ManifestComparison:
     """The differences between the stored records and a manifest.
 
     Attributes:
-        named: the first NAMED differences of each kind, by type and id.
         going: number of records that `remove_extra` removes: extra records, and records attached to
             their pages.
-        blobs: hashes of the removed records' contents.
     """
 
     counts: dict[Difference, int]
@@ -157,7 +155,6 @@ class ManifestTable(CatalogQueries):
         """Compare the records of one source with a manifest of all of them.
 
         Args:
-            lines: the manifest, read once.
             window_hours: period in which earlier manifests count together with this manifest.
             as_of: when the manifest was made. Records pushed later are not extra, even if
                 unchanged.

@@ -35,7 +35,6 @@ class PushedRecord:
 
     Attributes:
         source_type: the application's kind of record, such as page or comment.
-        source_id: its id among records of that kind.
     """
 
     source: str
@@ -95,11 +94,7 @@ def record_values(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class WriteClock:
-    """The time of a write according to its application; it orders the writes of one record.
-
-    Attributes:
-        version: a number that rises with each change.
-    """
+    """The time of a write according to its application; it orders the writes of one record."""
 
     updated_at: datetime | None = None
     version: int | None = None
@@ -134,7 +129,6 @@ class RecordPut:
         scope: its access scope, given by the record itself, its source or the tenant; None: its
             page's scope.
         lane: 0 if a person waits for it, 1 for bulk writes.
-        secret_blocks: ids of blocks of a page that its application no longer wants kept.
     """
 
     record: PushedRecord
@@ -167,7 +161,6 @@ class CurrentState:
     """The stored state from which a plan computes the changes of records.
 
     Attributes:
-        below: the pages below each page that the plan may delete.
         standing: pages that the plan must not delete, because they still have another record; their
             documents stay.
         etags: ETags of the records that a write may be conditional on, by document.

@@ -31,11 +31,7 @@ from rag_assets.storage.catalog.tables import documents, pages, source_records
 
 @dataclass(frozen=True, slots=True)
 class MovedPages:
-    """Pages whose entries may have another access scope than their documents.
-
-    Attributes:
-        move: the number of the last move of one of these pages.
-    """
+    """Pages whose entries may have another access scope than their documents."""
 
     uuids: tuple[str, ...]
     move: int
@@ -119,11 +115,7 @@ class PageTable(CatalogQueries):
 def select_descendants(
     tenant_id: str | sa.ColumnElement[str], uuids: Texts, *, itself: bool = False
 ) -> sa.FromClause:
-    """Return the query for all pages below these pages, with their distance.
-
-    Args:
-        itself: whether to include these pages.
-    """
+    """Return the query for all pages below these pages, with their distance."""
     begun = pages.c.uuid if itself else pages.c.parent
     first = sa.select(pages, sa.literal(1, sa.Integer).label("distance")).where(
         pages.c.tenant == tenant_id, matches_any(begun, uuids)
@@ -224,9 +216,6 @@ def set_page_scopes(
 
 def select_excluded_pages(tenant_id: str, uuids: sa.Select[Any] | None = None) -> sa.FromClause:
     """Return the query for the pages excluded from search.
-
-    Args:
-        uuids: only these pages.
 
     Returns:
         columns `uuid`; `scope`, which the page would have if it were not excluded; `is_archived`,

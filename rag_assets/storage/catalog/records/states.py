@@ -39,15 +39,11 @@ class RecordState:
     """A record and its state.
 
     Attributes:
-        title: the title of its document; None before the document was read.
         sha256: hash of its text, or of its content if that was uploaded separately.
         is_expired: whether it is a comment that was resolved too long ago.
         page_is: why its page is excluded from search; None if it is not excluded.
         is_placed: whether the tree contains the page that it is attached to, and all pages above
             that page.
-        error_kind: why it failed, or is left out.
-        dropped: number of passages dropped because of a credential.
-        pushed_at: when its current version arrived.
     """
 
     source: str
@@ -148,12 +144,7 @@ def _may_see(placed: sa.FromClause, principals: Collection[str] | None) -> sa.Co
 
 
 def add_excluded_scopes(rows: sa.Select[Any], excluded: sa.FromClause) -> sa.FromClause:
-    """Return the query for records; on an excluded page, with the scope it would otherwise have.
-
-    Args:
-        rows: the result of select_placed_records().
-        excluded: the result of select_excluded_pages().
-    """
+    """Return the query for records; on an excluded page, with the scope it would otherwise have."""
     placed = rows.subquery()
     is_out = placed.c.access_scope == EXCLUDED
     said = [column for column in placed.c if column.name not in {"state", "access_scope"}]
@@ -175,11 +166,7 @@ def add_excluded_scopes(rows: sa.Select[Any], excluded: sa.FromClause) -> sa.Fro
 
 
 def select_placed_records(tenant_id: str, scope: sa.ColumnElement[str]) -> sa.Select[Any]:
-    """Return the query for a tenant's records, each with its access scope and state.
-
-    Args:
-        scope: the access scope of records without their own scope and page.
-    """
+    """Return the query for a tenant's records, each with its access scope and state."""
     record, row = source_records.c, documents.c
     answering = select_answering_versions(tenant_id)
     of_page = sa.func.coalesce(
@@ -241,11 +228,7 @@ def select_answering_versions(tenant_id: str) -> sa.FromClause:
 
 
 def is_awaiting_build(answering: sa.FromClause) -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a document becomes searchable with the next build.
-
-    Args:
-        answering: the result of select_answering_versions().
-    """
+    """Return the SQL condition that a document becomes searchable with the next build."""
     is_out = documents.c.access_scope == EXCLUDED
     return sa.and_(documents.c.status == "READY", ~is_out, answering.c.document_id.is_(None))
 
@@ -271,7 +254,6 @@ class RecordDrift:
     Attributes:
         missing: ids of documents without their record. This should not occur: removing a record
             withdraws its document in the same transaction.
-        altered: ids of documents whose stored text differs from the pushed text.
         nobodys: names of sources that have records, but do not belong to the tenant.
     """
 

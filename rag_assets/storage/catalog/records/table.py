@@ -76,11 +76,7 @@ _BATCH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class RecordVersion:
-    """The stored version of a record.
-
-    Attributes:
-        key: see PushedRecord.key.
-    """
+    """The stored version of a record."""
 
     key: str
     modified_at: datetime | None
@@ -103,11 +99,8 @@ class RecordTable(CatalogQueries):
         """Store and remove records, in one transaction.
 
         Args:
-            read: ids of documents whose records the plan depends on.
             above: pages that the plan may delete, so that it needs to know the pages below them.
                 Each maps to the document of its record that may be deleted.
-            ordered: ids of documents for which the plan compares the times of writes.
-            conditional: ids of documents for which the plan compares ETags.
 
         Raises:
             TenantBusy: other transactions of the tenant did not end in time.
@@ -303,9 +296,6 @@ def leave_scopes(connection: sa.Connection, ref: TenantRef, puts: Sequence[Recor
 
     A document with another access scope gets it now; a document on another page is hidden until it
     is listed there. Both get a document_key that no listing computes, so that it finds a change.
-
-    Args:
-        puts: stored records that are new or changed.
     """
     row, record = documents.c, source_records.c
     of_pages = [put.record.document_id for put in puts if put.scope is None]
@@ -340,13 +330,7 @@ def leave_scopes(connection: sa.Connection, ref: TenantRef, puts: Sequence[Recor
 
 @dataclass(frozen=True, slots=True)
 class RecordsWritten:
-    """The result of writing records, by the ids of their documents.
-
-    Attributes:
-        removed: records that existed and were removed.
-        expired: comments that were resolved too long ago to be found.
-        blobs: hashes of the removed records' contents.
-    """
+    """The result of writing records, by the ids of their documents."""
 
     changed: frozenset[str]
     removed: frozenset[str]
@@ -365,7 +349,6 @@ def write_records(
 
     Args:
         connection: a connection in a transaction that excludes all others of the tenant.
-        changes: each document once, either stored or removed.
     """
     puts = changes.puts
     ids = {put.record.document_id for put in puts}

@@ -47,11 +47,7 @@ class TenantSummary:
 
 @dataclass(frozen=True, slots=True)
 class FormatSummary:
-    """The state of a tenant's documents of one format.
-
-    Attributes:
-        media_type: derived from the files' names; None if a name does not show it.
-    """
+    """The state of a tenant's documents of one format."""
 
     media_type: str | None
     documents: Mapping[Status, int]
@@ -89,7 +85,6 @@ class Overview(CatalogQueries):
         """Return the state of tenants, sorted by id.
 
         Args:
-            containing: only tenants with this text in their id.
             in_trouble: only tenants with a failed document, check or last sync, or that were never
                 checked.
         """
@@ -202,12 +197,7 @@ class Overview(CatalogQueries):
         limit: int,
         offset: int = 0,
     ) -> list[Document]:
-        """Return a tenant's documents, sorted by URI, one page at a time.
-
-        Args:
-            status: only documents with this status; by default all but the deleted ones.
-            containing: only documents with this text in their URI, ignoring case.
-        """
+        """Return a tenant's documents, sorted by URI, one page at a time."""
         wanted = documents.c.status == status if status else documents.c.status != "DELETED"
         query = sa.select(documents).where(documents.c.tenant == tenant_id, wanted)
         if containing:

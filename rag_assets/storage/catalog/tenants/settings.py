@@ -172,10 +172,6 @@ class ApplicationSettingsTable(CatalogQueries):
 
         Concurrent changes run one after another. A tenant that is enabled by the change takes its
         pending model, and is fully indexed again.
-
-        Args:
-            change: computes the new settings; if it raises an error, the settings stay as they
-                were.
         """
         with self._database.begin_exclusive(ref) as connection:
             row = connection.execute(_select_settings(ref.id)).one()

@@ -57,7 +57,6 @@ class TenantRecord:
     Attributes:
         config: the tenant's configuration as plain JSON, with its application's settings. A tenant
             created over the API has its organization's chat model, unless it has its own.
-        settings: the settings made by its application.
         operator_config, operator_enabled: the operator's values, which the application's settings
             override; None if the application has not set any.
     """
@@ -305,11 +304,7 @@ exists."""
 
 @dataclass(frozen=True, slots=True)
 class PutProject:
-    """The result of a request to create or change a project.
-
-    Attributes:
-        changed: whether its configuration is new or has changed.
-    """
+    """The result of a request to create or change a project."""
 
     record: TenantRecord
     created: bool
@@ -359,9 +354,6 @@ class ProjectTable(CatalogQueries):
         """Create the tenant of a project, or change its configuration; its state stays.
 
         Concurrent changes run one after another.
-
-        Args:
-            compose: makes the configuration; see Compose.
 
         Raises:
             ConfiguredByOperator: tenants.yaml defines the project.

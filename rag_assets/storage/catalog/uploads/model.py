@@ -83,11 +83,7 @@ class NewUpload:
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile:
-    """An uploaded file.
-
-    Attributes:
-        enabled: whether searches may find it.
-    """
+    """An uploaded file."""
 
     id: str
     file_name: str
@@ -106,8 +102,6 @@ class Upload(UploadedFile):
 
     Attributes:
         status: status of its document; PROCESSING before its first listing.
-        chunk_count: number of chunks of the version that searches find.
-        error_message: why it failed, for operators.
         note: why searches do not find it although it is READY.
     """
 
@@ -126,7 +120,6 @@ class UploadResult:
 
     Attributes:
         duplicate: whether its bytes were already stored, so that no work is needed.
-        former: hash of the content that it replaced.
     """
 
     upload: Upload

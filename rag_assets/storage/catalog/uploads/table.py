@@ -70,7 +70,6 @@ class UploadTable(CatalogQueries):
         retried.
 
         Args:
-            keep: stores the blob.
             replaces: id of the upload to replace; searches find its former version until the new
                 version is indexed.
 
@@ -396,7 +395,6 @@ class UploadState(UploadedFile):
         listed: whether a listing has recorded its current content.
         answers: whether searches find a version of it, current or former.
         chunk_count, token_count: numbers for that version; None if its tokens were not counted.
-        dropped_count: number of its passages that were withheld because of a credential.
     """
 
     status: UploadStatus
@@ -426,11 +424,7 @@ class UploadStates(CatalogQueries):
         after: tuple[datetime, str] | None = None,
         limit: int | None = None,
     ) -> list[UploadState]:
-        """Return a page of a tenant's uploads, newest first, in one query.
-
-        Args:
-            after: the position (`place`) of the last upload of the previous page.
-        """
+        """Return a page of a tenant's uploads, newest first, in one query."""
         table = uploads.c
         query = _select_states(tenant_id).order_by(
             table.created_at.desc(), table.document_id.desc()

@@ -249,10 +249,6 @@ class ElasticsearchIndexes:
 
         Elasticsearch checks this twice a minute, the embedded server every other second. Until
         then, a merge keeps deleted entries, and rewrites large files and their graphs for nothing.
-
-        Args:
-            written: number of the last operation of each shard.
-            deadline: a time of time.monotonic().
         """
         while time.monotonic() < deadline:
             kept = {

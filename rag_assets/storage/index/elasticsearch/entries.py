@@ -202,7 +202,6 @@ class ElasticsearchEntries:
 
         Args:
             routing: the tenant with the shard to search; None searches all shards.
-            names: the stored fields of each hit to return.
         """
         size = _PAGE_WITH_VECTORS if vectors else _PAGE
         asked: dict[str, Any] = {
@@ -215,7 +214,8 @@ class ElasticsearchEntries:
         }
         if vectors:
             asked["source_exclude_vectors"] = False
-        client, target = self._client, {"index": index_name, "routing": routing}
+        client = self._client
+        target: dict[str, Any] = {"index": index_name, "routing": routing}
         with translated_errors():
             try:
                 # Most queries have few hits: one request returns them all, from one snapshot.
@@ -343,7 +343,6 @@ def bulk(
     counts as done. All requests have ended when this returns or raises.
 
     Args:
-        actions: actions in the format of the client's helpers.
         make_writable: adds the write alias of an index if it is missing; returns whether it was
             missing.
 

@@ -238,9 +238,7 @@ def convert_response_error(
     """Return the project's error for a response of Elasticsearch.
 
     Args:
-        body: the response; only its "error" is used.
         tenant_id: the tenant named in hints.
-        client: see translated_errors.
     """
     causes = list(_iter_causes(body.get("error") if isinstance(body, Mapping) else None))
     known = ((cause, found) for cause in causes if (found := _find_condition(cause)))
@@ -254,11 +252,7 @@ def convert_response_error(
 def index_errors(
     index_name: str, health: str | None, settings: Mapping[str, Any], client: Elasticsearch
 ) -> list[RagAssetsError]:
-    """Return the errors that requests for an index would raise.
-
-    Args:
-        settings: the settings listed in CONDITION_SETTINGS.
-    """
+    """Return the errors that requests for an index would raise."""
     found = [of for name, of in CONDITION_SETTINGS.items() if settings.get(name) == "true"]
     if health == "red" and _CLOSED not in found:
         found.append(_RED)

@@ -45,7 +45,6 @@ class IndexNames:
     """The names of one installation's indexes and aliases.
 
     Attributes:
-        prefix: separates installations that share a cluster.
         former: former prefixes of the installation, which may still have indexes.
     """
 
@@ -288,12 +287,7 @@ def create_index(
 def differences(
     mappings: Mapping[str, Any], settings: Mapping[str, Any], body: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield descriptions of how an index differs from the request; extra fields are allowed.
-
-    Args:
-        mappings, settings: mappings and settings of the index; settings by their full names.
-        body: the requested settings and mappings.
-    """
+    """Yield descriptions of how an index differs from the request; extra fields are allowed."""
     wanted = body["mappings"]
     yield from (f"its mapping has `{part}`" for part in _STORED_ELSEWISE if part in mappings)
     for part in wanted.keys() - {"properties", "_meta"}:

@@ -109,11 +109,7 @@ def entries(
 
 
 def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
-    """Return the search for a ranking that is not by words; see words_ranking for words.
-
-    Raises:
-        TypeError: the ranking is by words.
-    """
+    """Return the search for a ranking that is not by words; see words_ranking for words."""
     clauses = filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
         raise TypeError("a ranking by words needs weights: see words_ranking")
@@ -398,11 +394,7 @@ def passage_vector(hit: Mapping[str, Any]) -> PassageVector:
 def parse_candidate(
     id_of: Callable[[str, str, int], str], hit: Mapping[str, Any], score: float
 ) -> Candidate:
-    """Return the candidate in a hit of a search with candidate_options().
-
-    Args:
-        id_of: computes an entry's id; see entry_ids().
-    """
+    """Return the candidate in a hit of a search with candidate_options()."""
     values = hit["fields"]
     [document_id], [index_key], [ordinal] = (
         values["document_id"],

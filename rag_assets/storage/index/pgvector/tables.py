@@ -67,11 +67,7 @@ _HALF = 4_000
 
 
 class Layout:
-    """Computes the names of an installation's schemas.
-
-    Args:
-        prefix: distinguishes installations that share a server.
-    """
+    """Computes the names of an installation's schemas."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = f"{prefix}_vectors_"
