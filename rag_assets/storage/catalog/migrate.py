@@ -200,10 +200,7 @@ def _require_known(history: _History, present: str) -> None:
 
 
 def watch_schema(database: Database, systems: Systems | None = None) -> None:
-    """Make the connections of a running process notice a schema upgrade by a newer program.
-
-    The check replaces the ping of an idle connection, so it adds no round trip.
-    """
+    """Make the connections of a running process notice a schema upgrade by a newer program."""
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
     statement = sql.SQL(" UNION ALL ").join(
         sql.SQL("SELECT {}, version_num FROM {}").format(name, sql.Identifier(SCHEMA, name))
@@ -242,10 +239,7 @@ def require_present_schema(database: Database, systems: Systems | None = None) -
 
 
 def other_programs(database: Database) -> list[str]:
-    """Return descriptions of connections to the catalog by programs with another schema revision.
-
-    Programs on all machines are included.
-    """
+    """Return descriptions of the catalog's connections by programs with another revision."""
     query = sa.text(
         "SELECT application_name, coalesce(host(client_addr), 'this machine'), count(*)"
         " FROM pg_stat_activity"

@@ -46,10 +46,7 @@ class Statement:
 
 
 class BlockingRunner(CatalogQueries):
-    """Runs prepared statements in the calling thread.
-
-    Each statement sees the data committed before it started.
-    """
+    """Runs prepared statements in the calling thread."""
 
     def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
         """Run a statement and return its rows as tuples."""

@@ -90,7 +90,6 @@ def entry_terms(text: str, language: str | None) -> str:
     """Return the terms of an entry: a mark that names the analysis, and the terms of its text.
 
     Args:
-        text: text of the passage, with title and headings.
         language: language of the document; None if uncertain.
     """
     analysis = choose_analysis(text, language)
@@ -150,11 +149,7 @@ def build_stored_entry(
 def build_scanned_entry(
     id_: str, stored: Mapping[str, Any], routing: str | None, key: bytes | None
 ) -> ScannedEntry:
-    """Build the result of a scan for an entry, with defaults for missing fields.
-
-    Args:
-        routing: the tenant whose searches may find the entry.
-    """
+    """Build the result of a scan for an entry, with defaults for missing fields."""
     return ScannedEntry(
         id=id_,
         tenant=stored.get("tenant", ""),

@@ -33,11 +33,7 @@ Presence = Literal["present", "missing", "replaced"]
 
 @dataclass(frozen=True, slots=True)
 class IndexRef:
-    """A reference to one index; a later index with the same name has another reference.
-
-    Attributes:
-        identity: assigned by the store to each index that it creates.
-    """
+    """A reference to one index; a later index with the same name has another reference."""
 
     name: str
     identity: str
@@ -81,12 +77,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class CountedBuild:
-    """A build whose entries are to be counted.
-
-    Attributes:
-        recent_keys: index keys of versions to count separately.
-        is_serving: whether the tenant's view should show exactly this build.
-    """
+    """A build whose entries are to be counted."""
 
     index: IndexRef
     owner: Owner
@@ -100,7 +91,6 @@ class BuildCount:
 
     Attributes:
         presence: whether the build's index still exists; if not, the counts are 0.
-        recent: the number of entries with one of `CountedBuild.recent_keys`.
         is_shown: whether the tenant's view shows exactly these entries; always True for a build
             that is not the serving one.
     """
@@ -120,9 +110,7 @@ class EntryDocument:
         passage_source: the first part of the chunk id, instead of tenant and path; None for tenant
             and path.
         language: an ISO 639-1 code or a programming language; None if uncertain.
-        modified_at: when the document's current content was written, to the millisecond.
         source_id: the document's id in the application that pushed it; None if it was not pushed.
-        page_uuid: the page or database that the document belongs to, if any.
     """
 
     document_id: str
@@ -221,7 +209,6 @@ class EntryFilter:
             inclusive, the second exclusive.
         tags: tags that an entry must all have.
         metadata: by key, the allowed values; None stands for a missing value.
-        without_metadata: by key, the excluded values.
     """
 
     scopes: frozenset[str] | None = None

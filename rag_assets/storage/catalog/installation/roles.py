@@ -64,10 +64,7 @@ def _read_sql(name: str) -> str:
 
 
 def service_rights() -> dict[str, str]:
-    """Return the service's rights, by table, in the tables where they are restricted.
-
-    The tables of systems are included.
-    """
+    """Return the service's rights, by table, in the tables where they are restricted."""
     of_systems = (system.system.service_rights for system in installed_systems())
     return {
         **_SERVICE_RIGHTS,

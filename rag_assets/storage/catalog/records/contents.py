@@ -110,10 +110,7 @@ def delete_unneeded_contents(connection: sa.Connection, ref: TenantRef) -> list[
 def find_readable_contents(
     connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> frozenset[tuple[str, str]]:
-    """Return (document, content hash) for each content of these documents that can still be read.
-
-    It is the present content of the pushed document, or a former content that is kept.
-    """
+    """Return (document, content hash) for each present or kept content of these documents."""
     texts, records, former_files, files = (
         sa.select(table.c.document_id, table.c.content_sha256).where(
             is_of_documents(table.c, ref.id, document_ids)

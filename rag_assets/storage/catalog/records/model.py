@@ -272,10 +272,7 @@ def _is_settled() -> sa.ColumnElement[bool]:
 
 
 def restart_waits(connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Restart the wait of records that were pushed again during a listing, from the last push.
-
-    The wait of their listed versions is recorded separately.
-    """
+    """Restart the wait of records that were pushed again during a listing, from the last push."""
     record, row = source_records.c, documents.c
     connection.execute(
         sa.update(source_records)

@@ -91,10 +91,7 @@ class PageTable(CatalogQueries):
         return MovedPages(tuple(row.uuid for row in rows), max(row.moved for row in rows))
 
     def find_document_scopes(self, tenant_id: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Return the access scope of each document attached to one of these pages, by document id.
-
-        Documents that leave the builds are left out.
-        """
+        """Return, by document id, the access scope of the living documents of these pages."""
         table = documents.c
         query = sa.select(table.document_id, table.access_scope).where(
             table.tenant == tenant_id, matches_any(table.page_uuid, uuids), ~is_out_of_builds()

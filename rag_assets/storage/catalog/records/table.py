@@ -487,10 +487,7 @@ def _mark_changed(connection: sa.Connection, ref: TenantRef, document_ids: Colle
 def _record_pushes(
     connection: sa.Connection, ref: TenantRef, records: Sequence[PushedRecord]
 ) -> None:
-    """Update, for unchanged records, the time of the push and the application's modification time.
-
-    Manifests are compared with both times.
-    """
+    """Update, for unchanged records, the time of the push and the modification time."""
     if not records:
         return
     new = sa.func.unnest(

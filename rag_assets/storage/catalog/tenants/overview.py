@@ -109,10 +109,7 @@ class Overview(CatalogQueries):
         return self._fetch_summaries(chosen)
 
     def list_not_compacted_since(self, since: datetime) -> list[str]:
-        """Return the ids of active tenants with documents that were not compacted since a time.
-
-        Tenants created after that time are left out.
-        """
+        """Return the ids of active tenants with documents that were not compacted since a time."""
         compacted = sa.exists().where(
             events.c.tenant == tenants.c.id, events.c.kind == "compacted", events.c.at >= since
         )
@@ -174,7 +171,7 @@ class Overview(CatalogQueries):
             .where(not_deleted)
             .group_by(documents.c.media_type, documents.c.status)
         )
-        by_type: dict[str | None, list[sa.Row[Any]]] = {}
+        by_type: dict[str | None, list[Any]] = {}
         for row in self._database.fetch_rows(query):
             by_type.setdefault(row.media_type, []).append(row)
         found = [

@@ -79,10 +79,7 @@ class OrganizationTable(CatalogQueries):
         return [read_row(Organization, row) for row in self._database.fetch_rows(query)]
 
     def find(self, organization_id: str) -> Organization | None:
-        """Return an organization; None if it is not stored.
-
-        Organizations are stored when a tenant names them or they get settings.
-        """
+        """Return an organization; None if it is not stored."""
         query = sa.select(organizations).where(organizations.c.id == organization_id)
         row = self._database.fetch_row(query)
         return read_row(Organization, row) if row else None

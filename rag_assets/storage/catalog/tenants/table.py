@@ -353,8 +353,6 @@ class ProjectTable(CatalogQueries):
     def put(self, project: Project, compose: Compose) -> PutProject:
         """Create the tenant of a project, or change its configuration; its state stays.
 
-        Concurrent changes run one after another.
-
         Raises:
             ConfiguredByOperator: tenants.yaml defines the project.
             TenantBusy: the project is being removed.

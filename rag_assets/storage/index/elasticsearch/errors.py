@@ -31,10 +31,7 @@ _NOT_ACCEPTABLE = 406
 
 
 class _Condition(NamedTuple):
-    """A kind of failure of Elasticsearch, with the project's error, message and hint for it.
-
-    convert_response_error() fills in the placeholders in braces.
-    """
+    """A kind of failure of Elasticsearch, with the project's error, message and hint for it."""
 
     error: type[RagAssetsError]
     message: str
@@ -351,10 +348,7 @@ def _find_index(cause: Mapping[str, Any]) -> str | None:
 
 
 def _iter_causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Yield an error and all of its causes, the innermost causes first.
-
-    The outer error of a search states only that shards failed.
-    """
+    """Yield an error and all of its causes, the innermost causes first."""
     if not isinstance(error, Mapping) or depth > _DEPTH:
         return
     for shard in error.get("failed_shards") or ():

@@ -49,10 +49,7 @@ class Ownership:
         return {alias_for_writes(index_name): {"filter": every}}
 
     def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an alias's filter with its owner in the name (`_name`) of the filter.
-
-        Without an installation, the filter is returned unchanged.
-        """
+        """Return an alias's filter with its owner in the name (`_name`) of the filter."""
         if self._installation is None:
             return dict(alias_filter)
         return {"bool": {**alias_filter["bool"], "_name": f"{_FILTER_NAME}{self._owner}"}}

@@ -35,12 +35,7 @@ _WITHOUT_MASTER: Final = "_na_"
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """The answer to `GET /`.
-
-    Attributes:
-        version: version of the server; None if the server does not state it.
-        cluster_id: the id of the cluster; None if the server does not state it.
-    """
+    """The answer to `GET /`."""
 
     version: str | None = None
     is_serverless: bool = False
@@ -63,9 +58,6 @@ class Server:
         """Return the server's answer, or an empty one if it does not answer or refuses the account.
 
         The embedded server has no `GET /`.
-
-        Raises:
-            UnsupportedProductError: the server is another product; see errors.translated_errors.
         """
         try:
             return self._fetch_info()
@@ -121,11 +113,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmgt]?b)")
 
 
 def node_disks(client: Elasticsearch) -> list[DiskSpace]:
-    """Return the disk of each node; empty if the cluster's disk thresholds are disabled.
-
-    Raises:
-        ApiError, TransportError: the cluster does not answer, or not to this account.
-    """
+    """Return the disk of each node; empty if the cluster's disk thresholds are disabled."""
     answer = client.cluster.get_settings(
         include_defaults=True, flat_settings=True, filter_path=[f"*.{_DISK}*"]
     )
@@ -147,12 +135,7 @@ def node_disks(client: Elasticsearch) -> list[DiskSpace]:
 
 
 def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
-    """Return how many bytes of a disk must be free so that its indexes accept entries.
-
-    Args:
-        size: size of the disk in bytes.
-        settings: settings of the cluster, by their full names.
-    """
+    """Return how many bytes of a disk must be free so that its indexes accept entries."""
     flood = settings.get(_FLOOD, _DEFAULT_FLOOD)
     if (absolute := _parse_bytes(flood)) is not None:
         return absolute
@@ -187,13 +170,9 @@ class ElasticsearchCheck:
     """The result of check_elasticsearch.
 
     Attributes:
-        version: version of the server; None if the server does not state it.
         flavor: "serverless" or "default".
-        licence: type and status of the licence; None if the server does not state it.
         health: color of the installation's indexes; None if not visible or on Serverless.
         missing: privileges that the account lacks, by purpose; None if the server has no security.
-        problems: reasons why the server cannot be used, with the remedy.
-        warnings: conditions that need a person, and checks that were not possible.
     """
 
     nodes: str
@@ -207,10 +186,7 @@ class ElasticsearchCheck:
 
 
 def build_role(purpose: Purpose, prefix: str) -> dict[str, Any]:
-    """Return the smallest role of an account for indexing or only for searching.
-
-    The role for indexing permits everything that the project does.
-    """
+    """Return the smallest role of an account for indexing or only for searching."""
     index = {"names": [f"{prefix}-*"], "privileges": [*_PRIVILEGES[purpose]]}
     return {"cluster": ["monitor"], "indices": [index]}
 
@@ -221,9 +197,6 @@ def check_elasticsearch(
     purposes: Collection[Purpose] = ("indexing", "searching"),
 ) -> ElasticsearchCheck:
     """Check a server, and the account of a connection, without changing anything.
-
-    Args:
-        prefix: prefix of the names of the installation's indexes.
 
     Raises:
         ServiceUnavailable: no node answers, or the account is refused.

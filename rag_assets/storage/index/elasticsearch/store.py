@@ -53,7 +53,6 @@ class ElasticsearchNotes:
     """Reads and writes notes (see NoteStore), always by id, so that no refresh is needed.
 
     Args:
-        index_name: name of the index, which is created if necessary.
         installation: the owner of the notes; a copy of the installation has separate notes.
     """
 

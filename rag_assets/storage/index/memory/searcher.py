@@ -57,7 +57,6 @@ class Index:
     """An index in memory.
 
     Attributes:
-        dedicated_to: the only tenant in it; None if it is shared.
         rows: the entries, by (tenant whose searches may find the entry, entry id).
     """
 
@@ -69,11 +68,7 @@ class Index:
 
 @dataclass(slots=True)
 class Memory:
-    """The contents of a store in memory.
-
-    Attributes:
-        views: the index and generation that each tenant's view shows.
-    """
+    """The contents of a store in memory."""
 
     prefix: str
     shared_limit: int
@@ -241,10 +236,7 @@ def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
 
 
 def is_readable(stored: Mapping[str, Any], scopes: Collection[str], moved: MovedPages) -> bool:
-    """Return whether a caller with these scopes may read an entry.
-
-    For an entry of a moved page, the page decides instead of the entry's scope.
-    """
+    """Return whether a caller with these scopes may read an entry."""
     page = stored.get("page_uuid")
     if page is not None and page in moved.readable:
         return True
