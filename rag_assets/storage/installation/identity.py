@@ -255,9 +255,6 @@ def _mark_parts(
     return Identity(installation, home_id, tuple(prefixes), cluster)
 
 
-# -- moves and clones
-
-
 def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     """Record that the catalog, the home folder and the stores belong together as they are now.
 
@@ -331,9 +328,6 @@ def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) ->
         hint="set RAG_ASSETS_DATABASE_URL to a copy of it; where the copy is a snapshot of the"
         " whole server: rag-assets installation clone --yes --snapshot",
     )
-
-
-# -- errors
 
 
 def _describe(installation: UUID | None) -> str:

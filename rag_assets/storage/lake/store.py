@@ -99,8 +99,6 @@ class TenantLake:
         self._guard = guard
         self._tables = TenantTables(location, guard)
 
-    # -- parsed text
-
     def missing_parsed(self, keys: Collection[str]) -> set[str]:
         """Return the parse_keys that are not in the lake."""
         return self._tables.parsed().missing(keys) if keys else set()
@@ -145,8 +143,6 @@ class TenantLake:
     def parsed_keys(self) -> set[str]:
         """Return all parse_keys in the lake."""
         return self._tables.parsed().keys()
-
-    # -- chunk sets
 
     def missing_chunk_sets(self, keys: Collection[str]) -> set[str]:
         """Return the chunk_set_keys that are not in the lake."""
@@ -208,8 +204,6 @@ class TenantLake:
             from rag_assets.storage.lake import rows
 
             self._tables.chunks().append(rows.chunk_sets_frame(chunk_sets))
-
-    # -- vectors
 
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
         """Return the hashes for which no vector of this embedder is stored."""
@@ -293,8 +287,6 @@ class TenantLake:
         """Return whether the lake has no tables."""
         return not any(self._location.folders())
 
-    # -- damage
-
     def find_damaged_files(self, decoded: HashRange | None = None) -> list[DamagedFile]:
         """Return the listed files that are missing, truncated or unreadable; see damaged_files."""
         if self.is_empty():
@@ -329,8 +321,6 @@ class TenantLake:
         lake = TenantLake(self._location, self._parent, self._guard)
         lake._tables = TenantTables(self._location, self._guard, skips_damaged=True)
         return lake
-
-    # -- all tables
 
     def size(self) -> dict[str, TableSize]:
         """Return the number of rows, files and bytes of each table that exists, by its name."""

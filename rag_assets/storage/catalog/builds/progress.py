@@ -51,15 +51,6 @@ class BuildProgress:
     last_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class BuildHistory:
-    """The growth of a build."""
-
-    counts: tuple[int, ...] = ()
-    first: datetime | None = None
-    last: datetime | None = None
-
-
 class BuildProgressQuery(CatalogQueries):
     """Computes the progress of builds from `documents` and `document_index`."""
 
@@ -75,8 +66,14 @@ class BuildProgressQuery(CatalogQueries):
             number: self._read_build(tenant_id, number, key) for number, key in config_keys.items()
         }
 
-    def history(self, tenant_id: str, number: int) -> BuildHistory:
-        """Return how a build grew over time."""
+    def history(
+        self, tenant_id: str, number: int
+    ) -> tuple[tuple[int, ...], datetime | None, datetime | None]:
+        """Return how a build grew over time.
+
+        The numbers of its documents at the end of equally long time spans, and when its first and
+        its last document were indexed.
+        """
         held = document_index.c
         of_build = (
             held.tenant == tenant_id,
@@ -89,14 +86,14 @@ class BuildProgressQuery(CatalogQueries):
         with self._database.begin() as connection:
             first, last = connection.execute(bounds).one()
             if first is None:
-                return BuildHistory()
+                return (), None, None
             span = max((last - first).total_seconds(), 1.0) / _SPANS
             passed = sa.func.extract("epoch", held.indexed_at - first)
             which = sa.func.least(sa.func.floor(passed / span), _SPANS - 1)
             query = sa.select(which, sa.func.count()).where(*of_build).group_by(which)
             found = {int(number): count for number, count in connection.execute(query)}
         counts = accumulate(found.get(number, 0) for number in range(_SPANS))
-        return BuildHistory(tuple(counts), first, last)
+        return tuple(counts), first, last
 
     def _read_build(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:
         held, listed = document_index.c, documents.c

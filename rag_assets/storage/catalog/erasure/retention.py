@@ -63,15 +63,6 @@ class DueDocuments:
     living: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Aging:
-    """The age of one source type's documents, compared with their retention."""
-
-    source_type: str
-    left: timedelta
-    before: int
-
-
 class RetentionQuery(CatalogQueries):
     """Finds documents that are past their retention, or soon will be."""
 
@@ -86,8 +77,10 @@ class RetentionQuery(CatalogQueries):
             )
             return DueDocuments(due, dict(connection.execute(living).all()) if due else {})
 
-    def list_aging(self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs) -> list[Aging]:
-        """Return by source type how soon documents are past their retention, and how many are.
+    def list_aging(
+        self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs
+    ) -> list[tuple[str, timedelta, int]]:
+        """Return by source type how soon documents are past their retention, and how many will be.
 
         Args:
             later: the cutoffs at the time for which documents are counted.
@@ -105,7 +98,7 @@ class RetentionQuery(CatalogQueries):
             .group_by(kind)
             .order_by(kind)
         )
-        return [Aging(*row) for row in self._database.fetch_rows(query)]
+        return [(kind, left, before) for kind, left, before in self._database.fetch_rows(query)]
 
     def record_held(self, ref: TenantRef, held: Mapping[str, int]) -> bool:
         """Record how many documents await consent to be pruned; return whether a number changed."""

@@ -76,8 +76,6 @@ class ClockTable(CatalogQueries):
                 sa.update(installation_clock).values(**_build_clock_columns(now, boot))
             )
 
-    # -- times in the future
-
     def has_future_ages(self, tenant_id: str, now: datetime) -> bool:
         """Return whether the age of any document of a tenant counts from a future time."""
         at = documents.c.embedded_at

@@ -161,8 +161,6 @@ class InstallationTable(CatalogQueries):
             for table in [*others, *([] if keeps_builds else [serving, generations])]:
                 connection.execute(sa.delete(table))
 
-    # -- places
-
     def places(self) -> list[Place]:
         """Return every present and former place, in the order in which they were recorded."""
         with self._database.begin() as connection:
@@ -211,8 +209,6 @@ class InstallationTable(CatalogQueries):
         )
         with self._database.begin() as connection:
             return bool(connection.execute(forgotten).rowcount)
-
-    # -- homes
 
     def record_home(self, home_id: UUID, path: str, host: str) -> None:
         """Record that a home folder uses this catalog, and when."""

@@ -38,6 +38,7 @@ NAMED = 10_000
 _BATCH = 10_000
 
 Difference: TypeAlias = Literal["missing", "stale", "extra"]
+"""missing: not stored; stale: a former version is stored; extra: the manifest does not name it."""
 
 _TABLE = sa.text(
     "CREATE TEMPORARY TABLE manifest (source_type text, source_id text, updated_at timestamptz,"
@@ -108,30 +109,17 @@ class ManifestLine:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedDifference:
-    """One difference between the stored records and a manifest.
-
-    Attributes:
-        difference: `missing`: it is not stored; `stale`: a former version is stored; `extra`: the
-            manifest does not name it.
-    """
-
-    source_type: str
-    source_id: str
-    difference: Difference
-
-
-@dataclass(frozen=True, slots=True)
 class ManifestComparison:
     """The differences between the stored records and a manifest.
 
     Attributes:
+        named: type and id of the first NAMED records of each difference.
         going: number of records that `remove_extra` removes: extra records, and records attached to
             their pages.
     """
 
     counts: dict[Difference, int]
-    named: tuple[NamedDifference, ...]
+    named: tuple[tuple[str, str, Difference], ...]
     going: int = 0
     removed: int = 0
     blobs: tuple[str, ...] = ()
@@ -244,4 +232,4 @@ def _read_comparison(connection: sa.Connection) -> ManifestComparison:
         " WHERE place <= :most ORDER BY difference, place"
     )
     rows = connection.execute(named, {"most": NAMED})
-    return ManifestComparison(counts, tuple(NamedDifference(*row) for row in rows))
+    return ManifestComparison(counts, tuple((row[0], row[1], row[2]) for row in rows))
