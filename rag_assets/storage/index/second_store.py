@@ -17,8 +17,8 @@ from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingReque
 from rag_assets.storage.index.store import EntrySearcher, EntryWriter
 
 if TYPE_CHECKING:
-    from rag_assets.storage.index.pgvector.entries import PgVectors
     from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
+    from rag_assets.storage.index.pgvector.tables import PgVectors
 
 
 class MirroredEntries:

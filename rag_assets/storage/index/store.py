@@ -40,7 +40,7 @@ from rag_assets.storage.index.model import (
 )
 
 if TYPE_CHECKING:
-    from rag_assets.storage.index.pgvector.entries import PgVectors
+    from rag_assets.storage.index.pgvector.tables import PgVectors
 
 
 class NoteStore(Protocol):
@@ -417,8 +417,8 @@ def open_store(config: StoreConfig) -> VectorStore:
 
 
 def _with_vectors(first: VectorStore, config: StoreConfig) -> VectorStore:
-    from rag_assets.storage.index.pgvector.entries import PgVectors
     from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
+    from rag_assets.storage.index.pgvector.tables import PgVectors
     from rag_assets.storage.index.second_store import SplitSearcher
 
     url = config.vectors_url or ""

@@ -172,6 +172,7 @@ def build_ready_parameters(version: IndexedVersion) -> dict[str, Any]:
 
 
 _BATCH = 2_000
+_KEY = ("tenant", "generation", "document_id")
 _VERSION = tuple(field.name for field in fields(IndexedVersion) if field.name in document_index.c)
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
 
@@ -320,9 +321,7 @@ class IndexTable(CatalogQueries):
             {"tenant": ref.id, "generation": generation, "document_id": document_id}
             for document_id in document_ids
         ]
-        statement = upsert(table).on_conflict_do_update(
-            index_elements=["tenant", "generation", "document_id"], set_={"dirty": True}
-        )
+        statement = upsert(table).on_conflict_do_update(index_elements=_KEY, set_={"dirty": True})
         with self._database.begin_tenant(ref) as connection:
             present = set(connection.scalars(before))
             if rows:
@@ -355,7 +354,7 @@ class IndexTable(CatalogQueries):
         new = upsert(document_index)
         tokens = sa.func.coalesce(new.excluded.token_count, document_index.c.token_count)
         statement = new.on_conflict_do_update(
-            index_elements=["tenant", "generation", "document_id"],
+            index_elements=_KEY,
             set_={
                 **{name: new.excluded[name] for name in (*_VERSION, "indexed_at", *_WAITING)},
                 "token_count": tokens,
@@ -456,11 +455,7 @@ class IndexTable(CatalogQueries):
             for wait in waits
         ]
         self._database.write(
-            ref,
-            statement.on_conflict_do_update(
-                index_elements=["tenant", "generation", "document_id"], set_=columns
-            ),
-            rows,
+            ref, statement.on_conflict_do_update(index_elements=_KEY, set_=columns), rows
         )
 
     def put_off_reason(
