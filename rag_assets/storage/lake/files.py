@@ -76,7 +76,7 @@ def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
     damaged = list(damaged)
     if any(file.path == _LOG for file in damaged):
         table.guard()
-        table.location.child(LOG_FOLDER).remove()
+        Location(f"{table.location.url}/{LOG_FOLDER}").remove()
         table.forget()
         return
     if damaged:

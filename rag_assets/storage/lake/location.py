@@ -84,10 +84,6 @@ class Location:
             ]
         yield from sorted(name for name in names if _NAME.fullmatch(name))
 
-    def child(self, name: str) -> Location:
-        """Return a subfolder of any name; `/` accepts only names that are valid in a lake."""
-        return Location(f"{self.url.rstrip('/')}/{name}")
-
     def read_file_size(self, url: str) -> int | None:
         """Return the size in bytes of a file in the location; None if the file does not exist."""
         try:

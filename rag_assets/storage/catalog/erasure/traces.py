@@ -113,66 +113,50 @@ def scanned_columns() -> tuple[TextColumn, ...]:
     return (*SCANNED, *added)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredText:
-    """A text in a row.
-
-    Attributes:
-        place: the physical position (ctid) of the row in its table.
-    """
-
-    place: str
-    text: str
-
-
 class TextColumnStore(CatalogQueries):
-    """Reads and replaces a tenant's texts in one column of a table."""
+    """Masks credentials in a tenant's texts in one column of a table."""
 
-    def batches(self, ref: TenantRef, column: TextColumn) -> Iterator[list[StoredText]]:
-        """Stream a tenant's texts in one column; no texts if Dagster's table does not exist."""
-        query = sa.text(
-            f"SELECT ctid::text, {column.column}::text FROM {column.table}"  # noqa: S608 - ours
-            f" WHERE {column.condition} AND {column.column} IS NOT NULL"
-        )
-        with self._database.begin() as connection:
-            if not _table_exists(connection, column.table):
-                return
-            rows = connection.execution_options(yield_per=_BATCH).execute(query, {"tenant": ref.id})
-            for batch in rows.partitions():
-                yield [StoredText(*row) for row in batch]
+    def mask(self, ref: TenantRef, column: TextColumn, masker: Masker) -> int:
+        """Mask the credentials in a tenant's texts in a column; return how many rows changed.
 
-    def replace(
-        self, ref: TenantRef, column: TextColumn, texts: Sequence[tuple[StoredText, str]]
-    ) -> int:
-        """Replace texts that have not changed since they were read; return the number replaced."""
+        A text that changed since it was read stays.
+        """
         kind = "jsonb" if column.type == "jsonb" else "text"
         statement = sa.text(
             f"UPDATE {column.table} SET {column.column} = CAST(:new AS {kind})"  # noqa: S608 - ours
             f" WHERE ctid = CAST(:place AS tid) AND {column.column}::text = :old"
         )
-        with self._database.begin_tenant(ref) as connection:
-            return sum(
-                connection.execute(
-                    statement, {"new": new, "place": stored.place, "old": stored.text}
-                ).rowcount
-                for stored, new in texts
-            )
+        changed = 0
+        for batch in self._iter_batches(ref, column):
+            values = [_parse_stored(column, stored) for _, stored in batch]
+            masker.prime(leaf for value in values for leaf in _iter_leaves(value))
+            masked = [_mask_value(value, masker) for value in values]
+            rows = [
+                {
+                    "new": new
+                    if column.type == "text" or isinstance(new, str)
+                    else json.dumps(new),
+                    "place": place,
+                    "old": stored,
+                }
+                for (place, stored), before, new in zip(batch, values, masked, strict=True)
+                if new != before
+            ]
+            if rows:
+                with self._database.begin_tenant(ref) as connection:
+                    changed += sum(connection.execute(statement, row).rowcount for row in rows)
+        return changed
 
-
-def mask_column(query: TextColumnStore, ref: TenantRef, column: TextColumn, masker: Masker) -> int:
-    """Mask the credentials in a tenant's texts in a column; return the number of changed rows."""
-    changed = 0
-    for batch in query.batches(ref, column):
-        values = [_parse_stored(column, stored.text) for stored in batch]
-        masker.prime(leaf for value in values for leaf in _iter_leaves(value))
-        masked = [_mask_value(value, masker) for value in values]
-        found = [
-            (stored, _format_stored(column, after))
-            for stored, before, after in zip(batch, values, masked, strict=True)
-            if after != before
-        ]
-        changed += query.replace(ref, column, found) if found else 0
-    return changed
+    def _iter_batches(self, ref: TenantRef, column: TextColumn) -> Iterator[Sequence[sa.Row[Any]]]:
+        """Stream (ctid, text) of a column's rows; nothing if Dagster's table does not exist."""
+        query = sa.text(
+            f"SELECT ctid::text, {column.column}::text FROM {column.table}"  # noqa: S608 - ours
+            f" WHERE {column.condition} AND {column.column} IS NOT NULL"
+        )
+        with self._database.begin() as connection:
+            if _table_exists(connection, column.table):
+                streaming = connection.execution_options(yield_per=_BATCH)
+                yield from streaming.execute(query, {"tenant": ref.id}).partitions()
 
 
 def _parse_stored(column: TextColumn, stored: str) -> Any:
@@ -182,10 +166,6 @@ def _parse_stored(column: TextColumn, stored: str) -> Any:
         return json.loads(stored)
     except ValueError:
         return stored
-
-
-def _format_stored(column: TextColumn, value: Any) -> str:
-    return value if column.type == "text" or isinstance(value, str) else json.dumps(value)
 
 
 def _iter_leaves(value: Any) -> Iterator[str]:
