@@ -236,32 +236,24 @@ class _Search:
 
     async def count(self, connection: psycopg.AsyncConnection[Any]) -> int:
         """Return the number of entries that pass the filter, but at most _FEW + 1."""
-        [[number]] = await self._list_rows(connection, _COUNT.format(**self._parts))
+        [[number]] = await self._fetch(connection, _COUNT)
         return int(number)
 
     async def nearest(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
         """Return the most similar entries that the graph search finds; it may miss some."""
-        distance = tables.distance(self._dimensions)
-        found = _FOUND.format(**self._parts)
-        return await self._list_candidates(
-            connection, _NEAREST.format(**self._parts, distance=distance, found=found)
-        )
+        rows = await self._fetch(connection, _NEAREST, distance=tables.distance(self._dimensions))
+        return [_read_candidate(row) for row in rows]
 
     async def each(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
         """Return the most similar entries after comparing all entries that pass the filter."""
-        found = _FOUND.format(**self._parts)
-        return await self._list_candidates(connection, _EACH.format(**self._parts, found=found))
+        return [_read_candidate(row) for row in await self._fetch(connection, _EACH)]
 
-    async def _list_candidates(
-        self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
-    ) -> list[Candidate]:
-        return [_read_candidate(row) for row in await self._list_rows(connection, statement)]
-
-    async def _list_rows(
-        self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
+    async def _fetch(
+        self, connection: psycopg.AsyncConnection[Any], template: sql.SQL, **more: sql.Composable
     ) -> list[Any]:
-        cursor = await connection.execute(statement, self._values)
-        return await cursor.fetchall()
+        found = _FOUND.format(**self._parts)
+        statement = template.format(**self._parts, **more, found=found)
+        return await (await connection.execute(statement, self._values)).fetchall()
 
 
 def _read_candidate(row: Sequence[Any]) -> Candidate:
