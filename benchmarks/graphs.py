@@ -49,7 +49,7 @@ from rag_assets.search.recall import compute_candidate_count
 from rag_assets.storage.index.elasticsearch.entries import bulk
 from rag_assets.storage.index.elasticsearch.mapping import alias_for_writes, index_body
 from rag_assets.storage.index.elasticsearch.queries import upsert_action
-from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
+from rag_assets.storage.index.elasticsearch.store import ElasticsearchSearcher
 from rag_assets.storage.index.model import (
     Entry,
     EntryDocument,

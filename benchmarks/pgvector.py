@@ -39,7 +39,7 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     suitable_index,
 )
-from rag_assets.storage.index.pgvector.entries import PgVectors
+from rag_assets.storage.index.pgvector.tables import PgVectors
 from rag_assets.storage.index.store import EntrySearcher, StoreConfig, VectorStore, open_store
 
 WORK = PROJECT / ".local" / "benchmark-pgvector"

@@ -30,7 +30,7 @@ from rag_assets.resources.workbench import (
     clear_failures,
 )
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.journal.check_results import CheckOutcome
+from rag_assets.storage.catalog.journal.check_results import CheckResult
 from rag_assets.storage.catalog.lock import Holder
 
 _WAIT_SECONDS = 60.0
@@ -177,17 +177,15 @@ class TenantCheck:
         """Return the check's key as one word, such as "search_index.drift"."""
         return f"{self.asset}.{self.name}"
 
-    def outcome(self, verdict: Verdict) -> CheckOutcome:
+    def outcome(self, verdict: Verdict) -> CheckResult:
         """Return a verdict as the catalog stores it."""
-        return CheckOutcome(
+        return CheckResult(
             self.asset, self.name, verdict.passed, verdict.severity, verdict.description
         )
 
-    def error(self, error: Exception, installation: InstallationResource) -> CheckOutcome:
+    def error(self, error: Exception, installation: InstallationResource) -> CheckResult:
         """Return the error of an evaluation as the catalog stores it."""
-        return CheckOutcome(
-            self.asset, self.name, error=as_failure(error, installation).description
-        )
+        return CheckResult(self.asset, self.name, error=as_failure(error, installation).description)
 
     def spec(self, names: Naming) -> dg.AssetCheckSpec:
         """Return the check's specification for Dagster."""

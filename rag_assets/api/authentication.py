@@ -22,7 +22,7 @@ from rag_assets.api.jwt_tokens import JwtVerifier, load_keys
 from rag_assets.api.settings import JwtSettings, Network
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.storage.catalog.accounts.service_tokens import TokenReader
+from rag_assets.storage.catalog.accounts.credentials import TokenReader
 from rag_assets.storage.catalog.catalog import Catalog
 
 _Address: TypeAlias = IPv4Address | IPv6Address

@@ -31,7 +31,7 @@ from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.answerer import Answerer
 from rag_assets.storage.blobs.store import BlobStore
-from rag_assets.storage.catalog.accounts.service_tokens import TokenReader
+from rag_assets.storage.catalog.accounts.credentials import TokenReader
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import VectorStore
 from rag_assets.storage.lake.store import Lake

@@ -18,8 +18,7 @@ from weakref import WeakValueDictionary
 from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.common.principals import RESERVED, WRITER
 from rag_assets.search.model import Caller, Role
-from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
-from rag_assets.storage.catalog.accounts.service_tokens import ServiceToken, TokenReader
+from rag_assets.storage.catalog.accounts.credentials import KeyOwner, ServiceToken, TokenReader
 from rag_assets.storage.catalog.catalog import Catalog
 
 ROLES: frozenset[str] = frozenset(get_args(Role))

@@ -240,8 +240,8 @@ async def reconcile(
             if comparison.blobs:
                 drop_blobs(backend.catalog, backend.blobs, record.ref, comparison.blobs)
             records = (
-                ReconciledRecord(row.source_type, row.source_id, row.difference)
-                for row in comparison.named
+                ReconciledRecord(source_type, source_id, difference)
+                for source_type, source_id, difference in comparison.named
             )
             return Reconciled(
                 **comparison.counts, removed=comparison.removed, records=tuple(records)

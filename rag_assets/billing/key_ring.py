@@ -30,7 +30,7 @@ from rag_assets.common.settings import Settings
 from rag_assets.ingest.sources.registry import get_path_fields
 from rag_assets.models.providers.registry import WITH_KEYS, find_chat_provider
 from rag_assets.models.transport.settings import Credentials
-from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner, SealedKey, StoredKey
+from rag_assets.storage.catalog.accounts.credentials import KeyOwner, SealedKey, StoredKey
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants.settings import OrganizationRef

@@ -18,7 +18,7 @@ from rag_assets.models.factory import build_embedder, find_price
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.models.providers.registry import list_auto_embeddings
 from rag_assets.plugins.registry import installed_systems
-from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
+from rag_assets.storage.catalog.accounts.credentials import KeyOwner
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.tenants.file import TenantsFile

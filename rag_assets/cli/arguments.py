@@ -15,7 +15,7 @@ from rag_assets.common.errors import ConfigurationError
 if TYPE_CHECKING:
     from rag_assets.cli.session import Session
     from rag_assets.search.model import Caller, Role
-    from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
+    from rag_assets.storage.catalog.accounts.credentials import KeyOwner
     from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 
 _T = TypeVar("_T")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pydantic import SecretStr
 
     from rag_assets.billing.key_ring import KeyEntry, KeyRing
-    from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
+    from rag_assets.storage.catalog.accounts.credentials import KeyOwner
 
 _MAX_INPUT_LENGTH = 65_536
 

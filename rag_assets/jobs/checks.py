@@ -24,7 +24,7 @@ from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.workbench import Workbench, clear_failures
-from rag_assets.storage.catalog.journal.check_results import CheckOutcome
+from rag_assets.storage.catalog.journal.check_results import CheckResult
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 ALL_TENANTS_JOB = "check_all_tenants"
@@ -133,7 +133,7 @@ def _evaluate(
     Returns:
         a line for the log, or None.
     """
-    outcomes: list[CheckOutcome] = []
+    outcomes: list[CheckResult] = []
     for check, outcome, evaluation in _iter_evaluations(
         context, names, workbench, record.id, checks
     ):
@@ -159,7 +159,7 @@ def _iter_evaluations(
     workbench: Workbench,
     tenant_id: str,
     checks: Sequence[TenantCheck],
-) -> Iterator[tuple[TenantCheck, CheckOutcome, dg.AssetCheckEvaluation | None]]:
+) -> Iterator[tuple[TenantCheck, CheckResult, dg.AssetCheckEvaluation | None]]:
     try:
         tenant = CheckContext.of(workbench, tenant_id, context.run, context.log)
     except TenantGone:

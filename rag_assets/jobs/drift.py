@@ -19,7 +19,7 @@ from rag_assets.pipeline.context import DailyShare
 from rag_assets.pipeline.repair import repair_tenant
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench, clear_failures
-from rag_assets.storage.catalog.journal.check_results import CheckOutcome
+from rag_assets.storage.catalog.journal.check_results import CheckResult
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 
@@ -103,7 +103,7 @@ def _compare(
     An error in one does not stop the others. Returns a line for the log, or None.
     """
     catalog = workbench.postgres.catalog()
-    outcomes: list[CheckOutcome] = []
+    outcomes: list[CheckResult] = []
     errors: list[Exception] = []
     for check in checks:
         try:

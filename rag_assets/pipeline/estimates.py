@@ -15,7 +15,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.recipes import Recipe, read_recipe
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.lake.model import TableSize
-from rag_assets.storage.lake.tenant_tables import vectors_table
+from rag_assets.storage.lake.store import vectors_table
 
 _BYTES_PER_NUMBER = 4
 

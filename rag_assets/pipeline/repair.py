@@ -272,7 +272,7 @@ def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
     Args:
         share: the part of the files to read completely.
     """
-    files = tuple(ctx.lake.damage.files(share.hashes))
+    files = tuple(ctx.lake.find_damaged_files(share.hashes))
     readable = ctx.lake.readable()
     losses, versions = [], 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
@@ -381,7 +381,7 @@ def repair_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
     found = compare_lake(ctx, share)
     if found.is_empty:
         return found
-    ctx.lake.damage.drop(found.files)
+    ctx.lake.drop_damaged(found.files)
     _salvage(ctx)
     left = compare_lake(ctx, share)
     chunks_lost = any(lost.chunks for lost in left.losses)
@@ -418,7 +418,7 @@ def _salvage(ctx: TenantContext) -> None:
         ):
             parsed = ctx.lake.missing_parsed({version.parse_key for version in batch})
             sets = {version.chunk_set_key for version in batch}
-            ctx.lake.damage.salvage(
+            ctx.lake.salvage(
                 LiveKeys(parsed=parsed, chunk_sets=ctx.lake.missing_chunk_sets(sets)),
                 generation.embedder_id,
                 generation.dimensions,
@@ -426,9 +426,7 @@ def _salvage(ctx: TenantContext) -> None:
             hashes = ctx.lake.chunk_hashes(sets)
             texts = {text for of_document in hashes.values() for text in of_document}
             lacking = ctx.lake.missing_vectors(generation.embedder_id, texts)
-            ctx.lake.damage.salvage(
-                LiveKeys(texts=lacking), generation.embedder_id, generation.dimensions
-            )
+            ctx.lake.salvage(LiveKeys(texts=lacking), generation.embedder_id, generation.dimensions)
 
 
 def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> None:

@@ -40,7 +40,7 @@ from rag_assets.storage.catalog.builds.syncs import Sync
 from rag_assets.storage.catalog.documents.model import CatalogDocument, Document, DocumentChange
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.rescans import FoundTexts, MaskedDocument, ScanPosition
-from rag_assets.storage.catalog.erasure.traces import mask_column, scanned_columns
+from rag_assets.storage.catalog.erasure.traces import scanned_columns
 from rag_assets.storage.lake.model import ParsedRow
 
 _ENCODED = "in another encoding"
@@ -488,6 +488,6 @@ class _Scan:
         # If the system that owned the last column was uninstalled, all columns are scanned again.
         for column in columns[names.index(after) + 1 if after in names else 0 :]:
             ctx.guard()
-            changed = mask_column(ctx.catalog.text_columns, ctx.ref, column, masker)
+            changed = ctx.catalog.text_columns.mask(ctx.ref, column, masker)
             self._advance(ScanPosition("columns", column.name), texts={"texts masked": changed})
             yield

@@ -262,8 +262,10 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     due: list[DueNext] = []
     if cutoffs is not None and ahead is not None:
         due = [
-            DueNext(aging.source_type, now + aging.left, aging.before)
-            for aging in ctx.catalog.retention.list_aging(tenant_id, cutoffs, ahead)
+            DueNext(source_type, now + left, before)
+            for source_type, left, before in ctx.catalog.retention.list_aging(
+                tenant_id, cutoffs, ahead
+            )
         ]
     receipts = ctx.catalog.receipts.all(tenant_id)
     holds = ctx.catalog.holds.all(tenant_id)

@@ -18,8 +18,7 @@ from rag_assets.pipeline.index_comparison import find_suspects
 from rag_assets.storage.catalog.builds.generations import Generation, VectorsBeside
 from rag_assets.storage.catalog.documents.versions import HeldVersion
 from rag_assets.storage.index.model import Owner, StoredEntry, entry_ids
-from rag_assets.storage.index.pgvector.entries import PgVectors
-from rag_assets.storage.index.pgvector.tables import build_row_of_stored
+from rag_assets.storage.index.pgvector.tables import PgVectors, build_row_of_stored
 
 _BATCH = 1_000
 _READING_SECONDS = 1.0

@@ -31,8 +31,8 @@ from rag_assets.pipeline.generations import ActiveBuild, find_builds, open_activ
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.syncs import Slice
 from rag_assets.storage.catalog.documents.model import Document, Failure
-from rag_assets.storage.catalog.documents.quarantine import FormerVersion
 from rag_assets.storage.catalog.documents.status import NEVER
+from rag_assets.storage.catalog.documents.table import FormerVersion
 
 _T = TypeVar("_T")
 _FIRST_RETRY = timedelta(minutes=1)

@@ -300,8 +300,7 @@ def find_needed_keys(ctx: TenantContext) -> NeededKeys:
     } or {0: ctx}
     for number, build in contexts.items():
         record_missing_keys(build, number, build.config_key)
-    recorded = ctx.catalog.lake_keys.read_all(ctx.ref.id)
-    parsed, chunk_sets = set(recorded.parsed), set(recorded.chunk_sets)
+    parsed, chunk_sets, unknown = ctx.catalog.lake_keys.read_all(ctx.ref.id)
     for number, build in contexts.items():
         behind = ctx.catalog.lake_keys.list_outdated(ctx.ref.id, number, build.config_key)
         for batch in batched(behind, _BATCH):
@@ -318,7 +317,7 @@ def find_needed_keys(ctx: TenantContext) -> NeededKeys:
         | list_follow_up_texts(ctx),
         embedders=embedders,
     )
-    return NeededKeys(live_keys, complete=not recorded.unknown)
+    return NeededKeys(live_keys, complete=not unknown)
 
 
 def record_missing_keys(ctx: TenantContext, generation: int, key: str) -> None:

@@ -33,7 +33,7 @@ from rag_assets.storage.catalog.records.model import (
     RecordPut,
     WriteClock,
 )
-from rag_assets.storage.catalog.records.writes import RecordsWritten
+from rag_assets.storage.catalog.records.table import RecordsWritten
 
 URGENT, BULK = 0, 1
 """Lanes of the queue: URGENT for single writes, which people wait for; BULK for many at once."""

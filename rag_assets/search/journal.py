@@ -16,7 +16,7 @@ from rag_assets.search.progress import SearchProgress
 from rag_assets.search.scoring import CALIBRATION_QUESTIONS, compute_threshold
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.journal.events import EventKind, NewEvent
+from rag_assets.storage.catalog.journal.events import EventKind
 from rag_assets.tenants.modes import SearchMode
 
 _LOG = logging.getLogger(__name__)
@@ -89,12 +89,12 @@ class SearchJournal:
         self._batcher.close()
 
     def _write(self, entries: Sequence[_JournalEntry | SearchProgress]) -> None:
-        by_tenant: dict[TenantRef, list[NewEvent]] = {}
+        by_tenant: dict[TenantRef, list[tuple[EventKind, datetime, Mapping[str, Any]]]] = {}
         for entry in entries:
             if isinstance(entry, SearchProgress):
                 self._add_floor(entry)
                 continue
-            event = NewEvent(entry.kind, entry.at, _clean_payload(entry.payload))
+            event = (entry.kind, entry.at, _clean_payload(entry.payload))
             by_tenant.setdefault(entry.ref, []).append(event)
         for ref, new in by_tenant.items():
             try:

@@ -20,7 +20,7 @@ from rag_assets.common.hashing import canonical, sha256_hex
 from rag_assets.pipeline.audit_export import SCHEMA_VERSION
 from rag_assets.storage.catalog.accounts.tables import provider_keys, service_tokens
 from rag_assets.storage.catalog.erasure.receipts import receipts
-from rag_assets.storage.catalog.journal.check_results import CheckOutcome
+from rag_assets.storage.catalog.journal.check_results import CheckResult
 from rag_assets.storage.catalog.tables import events, generations, tenants
 from tests.driving import Driver
 from tests.installation import Installation
@@ -54,7 +54,7 @@ def tenant(shared_installation: Installation, driver: Driver) -> AgingTenant:
         with one.within() as ctx:
             KeyRing(ctx.catalog, ctx.settings).set(ctx.ref, "openai", SecretStr(f"sk-{PASSWORD}"))
             failed = f"{one.id} has password={PASSWORD}"
-            outcome = CheckOutcome("chunks", "secrets", False, "ERROR", failed)
+            outcome = CheckResult("chunks", "secrets", False, "ERROR", failed)
             ctx.catalog.check_results.record(ctx.ref, [outcome])
     # Closing the retriever writes its events.
     shared_installation.retriever.close()

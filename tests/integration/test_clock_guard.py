@@ -27,7 +27,6 @@ from rag_assets.storage.catalog.accounts.tables import panel_sessions
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.installation.clock import latest_trusted_time, time_to_record
-from rag_assets.storage.catalog.journal.events import NewEvent
 from rag_assets.storage.catalog.tables import documents, generations
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
@@ -254,7 +253,7 @@ def test_every_deletion_by_age_waits_while_the_clock_is_doubted(
 
 def _age_everything(catalog: Catalog, ref: TenantRef, long_ago: datetime) -> None:
     """Add a deleted document, a question, a former build and a session that expired long ago."""
-    asked = NewEvent("rag_search_started", long_ago, {"query": "tide"})
+    asked = ("rag_search_started", long_ago, {"query": "tide"})
     catalog.events.append(ref, [asked])
     catalog.panel_sessions.begin(ref, b"expired", TokenHolder("eve"))
     with catalog.database.begin() as connection:

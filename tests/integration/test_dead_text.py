@@ -219,8 +219,8 @@ def test_versions_of_an_earlier_release_are_filled_in(tenant: Tenant) -> None:
     tenant.sync()
     forget_keys(tenant)
     tenant.within(compact_lake)
-    recorded = tenant.driver.session.catalog.lake_keys.read_all(tenant.id)
-    assert (len(recorded.parsed), len(recorded.chunk_sets), recorded.unknown) == (2, 2, 0)
+    parsed, chunk_sets, unknown = tenant.driver.session.catalog.lake_keys.read_all(tenant.id)
+    assert (len(parsed), len(chunk_sets), unknown) == (2, 2, 0)
     assert "anchors." not in tenant.texts()
     assert tenant.sync()["embedded"] == 0
 

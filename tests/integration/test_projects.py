@@ -30,7 +30,7 @@ from rag_assets.common.errors import (
     UnknownProject,
 )
 from rag_assets.pipeline.tenancy import Projects
-from rag_assets.storage.catalog.accounts.service_tokens import TokenReader
+from rag_assets.storage.catalog.accounts.credentials import TokenReader
 from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.settings import OrganizationRef

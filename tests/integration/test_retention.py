@@ -16,7 +16,6 @@ from rag_assets.definitions import build_resources
 from rag_assets.jobs.upkeep import prune_documents
 from rag_assets.pipeline.retention import prune_tenant
 from rag_assets.storage.catalog.erasure.receipts import receipts
-from rag_assets.storage.catalog.journal.events import NewEvent
 from rag_assets.storage.catalog.tables import documents
 from tests.driving import Driver
 from tests.installation import Installation
@@ -196,7 +195,7 @@ def test_a_clock_an_hour_from_postgress_prunes_nothing(make: Make, minutes: int)
 
     with tenant.within() as ctx:
         long_ago = ctx.clock.now() - timedelta(days=200)
-        asked = NewEvent("rag_search_started", long_ago, {"query": "tide"})
+        asked = ("rag_search_started", long_ago, {"query": "tide"})
         ctx.catalog.events.append(ctx.ref, [asked])
     tenant.clock = replace(right, machine=wrong)
     report = tenant.prune()

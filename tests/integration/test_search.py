@@ -18,7 +18,7 @@ from rag_assets.search import Retriever
 from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
 from rag_assets.search.tenant_models import CachingQuestionEmbedder
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.journal.events import EventTable, NewEvent
+from rag_assets.storage.catalog.journal.events import EventTable
 from tests.back_ends import EACH_BACK_END
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -163,9 +163,9 @@ def test_events_that_cannot_be_written_are_no_failure_of_the_search(
     session = driver.session
     retriever = Retriever(session.catalog, session.store, session.embedders)
 
-    lost: list[NewEvent] = []
+    lost: list[Any] = []
 
-    def fail(_table: EventTable, _ref: TenantRef, new: Sequence[NewEvent]) -> None:
+    def fail(_table: EventTable, _ref: TenantRef, new: Sequence[Any]) -> None:
         lost.extend(new)
         raise ServiceUnavailable("Postgres does not answer")
 
@@ -175,11 +175,11 @@ def test_events_that_cannot_be_written_are_no_failure_of_the_search(
     assert len(answer.hits) == 1
     # Other tests' searches may be written in the background; they have other ids.
     [search] = {
-        event.payload["search_id"]
-        for event in lost
-        if event.payload.get("query") == "page without a journal"
+        payload["search_id"]
+        for _, _, payload in lost
+        if payload.get("query") == "page without a journal"
     }
-    kinds = [event.kind for event in lost if event.payload["search_id"] == search]
+    kinds = [kind for kind, _, payload in lost if payload["search_id"] == search]
     assert kinds == ["rag_search_started", "rag_search_completed"]
     assert "events of searches could not be written: Postgres does not answer" in caplog.text
 

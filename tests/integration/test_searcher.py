@@ -15,7 +15,7 @@ from elasticsearch import Elasticsearch
 from rag_assets.pipeline.listing import list_documents
 from rag_assets.search import Retriever, plan
 from rag_assets.search.model import SearchRequest
-from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher
+from rag_assets.storage.index.elasticsearch.store import ElasticsearchSearcher
 from rag_assets.storage.index.model import Owner, RankingRequest
 from rag_assets.tenants.modes import SearchMode
 from tests.driving import Driver

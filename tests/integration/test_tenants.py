@@ -16,7 +16,6 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownTenant
 from rag_assets.pipeline.retention import prune_tenant
 from rag_assets.search.model import SearchRequest
-from rag_assets.storage.catalog.journal.events import NewEvent
 from tests.driving import Driver
 from tests.installation import FAST, Installation
 from tests.integration.aging import write_old
@@ -147,8 +146,8 @@ def test_documents_past_their_retention_are_pruned_until_they_change(
         aged = replace(ctx, clock=clock)
         assert prune_tenant(ctx, by="a test").documents == 0
         assert prune_tenant(aged, by="a test").documents == 3
-        asked = NewEvent("rag_search_started", later - timedelta(days=91), {"query": "tide"})
-        ctx.catalog.events.append(ctx.ref, [asked, replace(asked, at=later)])
+        asked = ("rag_search_started", later - timedelta(days=91), {"query": "tide"})
+        ctx.catalog.events.append(ctx.ref, [asked, (asked[0], later, asked[2])])
         assert prune_tenant(aged, by="a test").events == 1
     assert shared_installation.entries("forgetful") == {}
     assert not shared_installation.search("forgetful", "tide", mode="text")

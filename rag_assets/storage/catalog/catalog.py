@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.storage.catalog.accounts.access import AccessTable
+from rag_assets.storage.catalog.accounts.credentials import ProviderKeyTable, ServiceTokenTable
 from rag_assets.storage.catalog.accounts.panel_sessions import PanelSessionTable
-from rag_assets.storage.catalog.accounts.provider_keys import ProviderKeyTable
-from rag_assets.storage.catalog.accounts.service_tokens import ServiceTokenTable
 from rag_assets.storage.catalog.accounts.usage import UsageTable
 from rag_assets.storage.catalog.builds.batches import BatchTable
 from rag_assets.storage.catalog.builds.generations import GenerationTable, PaceTable, PinTable
@@ -21,11 +20,14 @@ from rag_assets.storage.catalog.builds.progress import BuildProgressQuery, WorkQ
 from rag_assets.storage.catalog.builds.syncs import DepartureTable, SyncTable
 from rag_assets.storage.catalog.database import ChangeChannel, Database
 from rag_assets.storage.catalog.documents.freshness import FreshnessQuery, RecordFreshnessQuery
-from rag_assets.storage.catalog.documents.quarantine import FormerVersionTable, QuarantineTable
 from rag_assets.storage.catalog.documents.readable import ReadableDocuments
 from rag_assets.storage.catalog.documents.removals import MovedDocuments, RemovalTable
 from rag_assets.storage.catalog.documents.status import ReindexRequestTable
-from rag_assets.storage.catalog.documents.table import DocumentTable
+from rag_assets.storage.catalog.documents.table import (
+    DocumentTable,
+    FormerVersionTable,
+    QuarantineTable,
+)
 from rag_assets.storage.catalog.documents.versions import IndexTable
 from rag_assets.storage.catalog.erasure.erasures import ErasureTable
 from rag_assets.storage.catalog.erasure.holds import HoldTable
@@ -58,8 +60,7 @@ from rag_assets.storage.catalog.records.table import RecordTable
 from rag_assets.storage.catalog.tenants.overview import Overview
 from rag_assets.storage.catalog.tenants.settings import ApplicationSettingsTable, OrganizationTable
 from rag_assets.storage.catalog.tenants.table import ProjectTable, TenantTable
-from rag_assets.storage.catalog.uploads.states import UploadStates
-from rag_assets.storage.catalog.uploads.table import BlobNeeds, UploadTable
+from rag_assets.storage.catalog.uploads.table import BlobNeeds, UploadStates, UploadTable
 
 TablesT = TypeVar("TablesT")
 
@@ -139,13 +140,10 @@ class Catalog:
         """Connect to the catalog's database, upgrade its schema, and return the catalog.
 
         Args:
-            url: address for the role that works with the catalog.
-            owner_url: address for the role that upgrades the catalog; by default the same address.
             before_upgrade: called before an existing schema is upgraded, with the connections of
                 other programs (see other_programs); it raises an error to prevent the upgrade.
 
         Raises:
-            ServiceUnavailable: Postgres does not answer.
             SessionsNotKept: a pooler in front of Postgres does not keep sessions.
             SchemaTooNew: a newer program upgraded the schema.
             ConfigurationError: the owner's address names another database.
@@ -171,11 +169,7 @@ class Catalog:
 
 
 def _require_same(database: Database, owners: Database) -> None:
-    """Require that both addresses lead to the same database, before the owner upgrades it.
-
-    Raises:
-        ConfigurationError: the owner's address names another database.
-    """
+    """Require that both addresses lead to the same database, before the owner upgrades it."""
     with database.begin() as connection, owners.begin() as other:
         if present_database(connection) != present_database(other):
             raise ConfigurationError(

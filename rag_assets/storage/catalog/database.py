@@ -12,43 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import (
-    Any,
-    ClassVar,
-    Final,
-    Protocol,
-    TypeAlias,
-    TypeVar,
-    TypeVarTuple,
-    cast,
-)
+from typing import Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, TypeVarTuple, cast
 
 import psycopg
+import sqlalchemy as sa
 from psycopg import Cursor
 from psycopg.conninfo import conninfo_to_dict
 from psycopg.errors import LockNotAvailable
-from sqlalchemy import (
-    ARRAY,
-    BindParameter,
-    ColumnElement,
-    Connection,
-    Engine,
-    Executable,
-    FromClause,
-    Row,
-    Table,
-    Text,
-    and_,
-    any_,
-    bindparam,
-    create_engine,
-    event,
-    func,
-    literal,
-    make_url,
-    select,
-    text,
-)
 from sqlalchemy.dialects.postgresql import Insert, insert
 from sqlalchemy.exc import (
     ArgumentError,
@@ -66,7 +36,7 @@ from rag_assets.common.disk_space import hint_to_start
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable, TenantBusy, TenantGone
 from rag_assets.storage.catalog import tables
 
-_EXCLUSIVE = text(
+_EXCLUSIVE = sa.text(
     "SELECT set_config('lock_timeout', '5s', true),"
     " set_config('plan_cache_mode', 'force_custom_plan', true)"
 )
@@ -104,6 +74,8 @@ class TenantRef:
 class Database:
     """Opens transactions and runs statements on the catalog's Postgres.
 
+    Methods raise ServiceUnavailable if Postgres does not answer.
+
     Args:
         url: `postgresql://…`; a driver in it is replaced by psycopg 3.
 
@@ -125,7 +97,7 @@ class Database:
         self.url = _SCHEME.sub("postgresql+psycopg://", url)
         self.driver_url = _SCHEME.sub("postgresql://", url)
         _require_usable(self.driver_url)
-        self._engine: Engine = create_engine(
+        self._engine: sa.Engine = sa.create_engine(
             self.url,
             pool_size=4,
             # Enough for the service's threads: readers, writers, the panel's sessions and the
@@ -150,11 +122,11 @@ class Database:
         """
         engine = self._engine
 
-        @event.listens_for(engine, "checkin")
+        @sa.event.listens_for(engine, "checkin")
         def note(_connection: Any, record: ConnectionPoolEntry) -> None:
             record.info["used_at"] = time.monotonic()
 
-        @event.listens_for(engine, "checkout")
+        @sa.event.listens_for(engine, "checkout")
         def check(connection: Any, record: ConnectionPoolEntry, _fairy: Any) -> None:
             now = time.monotonic()
             is_idle = now - record.info.get("used_at", math.inf) > _IDLE_SECONDS
@@ -169,12 +141,8 @@ class Database:
                 raise DisconnectionError from error
 
     @contextmanager
-    def begin(self) -> Iterator[Connection]:
-        """Open a transaction that is committed at the end, or rolled back after an error.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+    def begin(self) -> Iterator[sa.Connection]:
+        """Open a transaction that is committed at the end, or rolled back after an error."""
         try:
             with self._engine.begin() as connection:
                 connection.info.pop(_RAISED, None)
@@ -190,12 +158,8 @@ class Database:
             self.after_raise(raised)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
-        """Open a read-only transaction in which all statements see the same state.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+    def snapshot(self) -> Iterator[sa.Connection]:
+        """Open a read-only transaction in which all statements see the same state."""
         try:
             with self._of_one_state.begin() as connection:
                 yield connection
@@ -204,11 +168,7 @@ class Database:
 
     @contextmanager
     def driver(self) -> Iterator[Cursor[Any]]:
-        """Open a cursor of psycopg without SQLAlchemy; each statement is its own transaction.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Open a cursor of psycopg without SQLAlchemy; each statement is its own transaction."""
         try:
             with self._each_alone.connect() as connection:
                 held = connection.connection.driver_connection
@@ -221,22 +181,19 @@ class Database:
         except (OperationalError, InterfaceError) as error:
             raise convert_error(error) from None
 
-    def refresh_statistics(self, *of: Table) -> None:
+    def refresh_statistics(self, *of: sa.Table) -> None:
         """Run ANALYZE on these tables, after many rows were written.
 
         Autovacuum does the same within minutes. Until then, Postgres assumes a single row for a
         new tenant, and joins two tables by comparing every pair of rows. If another process
         already analyzes a table, this does not wait for it.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
         """
         names = ", ".join(table.fullname for table in of)
         with self.begin() as connection:
-            connection.execute(text(f"ANALYZE (SKIP_LOCKED) {names}"))
+            connection.execute(sa.text(f"ANALYZE (SKIP_LOCKED) {names}"))
 
     @contextmanager
-    def begin_tenant(self, ref: TenantRef) -> Iterator[Connection]:
+    def begin_tenant(self, ref: TenantRef) -> Iterator[sa.Connection]:
         """Open a transaction that commits only while this incarnation of the tenant exists.
 
         Raises:
@@ -246,21 +203,20 @@ class Database:
             yield connection
 
     @contextmanager
-    def begin_exclusive(self, ref: TenantRef) -> Iterator[Connection]:
+    def begin_exclusive(self, ref: TenantRef) -> Iterator[sa.Connection]:
         """Open a transaction like begin_tenant that excludes all others for this tenant.
 
         Use it for changes to rows that a running sync may also change, and keep it short.
 
         Raises:
-            TenantGone: see begin_tenant.
             TenantBusy: other transactions did not end within five seconds.
         """
         with self._begin_transaction(ref, exclusive=True) as connection:
             yield connection
 
     @contextmanager
-    def _begin_transaction(self, ref: TenantRef, *, exclusive: bool) -> Iterator[Connection]:
-        alive = select(tables.tenants.c.id).where(
+    def _begin_transaction(self, ref: TenantRef, *, exclusive: bool) -> Iterator[sa.Connection]:
+        alive = sa.select(tables.tenants.c.id).where(
             tables.tenants.c.id == ref.id,
             tables.tenants.c.incarnation == ref.incarnation,
             tables.tenants.c.state != "REMOVING",
@@ -280,17 +236,17 @@ class Database:
 
     def fetch_rows(
         self, query: TypedReturnsRows[*_Ts], parameters: Any = None
-    ) -> Sequence[Row[*_Ts]]:
+    ) -> Sequence[sa.Row[*_Ts]]:
         """Run a query in its own transaction, and return its rows."""
         with self.begin() as connection:
             return connection.execute(query, parameters).all()
 
-    def fetch_row(self, query: TypedReturnsRows[*_Ts]) -> Row[*_Ts] | None:
+    def fetch_row(self, query: TypedReturnsRows[*_Ts]) -> sa.Row[*_Ts] | None:
         """Return the first row of a query; None without rows."""
         with self.begin() as connection:
             return connection.execute(query).first()
 
-    def fetch_one(self, query: TypedReturnsRows[*_Ts]) -> Row[*_Ts]:
+    def fetch_one(self, query: TypedReturnsRows[*_Ts]) -> sa.Row[*_Ts]:
         """Return the only row of a query; fail if it has none or several."""
         with self.begin() as connection:
             return connection.execute(query).one()
@@ -305,27 +261,35 @@ class Database:
         with self.begin() as connection:
             return connection.scalars(query).all()
 
-    def write(self, ref: TenantRef, statement: Executable, parameters: Any = None) -> int:
-        """Execute a statement in its own transaction for a tenant; return the number of rows.
+    def count(self, tenant_id: str, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
+        """Return the number of a tenant's rows."""
+        query = sa.select(sa.func.count()).select_from(table)
+        return self.fetch_value(query.where(table.c.tenant == tenant_id, *which)) or 0
 
-        Raises:
-            TenantGone: see begin_tenant.
-        """
+    def write(self, ref: TenantRef, statement: sa.Executable, parameters: Any = None) -> int:
+        """Execute a statement in its own transaction for a tenant; return the number of rows."""
         with self.begin_tenant(ref) as connection:
             return connection.execute(statement, parameters).rowcount
 
-    def time(self) -> datetime:
-        """Return Postgres's present time.
+    def update(
+        self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool], **values: Any
+    ) -> int:
+        """Change rows of a tenant in their own transaction; return their number."""
+        is_row = (table.c.tenant == ref.id, *which)
+        return self.write(ref, sa.update(table).where(*is_row).values(values))
 
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+    def delete(self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
+        """Delete rows of a tenant in their own transaction; return their number."""
+        return self.write(ref, sa.delete(table).where(table.c.tenant == ref.id, *which))
+
+    def time(self) -> datetime:
+        """Return Postgres's present time."""
         with self.begin() as connection:
-            now: datetime = connection.execute(select(func.clock_timestamp())).scalar_one()
+            now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
         return now
 
     @contextmanager
-    def session(self) -> Iterator[Connection]:
+    def session(self) -> Iterator[sa.Connection]:
         """Open a separate connection outside the pool, for session-level locks."""
         try:
             connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
@@ -343,35 +307,30 @@ class Database:
 
 
 class CatalogQueries:
-    """Base class of the classes that read and write tables of the catalog."""
+    """Base class of the classes that read and write tables of the catalog.
+
+    Methods raise ServiceUnavailable if Postgres does not answer. Those that change data of a tenant
+    raise TenantGone if the tenant was removed. The argument `by` is the caller's name, for events.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
 
 def read_row(kind: type[ModelT], row: Any, **values: Any) -> ModelT:
-    """Build a dataclass from a row: each field takes the column of the same name.
-
-    Args:
-        row: a row of SQLAlchemy or of the driver.
-        values: fields that are computed, or whose column has another name.
-    """
+    """Build a dataclass from a row: each field takes the column of the same name."""
     names = (name for name in kind.__dataclass_fields__ if name not in values)
     return kind(**{name: getattr(row, name) for name in names}, **values)
 
 
-def note_raised(connection: Connection, ref: TenantRef | None) -> None:
-    """Note, for `after_raise`, that a transaction raises a tenant's mark or the epoch.
-
-    Args:
-        ref: the tenant; None for the installation's epoch.
-    """
+def note_raised(connection: sa.Connection, ref: TenantRef | None) -> None:
+    """Note, for `after_raise`, that a transaction raises a tenant's mark or the epoch."""
     connection.info.setdefault(_RAISED, set()).add(ref)
 
 
 def _require_usable(url: str) -> None:
     try:
-        make_url(url)
+        sa.make_url(url)
         ports = str(conninfo_to_dict(url).get("port", "")).split(",")
         # If a password contains a /, the text after it is parsed as the database's name, and the
         # text before it as the port.
@@ -388,50 +347,53 @@ def _require_usable(url: str) -> None:
 
 
 def connect_arguments() -> dict[str, Any]:
-    """Return the arguments of every connection to Postgres.
-
-    The application name contains the program's schema revision; see other_programs.
-    """
+    """Return the arguments of every connection to Postgres."""
     from rag_assets.storage.catalog.migrate import HEAD
 
     return {"connect_timeout": 10, "application_name": f"{APPLICATION}{HEAD}"}
 
 
-Texts: TypeAlias = Iterable[str] | BindParameter[list[str]]
+Texts: TypeAlias = Iterable[str] | sa.BindParameter[list[str]]
 """Texts, or the parameter of a prepared statement that passes them."""
 
 
-def texts_parameter(name: str) -> BindParameter[list[str]]:
+def texts_parameter(name: str) -> sa.BindParameter[list[str]]:
     """Return a parameter of a prepared statement that takes a list of texts of any length."""
-    kind: TypeEngine[list[str]] = ARRAY(Text)  # type: ignore[assignment]
-    return bindparam(name, type_=kind)
+    kind: TypeEngine[list[str]] = sa.ARRAY(sa.Text)  # type: ignore[assignment]
+    return sa.bindparam(name, type_=kind)
 
 
-def matches_any(column: ColumnElement[str], values: Texts) -> ColumnElement[bool]:
+def matches_any(column: sa.ColumnElement[str], values: Texts) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a column has one of these values, passed as one parameter."""
-    array = values if isinstance(values, BindParameter) else literal(list(values), ARRAY(Text))
-    return column == any_(array)
+    array = (
+        values
+        if isinstance(values, sa.BindParameter)
+        else sa.literal(list(values), sa.ARRAY(sa.Text))
+    )
+    return column == sa.any_(array)
 
 
-def matches_document(one: Any, other: Any) -> ColumnElement[bool]:
+def matches_document(one: Any, other: Any) -> sa.ColumnElement[bool]:
     """Return the SQL condition that rows of two tables belong to the same document."""
-    return and_(one.tenant == other.tenant, one.document_id == other.document_id)
+    return sa.and_(one.tenant == other.tenant, one.document_id == other.document_id)
 
 
-def put_row(table: Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> Insert:
+def is_of_documents(columns: Any, tenant_id: str, document_ids: Texts) -> sa.ColumnElement[bool]:
+    """Return the SQL condition for a tenant's rows that belong to one of these documents."""
+    return sa.and_(columns.tenant == tenant_id, matches_any(columns.document_id, document_ids))
+
+
+def put_row(table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> Insert:
     """Return the statement that inserts a row, or changes the values of the row with this key."""
     new = insert(table).values(**key, **values)
     return new.on_conflict_do_update(index_elements=list(key), set_=dict(values))
 
 
-def unnest_pairs(pairs: Collection[tuple[str, str]], *, name: str) -> FromClause:
-    """Return pairs as a table with columns `key` and `value`.
-
-    Any number of pairs needs only two parameters.
-    """
+def unnest_pairs(pairs: Collection[tuple[str, str]], *, name: str) -> sa.FromClause:
+    """Return pairs as a table with columns `key` and `value`."""
     keys, values = ([pair[at] for pair in pairs] for at in (0, 1))
     return (
-        func.unnest(literal(keys, ARRAY(Text)), literal(values, ARRAY(Text)))
+        sa.func.unnest(sa.literal(keys, sa.ARRAY(sa.Text)), sa.literal(values, sa.ARRAY(sa.Text)))
         .table_valued("key", "value", name=name)
         .render_derived()
     )
@@ -490,14 +452,20 @@ def convert_error(error: Exception) -> ServiceUnavailable:
     )
 
 
+def write_event(connection: sa.Connection, tenant_id: str, kind: str, payload: Any) -> None:
+    """Append an event of a tenant in an open transaction."""
+    row = {"tenant": tenant_id, "kind": kind, "payload": payload}
+    connection.execute(insert(tables.events).values(row))
+
+
 TENANTS = ""
 """Sent instead of a tenant's id: tenants were added, or their configuration changed."""
 _CHANNEL = "rag_assets_changes"
 
 
-def notify(connection: Connection, tenant_id: str) -> None:
+def notify(connection: sa.Connection, tenant_id: str) -> None:
     """Tell listeners, when the transaction commits, that a tenant has something to sync."""
-    connection.execute(select(func.pg_notify(_CHANNEL, tenant_id)))
+    connection.execute(sa.select(sa.func.pg_notify(_CHANNEL, tenant_id)))
 
 
 class ChangeChannel:
@@ -518,9 +486,6 @@ class ChangeChannel:
         """Yield the tenant of each notification, or TENANTS.
 
         None is yielded at the start, and whenever `timeout` seconds passed without a notification.
-
-        Args:
-            timeout: seconds without a notification.
 
         Raises:
             ServiceUnavailable: Postgres does not answer, or the connection broke.

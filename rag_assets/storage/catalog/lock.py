@@ -18,18 +18,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 
-from sqlalchemy import ColumnElement, Connection, column, delete, exists, select, text
-from sqlalchemy.dialects.postgresql import insert as upsert
+import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import func
 
 from rag_assets.common.errors import ServiceUnavailable, SessionsNotKept, TenantLocked
-from rag_assets.storage.catalog.database import CatalogQueries, Database, convert_error
+from rag_assets.storage.catalog.database import CatalogQueries, Database, convert_error, put_row
 from rag_assets.storage.catalog.tables import tenant_locks
 
 _POLL_SECONDS = 0.25
 _ROUNDS = 2
-_PID = text("SELECT pg_backend_pid()")
+_PID = sa.text("SELECT pg_backend_pid()")
 _verified: set[str] = set()
 """Addresses of servers that keep sessions."""
 
@@ -60,7 +59,7 @@ class Holder:
 class HeldLock:
     """A lock that this process holds on a tenant."""
 
-    def __init__(self, connection: Connection, tenant_id: str, key: int) -> None:
+    def __init__(self, connection: sa.Connection, tenant_id: str, key: int) -> None:
         self._connection = connection
         self._tenant_id = tenant_id
         self._key = key
@@ -94,8 +93,6 @@ class TenantLock(CatalogQueries):
         """Hold a tenant's lock until the context ends.
 
         Args:
-            holder: describes this process to others.
-            wait_seconds: time to wait until the current holder releases the lock.
             on_wait: called once with the current holder, before waiting.
             on_takeover: called with a former holder that ended without releasing the lock.
 
@@ -109,26 +106,20 @@ class TenantLock(CatalogQueries):
                 former = self.holder(tenant_id)
                 if former is not None and on_takeover is not None:
                     on_takeover(former)
-                connection.execute(
-                    upsert(tenant_locks)
-                    .values(tenant=tenant_id, holder=asdict(holder))
-                    .on_conflict_do_update(
-                        index_elements=["tenant"],
-                        set_={"holder": asdict(holder), "acquired_at": func.now()},
-                    )
-                )
+                row = {"holder": asdict(holder), "acquired_at": func.now()}
+                connection.execute(put_row(tenant_locks, {"tenant": tenant_id}, row))
                 yield HeldLock(connection, tenant_id, key)
             finally:
                 # A broken connection has released the lock already; its row remains as evidence.
                 with suppress(SQLAlchemyError):
                     connection.execute(
-                        delete(tenant_locks).where(tenant_locks.c.tenant == tenant_id)
+                        sa.delete(tenant_locks).where(tenant_locks.c.tenant == tenant_id)
                     )
-                    connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
+                    connection.execute(sa.text("SELECT pg_advisory_unlock(:key)"), {"key": key})
 
     def _acquire(
         self,
-        connection: Connection,
+        connection: sa.Connection,
         tenant_id: str,
         key: int,
         wait_seconds: float,
@@ -136,7 +127,7 @@ class TenantLock(CatalogQueries):
     ) -> None:
         deadline = time.monotonic() + wait_seconds
         reported = False
-        while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
+        while not connection.scalar(sa.text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
             present = self.holder(tenant_id) or Holder("another process")
             if time.monotonic() >= deadline:
                 raise TenantLocked(
@@ -150,34 +141,34 @@ class TenantLock(CatalogQueries):
 
     def is_held(self, tenant_id: str) -> bool:
         """Return whether the tenant's lock is held, without acquiring it."""
-        return bool(self._database.fetch_value(select(is_locked(tenant_id))))
+        return bool(self._database.fetch_value(sa.select(is_locked(tenant_id))))
 
     def holder(self, tenant_id: str) -> Holder | None:
         """Return the current or last holder; None if the last holder released the lock normally."""
-        query = select(tenant_locks.c.holder).where(tenant_locks.c.tenant == tenant_id)
+        query = sa.select(tenant_locks.c.holder).where(tenant_locks.c.tenant == tenant_id)
         stored = self._database.fetch_value(query)
         return Holder(**stored) if stored else None
 
 
-def is_locked(tenant_id: str) -> ColumnElement[bool]:
+def is_locked(tenant_id: str) -> sa.ColumnElement[bool]:
     """Return the SQL condition that any connection holds a tenant's lock."""
-    held = text(
+    held = sa.text(
         "SELECT true AS held FROM pg_locks WHERE locktype = 'advisory' AND granted"
         " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :lock_key"
         " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     )
-    rows = held.bindparams(lock_key=lock_key(tenant_id)).columns(column("held")).subquery("held")
-    return exists(select(rows))
+    rows = held.bindparams(lock_key=lock_key(tenant_id)).columns(sa.column("held")).subquery("held")
+    return sa.exists(sa.select(rows))
 
 
-_HOLDS = text(
+_HOLDS = sa.text(
     "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted"
     " AND pid = pg_backend_pid() AND objsubid = 1"
     " AND ((classid::bigint << 32) | objid::bigint) = :key"
 )
 
 
-def holds_lock(connection: Connection, key: int) -> bool:
+def holds_lock(connection: sa.Connection, key: int) -> bool:
     """Return whether a connection holds an advisory lock; False if the connection broke."""
     try:
         return bool(connection.scalar(_HOLDS, {"key": key}))
@@ -193,7 +184,6 @@ def require_sessions(database: Database) -> None:
 
     Raises:
         SessionsNotKept: a pooler changes sessions between transactions.
-        ServiceUnavailable: Postgres does not answer.
     """
     if database.url in _verified:
         return
@@ -215,10 +205,10 @@ def require_sessions(database: Database) -> None:
 
 def _keeps_sessions(database: Database) -> bool:
     key = secrets.randbits(62)
-    unlock, given = text("SELECT pg_advisory_unlock(:key)"), {"key": key}
+    unlock, given = sa.text("SELECT pg_advisory_unlock(:key)"), {"key": key}
     with database.session() as connection:
         own = connection.scalar(_PID)
-        connection.execute(text("SELECT pg_advisory_lock(:key)"), given)
+        connection.execute(sa.text("SELECT pg_advisory_lock(:key)"), given)
         for _ in range(_ROUNDS):
             with database.begin() as other:
                 if other.scalar(_PID) == own:

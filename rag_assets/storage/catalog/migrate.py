@@ -15,18 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import psycopg
+import sqlalchemy as sa
 from psycopg import sql
-from sqlalchemy import (
-    Connection,
-    Table,
-    TableClause,
-    column,
-    literal,
-    select,
-    table,
-    text,
-    union_all,
-)
 from sqlalchemy.exc import ProgrammingError
 
 from rag_assets.common.errors import ConfigurationError, SchemaTooNew
@@ -55,22 +45,16 @@ _MIGRATION_LOCK = 0x7261675F61737365
 
 @dataclass(frozen=True, slots=True)
 class _History:
-    """The history of schema migrations of the core, or of one system.
-
-    Attributes:
-        version_table: the table with its current revision.
-        head: the newest revision in the history.
-        owner: the system; None for the core.
-    """
+    """The history of schema migrations of the core, or of one system."""
 
     version_table: str
     head: str
     owner: InstalledSystem | None = None
 
     @property
-    def version(self) -> TableClause:
+    def version(self) -> sa.TableClause:
         """Return the version table."""
-        return table(self.version_table, column("version_num"), schema=SCHEMA)
+        return sa.table(self.version_table, sa.column("version_num"), schema=SCHEMA)
 
 
 def migrate(database: Database, systems: Systems | None = None) -> bool:
@@ -94,15 +78,15 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
     histories = _iter_histories(systems)
     _require_distinct_tables(systems)
     with database.begin() as connection:
-        connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
-        connection.execute(text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
+        connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         for history in histories:
             _upgrade_schema(connection, history)
-        connection.execute(text(grants_sql()))
+        connection.execute(sa.text(grants_sql()))
     return True
 
 
-def run_script(connection: Connection, path: Path) -> None:
+def run_script(connection: sa.Connection, path: Path) -> None:
     """Run the statements of a SQL file in the transaction of a migration."""
     # Without parameters, psycopg accepts several statements and leaves % and : alone.
     statements = path.read_text("utf-8")
@@ -110,11 +94,7 @@ def run_script(connection: Connection, path: Path) -> None:
 
 
 def is_behind(database: Database, systems: Systems | None = None) -> bool:
-    """Return whether the catalog's tables have another revision than this program's schema.
-
-    Args:
-        systems: used instead of the installed systems.
-    """
+    """Return whether the catalog's tables have another revision than this program's schema."""
     histories = list(_iter_histories(systems or installed_systems()))
     return _find_versions(database, histories) != {
         history.version_table: history.head for history in histories
@@ -124,7 +104,7 @@ def is_behind(database: Database, systems: Systems | None = None) -> bool:
 def is_new(database: Database) -> bool:
     """Return whether the database has no catalog yet."""
     with database.begin() as connection:
-        return _present_revision(connection, _History(_VERSION_TABLE, HEAD)) is None
+        return _find_revision(connection, _History(_VERSION_TABLE, HEAD)) is None
 
 
 def _iter_histories(systems: Systems) -> Iterable[_History]:
@@ -132,24 +112,26 @@ def _iter_histories(systems: Systems) -> Iterable[_History]:
     yield _History(_VERSION_TABLE, HEAD)
     for owner in systems:
         if (migrations := owner.system.migrations) is not None:
-            yield _History(_version_table(owner), migrations.head, owner)
+            yield _History(_name_version_table(owner), migrations.head, owner)
 
 
 def _find_versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
     """Return the current revision in each version table; None if a version table is missing."""
     found = (
-        select(literal(history.version_table), history.version.c.version_num)
+        sa.select(sa.literal(history.version_table), history.version.c.version_num)
         for history in histories
     )
     try:
         with database.begin() as connection:
-            rows = connection.execute(union_all(*found)).all()
+            rows = connection.execute(sa.union_all(*found)).all()
             return {row[0]: row[1] for row in rows}
     except ProgrammingError:
         return None
 
 
-def alembic_config(connection: Connection | None, owner: InstalledSystem | None = None) -> Config:
+def alembic_config(
+    connection: sa.Connection | None, owner: InstalledSystem | None = None
+) -> Config:
     """Return the configuration of Alembic's commands for one history of migrations.
 
     Args:
@@ -165,14 +147,14 @@ def alembic_config(connection: Connection | None, owner: InstalledSystem | None 
     config.set_main_option("script_location", _escape_path(_MIGRATIONS))
     config.attributes["connection"] = connection
     if owner is not None and owner.system.migrations is not None:
-        config.attributes["version_table"] = _version_table(owner)
+        config.attributes["version_table"] = _name_version_table(owner)
         config.set_main_option("path_separator", "newline")
-        folder = _folder(owner, owner.system.migrations)
+        folder = _find_folder(owner, owner.system.migrations)
         config.set_main_option("version_locations", _escape_path(folder))
     return config
 
 
-def _upgrade_schema(connection: Connection, history: _History) -> None:
+def _upgrade_schema(connection: sa.Connection, history: _History) -> None:
     from alembic import command
     from alembic.script import ScriptDirectory
 
@@ -185,7 +167,7 @@ def _upgrade_schema(connection: Connection, history: _History) -> None:
             f" {', '.join(heads) or 'missing'}, but it declares {history.head!r}",
             hint=f"correct `head` in its Migrations, or reinstall {owner.distribution}",
         )
-    present = _present_revision(connection, history)
+    present = _find_revision(connection, history)
     if present is not None and present not in _list_known_revisions(history):
         if present < history.head:
             raise ConfigurationError(
@@ -193,7 +175,7 @@ def _upgrade_schema(connection: Connection, history: _History) -> None:
                 " cannot be upgraded",
                 hint=f"drop the schema {SCHEMA} of this database, and sync the tenants again",
             )
-        raise _too_new(history, present)
+        raise _build_too_new(history, present)
     # Do not use "head": a newer program's files may have replaced these in the meantime.
     command.upgrade(config, history.head)
 
@@ -211,15 +193,14 @@ def _list_known_revisions(history: _History) -> frozenset[str]:
     return frozenset(script.revision for script in found)
 
 
+def _require_known(history: _History, present: str) -> None:
+    """Raise SchemaTooNew if tables have a revision that the program's files lack."""
+    if present != history.head and present not in _list_known_revisions(history):
+        raise _build_too_new(history, present)
+
+
 def watch_schema(database: Database, systems: Systems | None = None) -> None:
-    """Make the connections of a running process notice a schema upgrade by a newer program.
-
-    The check replaces the ping of an idle connection, so it adds no round trip.
-
-    Args:
-        database: an up-to-date catalog.
-        systems: used instead of the installed systems.
-    """
+    """Make the connections of a running process notice a schema upgrade by a newer program."""
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
     statement = sql.SQL(" UNION ALL ").join(
         sql.SQL("SELECT {}, version_num FROM {}").format(name, sql.Identifier(SCHEMA, name))
@@ -227,21 +208,19 @@ def watch_schema(database: Database, systems: Systems | None = None) -> None:
     )
 
     def require_schema(connection: psycopg.Connection[Any]) -> None:
-        with _own_transaction(connection):
+        with _begin_own_transaction(connection):
             try:
                 rows = connection.execute(statement).fetchall()
             except psycopg.ProgrammingError:
                 return  # The statement that follows fails for the same reason.
         for name, present in rows:
-            history = histories[name]
-            if present != history.head and present not in _list_known_revisions(history):
-                raise _too_new(history, present)
+            _require_known(histories[name], present)
 
     database.require_schema = require_schema
 
 
 @contextmanager
-def _own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:
+def _begin_own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:
     """Run a statement in its own transaction."""
     before = connection.autocommit
     connection.autocommit = True
@@ -253,28 +232,15 @@ def _own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None]:
 
 
 def require_present_schema(database: Database, systems: Systems | None = None) -> None:
-    """Require that no newer program upgraded the schema; changes no data.
-
-    Raises:
-        SchemaTooNew: a newer program upgraded it.
-        ServiceUnavailable: Postgres does not answer.
-    """
+    """Require that no newer program upgraded the schema; changes no data."""
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
     for name, present in (_find_versions(database, list(histories.values())) or {}).items():
-        history = histories[name]
-        if present != history.head and present not in _list_known_revisions(history):
-            raise _too_new(history, present)
+        _require_known(histories[name], present)
 
 
 def other_programs(database: Database) -> list[str]:
-    """Return descriptions of connections to the catalog by programs with another schema revision.
-
-    Programs on all machines are included.
-
-    Raises:
-        ServiceUnavailable: Postgres does not answer.
-    """
-    query = text(
+    """Return descriptions of the catalog's connections by programs with another revision."""
+    query = sa.text(
         "SELECT application_name, coalesce(host(client_addr), 'this machine'), count(*)"
         " FROM pg_stat_activity"
         " WHERE datname = current_database() AND starts_with(application_name, :name)"
@@ -289,15 +255,15 @@ def other_programs(database: Database) -> list[str]:
         ]
 
 
-def _present_revision(connection: Connection, history: _History) -> str | None:
+def _find_revision(connection: sa.Connection, history: _History) -> str | None:
     """Return the revision of a history's tables; None if they do not exist."""
-    exists = text("SELECT to_regclass(:name) IS NOT NULL")
+    exists = sa.text("SELECT to_regclass(:name) IS NOT NULL")
     if not connection.scalar(exists, {"name": f"{SCHEMA}.{history.version_table}"}):
         return None
-    return connection.scalar(select(history.version.c.version_num))
+    return connection.scalar(sa.select(history.version.c.version_num))
 
 
-def _too_new(history: _History, present: str) -> SchemaTooNew:
+def _build_too_new(history: _History, present: str) -> SchemaTooNew:
     """Return the error for tables with a revision that only a newer program has."""
     what, program = "the catalog has", f"rag-assets {version('rag-assets')}"
     if history.owner is not None:
@@ -313,11 +279,11 @@ def _too_new(history: _History, present: str) -> SchemaTooNew:
     )
 
 
-def _version_table(owner: InstalledSystem) -> str:
+def _name_version_table(owner: InstalledSystem) -> str:
     return f"{_VERSION_TABLE}_{owner.name.replace('-', '_')}"
 
 
-def _folder(owner: InstalledSystem, migrations: Migrations) -> Path:
+def _find_folder(owner: InstalledSystem, migrations: Migrations) -> Path:
     try:
         spec = find_spec(migrations.package)
     except ModuleNotFoundError:
@@ -337,11 +303,7 @@ def _escape_path(path: Path) -> str:
 
 
 def _require_distinct_tables(systems: Systems) -> None:
-    """Check that no system's table has the name of a core table.
-
-    Raises:
-        ConfigurationError: a system has such a table.
-    """
+    """Check that no system's table has the name of a core table."""
     own = {
         var.name
         for module in (
@@ -349,6 +311,6 @@ def _require_distinct_tables(systems: Systems) -> None:
             *(judgements, tables, traces, upload_tables),
         )
         for var in vars(module).values()
-        if isinstance(var, Table)
+        if isinstance(var, sa.Table)
     }
     systems.parts("tables", reserved=sorted(own))

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import psycopg
+import sqlalchemy as sa
 from psycopg.rows import namedtuple_row
-from sqlalchemy import Select, Update
 from sqlalchemy.dialects.postgresql.psycopg import PGDialect_psycopg
 
 from rag_assets.common.errors import ServiceUnavailable
@@ -33,37 +33,23 @@ Connection: TypeAlias = psycopg.AsyncConnection[Any]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A compiled query.
-
-    Attributes:
-        constants: parameters that are part of the query itself.
-    """
+    """A compiled query."""
 
     sql: bytes
     constants: Mapping[str, object]
 
     @classmethod
-    def compile(cls, query: Select[Any] | Update) -> Statement:
+    def compile(cls, query: sa.Select[Any] | sa.Update) -> Statement:
         """Compile a query with a `bindparam` for each variable value."""
         compiled = query.compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
         return cls(str(compiled).encode(), dict(compiled.params))
 
 
 class BlockingRunner(CatalogQueries):
-    """Runs prepared statements in the calling thread.
-
-    Each statement sees the data committed before it started.
-
-    Args:
-        database: the catalog's database, with the connections to use.
-    """
+    """Runs prepared statements in the calling thread."""
 
     def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
-        """Run a statement and return its rows as tuples.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Run a statement and return its rows as tuples."""
         values = {**statement.constants, **parameters}
         with self._database.driver() as cursor:
             cursor.execute(statement.sql, values, prepare=True)
@@ -73,10 +59,8 @@ class BlockingRunner(CatalogQueries):
 class StatementRunner:
     """Runs statements in one event loop; connections are kept open.
 
-    Every statement sees the data committed before it started, and leaves no open transaction.
-
-    Args:
-        connections: maximum number of connections; more statements have to wait.
+    Every statement sees the data committed before it started, and leaves no open transaction. It
+    raises ServiceUnavailable if Postgres does not answer.
     """
 
     def __init__(self, database: Database, connections: int) -> None:
@@ -85,11 +69,7 @@ class StatementRunner:
         self._turns = asyncio.Semaphore(connections)
 
     async def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
-        """Run a statement and return its rows as named tuples.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Run a statement and return its rows as named tuples."""
         values = {**statement.constants, **parameters}
         async with self._turn():
             was_pooled = bool(self._idle)

@@ -1,244 +1,28 @@
 """Common words of many languages: they reveal a text's language, but do not help find passages.
 
-The lists contain only closed classes of words (articles, pronouns, prepositions, conjunctions,
-auxiliary verbs, question words), and were written for this program. Words that also name things are
-left out.
+The lists are in common_words.toml.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
+from importlib.resources import files
 from itertools import chain, islice
 from types import MappingProxyType
 from typing import Final
 
-_LISTS: Final = {
-    "en": "a about am an and any are as at be been but by can could did do does for from had has"
-    " have he her here him his how i if in into is it its itself may me might must my no"
-    " nor not of off on or our ours shall she should so some such than that the their them"
-    " then there these they this those to too us was we were what when where which who whom"
-    " whose why will with would you your yours",
-    "de": "aber alle allem allen aller alles als also am an auch auf aus bei beim bin bis bist"
-    " da dabei dafür daher damit dann darf darum das dass davon dazu dein deine dem den"
-    " denn der des dessen deren die dies diese diesem diesen dieser dieses dich dir doch du"
-    " durch dürfen ein eine einem einen einer eines er es etwas euch euer für gab gegen"
-    " gibt hab habe haben hat hatte hatten hier ich ihm ihn ihnen ihr ihre ihrem ihren"
-    " ihrer im in ins ist ja jede jedem jeden jeder jedes kann kein keine keinen können"
-    " könnte man mein meine meinem meinen mich mir mit muss müssen nach nicht noch nun nur"
-    " ob oder ohne sehr seid sein seine seinem seinen seiner seit sich sie sind so soll"
-    " sollen sollte sowie über um und uns unser unsere unter vom von vor wann war waren"
-    " warum was wegen welche welchem welchen welcher welches wem wen wenn wer werde werden"
-    " weshalb wessen wie wieso wieviel wir wird wo woher wohin womit wurde wurden würde"
-    " würden während zu zum zur zwischen",
-    "fr": "à a ai alors au aucun aucune auquel aussi aux avait avant avec avez avoir avons c car"
-    " ce ceci cela celle celles celui ces cet cette ceux chaque chez comme comment d dans"
-    " de depuis des donc dont du elle elles en est et étaient était étant été être eu eux"
-    " fait faut ici il ils j je jusque l la laquelle le lequel les lesquelles lesquels leur"
-    " leurs lors lorsque lui m ma mais me même mes moi mon n ne ni nos notre nous on ont ou"
-    " où par parce pas pendant peut peuvent plus pour pourquoi puis qu quand que quel"
-    " quelle quelles quels qui quoi s sa sans se sera ses si soit son sont sous sur t ta te"
-    " tes toi ton tous tout toute toutes très tu un une vers vos votre vous y combien dois"
-    " doit",
-    "es": "a al algo alguna algunas alguno algunos ante antes así aunque bajo cada como cómo con"
-    " cual cuál cuales cuáles cuando cuándo cuanta cuánta cuanto cuánto cuántos cuántas de"
-    " del desde donde dónde dos durante e el él ella ellas ellos en entonces entre era eran"
-    " es esa esas ese eso esos esta está estaba estado están estas este esto estos fue"
-    " fueron ha había habían hace han hasta hay he la las le les lo los más me mi mientras"
-    " mis muy ni no nos nosotros o os otra otras otro otros para pero poco por porque pues"
-    " puede pueden que qué quien quién quienes quiénes se sea según ser si sí sido sin sino"
-    " sobre son soy su sus también tan tanto te tener tengo tiene tienen tras tu tus u un"
-    " una unas uno unos usted ustedes y ya yo debe debo",
-    "it": "a ad agli ai al alla alle allo anche avere aveva c che chi ci cioè col come con"
-    " contro cosa cui d da dagli dai dal dalla dalle dallo degli dei del della delle dello"
-    " dentro deve devo di dopo dove e è ed era erano essere fa fra già gli ha hai hanno ho"
-    " i il in io l la le lei li lo loro lui ma me mi mia mie miei mio né negli nei nel"
-    " nella nelle nello no noi non nostra nostro o ogni oppure per perché però più po poi"
-    " può possono prima qual quale quali quando quanta quante quanti quanto quella quelle"
-    " quelli quello questa queste questi questo qui quindi se sei senza si sia sono stata"
-    " state stati stato su sua sue sugli sui sul sulla sulle suo suoi te ti tra tu tua tuo"
-    " tutti tutto un una uno vi voi vostra vostro",
-    "pt": "a à ainda ao aos aquela aquele aquilo as às até cada com como cuja cujo da das de"
-    " dela dele deles depois desde dessa desse desta deste deve do dos durante e é ela elas"
-    " ele eles em enquanto entre era eram essa esse esta está estão estas estava este estes"
-    " eu foi for foram há isso isto já lhe lhes lo mais mas me mesmo meu meus minha muito"
-    " na nas não nem nessa nesse nesta neste no nos nós nossa nosso num numa o onde os ou"
-    " para pela pelas pelo pelos pode podem por porque porquê posso qual quais quando"
-    " quanta quanto quantos que quê quem são se sem ser seu seus sob sobre só sua suas"
-    " também te tem têm tenho ter teve tinha toda todas todo todos tu um uma umas uns você"
-    " vocês",
-    "nl": "aan achter al alle als altijd andere ben bij binnen daar dan dat de deze die dit doe"
-    " doen door dus een elk elke en er geen had hadden hebben hebt heb heeft hem het hier"
-    " hij hoe hoeveel hun ik in is ja je jij jouw jullie kan kon kunnen kunt maar mag me"
-    " meer men met mij mijn moet moeten na naar niet niets nog nu of om omdat onder ons"
-    " onze ook op over sinds te tegen ten ter toch toen tot tussen u uit uw van vanaf veel"
-    " voor waar waarom waarmee wanneer want waren was wat we welk welke werd werden wie wij"
-    " wil worden wordt zal ze zelf zich zij zijn zo zonder zou zoals",
-    "da": "af alle alt anden at da de dem den denne der deres det dette dig din dine disse dog"
-    " du efter eller en end er et for fordi fra få får før gennem ham han hans har havde"
-    " have hende hendes her hos hun hvad hvem hver hvilke hvilken hvilket hvis hvor hvordan"
-    " hvorfor hvornår i ikke ind ingen ja jeg jer jeres kan kun kunne man mange med meget"
-    " mellem men mig min mine mit må mod ned når og også om op os over på sammen selv sig"
-    " sin sine sit skal skulle som så sådan til ud uden under var ved vi vil ville vor være"
-    " været",
-    "no": "alle alt annen at av da de deg dei deim dem den denne der dere deres det dette di din"
-    " disse ditt du eg ein eit eller en enn er et etter for fordi fra før får gjennom ha"
-    " hadde han hans har hennes her hos hun hva hvem hver hvilke hvilken hvilket hvis hvor"
-    " hvordan hvorfor når i ikke ikkje ingen inn ja jeg kan korleis kva kven kvar kun kunne"
-    " man mange med meg meget mellom men min mine mitt må mot ned noe noen nå og også om"
-    " opp oss over på sammen seg selv sin sine sitt skal skulle som så til under uten var"
-    " ved vi vil ville være vært vår ut",
-    "sv": "alla allt att av bara blev bli blir da de dem den denna deras dess dessa det detta"
-    " dig din dina ditt du där då efter eller en er ett från får för genom ha hade han hans"
-    " har henne hennes hon honom hos hur här i icke in ingen innan inte ja jag kan kunde"
-    " man med mellan men mig min mina mitt mot mycket många måste ned nej ner ni nu någon"
-    " något några när och också om oss på samma sedan sig sin sina sitt ska skall skulle"
-    " som så sådan till under upp ut utan vad var vara varför varit varje varken vars vart"
-    " vem vems vi vid vilka vilken vilket vill vår våra vårt än är åt över",
-    "fi": "ei eivät en että ennen hän häntä hänen he heidän ja jo joka joita jolla jolloin jos"
-    " joskus jossa josta jota jotka jotta kaikki kanssa kautta keitä ken kenen kenelle"
-    " keskellä ketkä kun kuin kuinka kuka kumpi kunnes kuten me meidän mihin mikä miksi"
-    " mikäli millainen milloin minkä minne minun minä missä mistä mitkä mitä mitäs miten"
-    " mukaan mutta myös ne niiden niin niitä noin nuo nyt näin nämä näitä ole olen olet"
-    " olevan oli olisi olivat olla olleet ollut on onko ovat paljon pitää se sekä sen"
-    " siellä sitten siinä siitä sillä sinä sitä tai te teidän tuo tämä tämän tässä tästä"
-    " tätä vaan vai vaikka varten voi voidaan voin voivat voiko yli ilman",
-    "hu": "a abban ahhoz ahogy ahol aki akik akkor alatt amely amelyek amelyet ami amit amíg"
-    " annak arra arról az azok azon azt azután be belül benne bár csak de e egy egyes ehhez"
-    " ekkor el ellen előtt elég en ennek erre ez ezek ezen ezt fel felé hány hanem ha hogy"
-    " hogyan hol honnan hova hová igen illetve ill is ismét itt jól ki kik kívül kell"
-    " kellett közben között közül le lehet lehetett lesz lett ma maga meg mely melyek"
-    " melyik mennyi mert mi miért mikor milyen minden mint mit mivel még már nagyon ne"
-    " nekem nem nincs olyan ott pedig rá s saját sem szerint számára ő ők őket össze te"
-    " tehát több ugyanis után utána vagy vagyok van vannak volna volt voltak által át és"
-    " így úgy",
-    "ro": "a acea aceasta această aceea acei aceia acel acela acele acelea acest acesta aceste"
-    " acestea acestei acestor acestui acești ai al ale am ar are as asupra atunci au avea"
-    " avem aveți avut ca care cărei căror cărui către ce cea cei cel cele celor cine cineva"
-    " cu cum când cât câte câți da dacă dar de deci decât deși despre din dintre doar după"
-    " e ea ei el ele eram era erau este eu face fără fi fie fiecare fost ți i iar îi îl în"
-    " înainte între își îmi la le li lor lui mai mea mei mele mi mult mulți ne nici nimic"
-    " niște noi nostru nu o ori pe pentru peste poate pot prin printre să sa sale sau său"
-    " săi se și sînt sunt sub te toate tot toți trebuie tu un una unde unei unele unor unui"
-    " unul va vă voi vor vreo",
-    "ca": "a això al als amb aquell aquella aquells aquest aquesta aquestes aquests així cada"
-    " com d de del dels des doncs durant el ella elles ells els en entre era eren és es"
-    " està estan fins ha han havia hem hi i jo l la les li llavors lo meu meva més molt no"
-    " nosaltres o on per perquè però pot qual quals quan quant quants que què quin quina"
-    " quines quins qui s sense ser seu seus seva seves si sobre són sota també te té tenen"
-    " tot tots un una unes uns van va vam vosaltres",
-    "pl": "a aby albo ale ani bardzo bez bo być był była było były będzie będą co czego czemu"
-    " czy czyli dla dlaczego do gdy gdzie gdyż go i ich ile im inne inny iż ja jak jaka"
-    " jaki jakie jakich jako je jednak jego jej jest jestem jeśli jeżeli już każdy kiedy"
-    " kto kogo komu która które którego której który których którym którzy lub ma mają mam"
-    " może można mi mnie moja mój musi my na nad nam nas nasz nie niej nich nim niż o od on"
-    " ona one oni oraz po pod podczas ponieważ poza przed przez przy są się skąd swoje ta"
-    " tak taki także tam te tego tej ten to tu twój ty tych tylko tym u w we wam wszystkie"
-    " wszystko więc z za ze że żeby",
-    "cs": "a aby ale ani ano asi až bez bude budou by byl byla byli bylo být co což či dnes do"
-    " ho i ja já jak jaká jaké jaký jako je jeho jej její jejich jen jenž ještě ji jí jím"
-    " jiné již jsem jsme jsou jste k kam každý kde kdo kdy když ke která které kterého"
-    " který kterou kteří kolik ku ma mají mám máte me mě mezi mi mít mně mnou můj může musí"
-    " my na nad nám nás naše ne nebo nebyl není než nic o od ode on ona oni ono pak po pod"
-    " podle pokud pro proč proto protože před přes při s se si sice své svůj ta tak také"
-    " tam te ten tedy tento této to toho tohle tom tomu tu ty u už v vám vás váš ve více"
-    " však všechno vy z za ze zda že",
-    "sk": "a aby aj ak ako aká aké aký ale alebo ani až bez bol bola boli bolo by byť cez čo či"
-    " do ho i ich im ja je jeho jej k kam každý kde kedy keď kto ktorá ktoré ktorého ktorý"
-    " ktorú ku koľko ma majú mám má môj môže musí my na nad nám nás náš nie nič o od on ona"
-    " oni ono po pod podľa pre prečo pretože pri s sa si som sme ste sú svoj ta tak takže"
-    " tam ten tento to toho tom tu ty u už v vám vás vo však vy z za zo že",
-    "tr": "acaba ama ancak arada aslında ayrıca bana bazı belki ben benden beni benim beri bile"
-    " bir biri birkaç biz bizden bize bizi bizim bu buna bunda bundan bunlar bunların bunu"
-    " bunun çok çünkü da daha de değil diye dolayı en eğer gibi göre hangi hatta hem hep"
-    " hepsi her hiç hiçbir için ile ise işte kaç kadar karşı kendi kendine kendisi ki kim"
-    " kimden kime kimi kimin mi mı mu mü nasıl ne neden nedir nelerdir nerede nereden"
-    " nereye neresi niçin niye o olan olarak oldu olduğu olduğunu olması olmaz olsa olup"
-    " olur ona ondan onlar onların onu onun öyle oysa pek sadece sanki sen senin siz sizin"
-    " sonra şey şu tarafından tüm var vardı ve veya ya yani yaptığı yapılan yok yoksa zaten"
-    " hangisi kimdir midir mıdır mudur müdür vardır",
-    "id": "ada adalah agar akan aku anda antara apa apabila apakah atas atau bagaimana bagi"
-    " bahwa banyak beberapa belum berapa bisa boleh bukan dalam dan dapat dari daripada"
-    " demi dengan di dia dimana hal hanya harus hingga ia ini itu jika juga kami kamu kapan"
-    " karena ke kepada ketika kita lagi lain lalu maka mana mengapa mereka namun oleh pada"
-    " para paling saat saja sama sampai sangat saya sebagai sebelum sedang sejak seperti"
-    " serta setelah siapa suatu sudah tak tanpa telah tentang terhadap tersebut tetapi"
-    " tidak untuk yaitu yang",
-    "vi": "ai bao bằng bị bởi các cái cả chỉ cho chưa có của cùng cũng đã"
-    " đang đâu đây để đến đều đi điều do đó được gì hay hoặc hơn họ"
-    " không khi là làm lại lên mà mỗi một mọi này nào nên nếu ngoài"
-    " như những nhưng nó nhiều ở phải qua ra rằng rất rồi sao sau sẽ"
-    " tại theo thì thế từ tôi trên trong trước tuy và vào vẫn vậy về"
-    " vì với",
-    "el": "αλλά αν ανά από αυτά αυτές αυτή αυτήν αυτό αυτοί αυτός αυτού αυτούς αυτών για γιατί"
-    " δε δεν δηλαδή εάν εδώ εγώ εκεί εκείνη εκείνο εκείνος εμείς ένα έναν ένας ενός εν επί"
-    " εσύ έχει έχουν έχω η ήδη ήταν θα και καθώς κάθε κάποια κάποιο κάποιος κατά κι μας με"
-    " μέσα μετά μέχρι μη μην μια μία μιας μπορεί μπορώ μπορούν να ο οι όπως όπου όσο όταν"
-    " ότι ούτε όχι παρά ποια ποιά ποιες ποιο ποιοι ποιος ποιόν ποιον ποιού ποιους ποιών"
-    " πολύ πόσα πόσες πόση πόσο πόσοι πόσος πότε που πού πρέπει πριν προς πώς πως σαν σας"
-    " σε στα στη στην στις στο στον στους στου των τα τη την της τι τις το τον του τους υπό"
-    " ως ώστε είμαι είναι είχαν είχε οποία οποίες οποίο οποίοι οποίος οποίου οποίων ωστόσο"
-    " χωρίς",
-    "ru": "а без более бы был была были было быть в вам вами вас весь во вот все всего всех вы"
-    " где да даже для до его ее её если есть еще ещё же за зачем и из или им ими их к как"
-    " какая какие каким какими каких какого какое какой каком какому какую когда кого ком"
-    " кому кто которая которого которой которую которые который которых куда ли либо мне"
-    " меня мной мог могу могут может можно мой моя мы на над надо нам нас наш не него нее"
-    " неё ней нет ни них но ну о об однако он она они оно от откуда перед по под после"
-    " потому почему при про с сам себе себя сколько со так также такие такой там тебе тебя"
-    " тем то тогда того тоже только том ты у уже чего чей чем через что чтобы чья эта эти"
-    " этим этих это этого этой этом этот эту я",
-    "uk": "а або але б без би був була були було бути в вам вас весь вже ви від він вона вони"
-    " воно все всі всіх де до для є ж за замість з зі і із інших його її й їх як яка яке"
-    " який якій якого якої яку які яких якщо коли кого кому котрий куди ли лише мені мене"
-    " ми може можна можуть мій моя на над нам нас наш не него неї ні ніж них но ну о один"
-    " однак от перед по під після при про скільки собі та так також такий там тебе те ти"
-    " тільки то того тоді тому тут у хто це цей цього цієї ці цих ця чи чия чого чому через"
-    " що щоб",
-    "bg": "а ако ала без беше би бил била били било в вас ви във все всеки всички вие го да до"
-    " докато е един една едно ето за защо защото и из или им има на над нас не него нея ни"
-    " ние но някои о около от по под пред през при с са само се си след сте със също съм"
-    " така такъв там те тези ти то това тогава този той тук тя у че чрез как каква какви"
-    " какво какъв кога кого което които кой който колко коя която къде ли ме ми му мен може",
-    "sr": "а али био била били било би бити да до за и из или им их ја је јер јесте каква какав"
-    " како кад када ко кога коме који која које којег којој којих колико ли ме мене ми мој"
-    " му на над након не него ни није о од он она они оно пре при са само се си сам смо су"
-    " та те тај тако то тога у уз што шта где због",
-    "ar": "أحد إذا إذ أن إن أنا أنت أنه إنه أنها إلا إلى التي الذي الذين"
-    " اللذان أم أما أو أي أين أية بأن بعد بعض بل بما به بها بين تحت"
-    " تلك تم تكون ثم حتى حول حيث حين خلال دون ذلك سوف ضد ضمن عليه"
-    " عليها على عن عند عندما غير فقد في فيه فيها فيما قبل قد كان"
-    " كانت كانوا كل كلا كم كما كيف لا لأن لدى لقد لكن لكي لم لما"
-    " لماذا لن له لها لهم لو ليس ليست ما ماذا متى مثل مع من منذ منه"
-    " منها هذا هذه هل هم هناك هنا هو هؤلاء هي و وقد ولا وما وهو وهي"
-    " يكون يمكن",
-    "fa": "آن آنها اگر از است اما او ای این اینکه با باید بر برای بود"
-    " بودند بوده به بی تا توسط جز چرا چه چگونه چقدر چند چون چیست خود"
-    " دارد دارند داشت در دو را روی زیر سپس شد شده شود کجا کدام کرد"
-    " کرده کند کنند که کی کیست ما من می نیز نیست هر هستند هم همان"
-    " همه همین هنوز هیچ و ولی یا یک",
-    "he": "אבל או אולי אותה אותו אותם אז איך אין אינו אל אם אנחנו אני אף"
-    " אשר את אתה אתם בגלל בין בלי גם האם הוא היא היה היו הייתה היכן"
-    " הם הן הנה זאת זה זו יש כאשר כדי כי כל כמה כמו כן לא לאן לו לה"
-    " להם לי לך למה לפי מאוד מאין מדוע מה מי מן מתי נגד על עד עם עוד"
-    " פה רק של שלה שלהם שלו שלי שם תחת",
-    "hi": "अगर अथवा अपना अपनी अपने अब आप इन इनका इनकी इनके इस इसका इसकी"
-    " इसके इसने इसमें इससे इसे उन उनका उनकी उनके उनको उन्हें"
-    " उन्होंने उस उसका उसकी उसके उसने उसमें उससे उसे एक एवं ऐसे और"
-    " कब कभी कर करता करते करना करने कहा कहाँ कहां का कि किन किया किस"
-    " किसका किसकी किसके किसने किसी किसे की कितना कितनी कितने कुछ के"
-    " कैसे को कोई कौन कौनसा कौनसी क्या क्यों गई गए गया जब जहाँ जहां"
-    " जा जाता जाती जाते जाने जिन जिस जिसका जिसकी जिसके जिसने जिसमें"
-    " जिसे जैसे जो तक तथा तब तरह तो था थी थे दिया द्वारा न नहीं ना"
-    " ने पर फिर भी मगर में मैं यदि यह यहाँ ये रहा रही रहे लिए लेकिन"
-    " व वह वहाँ वाला वाली वाले वे वो सकता सकती सकते साथ से हम हर ही"
-    " हुआ हुई हुए है हैं हो होता होती होते होना होने",
-}
 STOP_WORDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
-    {language: frozenset(words.split()) for language, words in _LISTS.items()}
+    {
+        language: frozenset(words.split())
+        for language, words in tomllib.loads(
+            files("rag_assets.storage.index").joinpath("common_words.toml").read_text("utf-8")
+        ).items()
+    }
 )
 """Common words by ISO 639-1 code, in lower case."""
 COMMON_WORDS: Final = STOP_WORDS["en"]
@@ -289,9 +73,9 @@ def significant_words(query: str) -> str:
     Documents seldom contain questions. So a ranking by words would count `what` and `how` as rare
     and therefore important. A word in capitals, such as IT or US, is kept as a name.
     """
-    words = _words(query)
+    words = _list_words(query)
     common = STOP_WORDS[_find_most_common_words(words) or "en"]
-    significant = [word for word in words if _is_name(word) or _plain(word) not in common]
+    significant = [word for word in words if _is_name(word) or _normalize(word) not in common]
     return " ".join(significant) or query
 
 
@@ -303,10 +87,10 @@ def sentence_language(query: str) -> str | None:
     these, the detector of documents' languages decides if it is certain; otherwise the common words
     decide.
     """
-    words = _words(query)
+    words = _list_words(query)
     language = _find_most_common_words(words)
     common = STOP_WORDS[language] if language else frozenset()
-    if sum(_plain(word) in common for word in words) < _SHARE * len(words):
+    if sum(_normalize(word) in common for word in words) < _SHARE * len(words):
         language = None
     is_latin = _are_mostly_latin(words)
     if language == "en" and is_latin:
@@ -372,8 +156,8 @@ def _find_most_common_words(words: Iterable[str], least: int = 1) -> str | None:
     A single word of plain letters is evidence only for English: `die`, `io` and `van` are common
     words in other languages.
     """
-    by_word = _languages_by_word()
-    common = [(word, those) for word in words if (those := by_word.get(_plain(word)))]
+    by_word = _map_languages_by_word()
+    common = [(word, those) for word in words if (those := by_word.get(_normalize(word)))]
     counts = Counter(chain.from_iterable(those for _, those in common))
     best = max(counts.values(), default=0)
     if best < least:
@@ -385,7 +169,7 @@ def _find_most_common_words(words: Iterable[str], least: int = 1) -> str | None:
 
 
 @cache
-def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
+def _map_languages_by_word() -> Mapping[str, tuple[str, ...]]:
     languages: dict[str, list[str]] = {}
     for language, words in STOP_WORDS.items():
         for word in words:
@@ -393,7 +177,7 @@ def _languages_by_word() -> Mapping[str, tuple[str, ...]]:
     return {word: tuple(those) for word, those in languages.items()}
 
 
-def _words(text: str) -> list[str]:
+def _list_words(text: str) -> list[str]:
     return [*_iterate_words(text)]
 
 
@@ -407,7 +191,7 @@ def _iterate_words(text: str) -> Iterator[str]:
     return (match.group() for match in pattern.finditer(text))
 
 
-def _plain(word: str) -> str:
+def _normalize(word: str) -> str:
     word = word.lower()
     return _ELISION.sub("", word) if "'" in word or "’" in word else word
 

@@ -35,8 +35,6 @@ class ElasticsearchConnection:
 
     Attributes:
         nodes: addresses of the nodes, without an account; a node that is down is skipped.
-        api_key: an encoded API key.
-        account: name and password, if there is no API key.
         ca_file: certificates for verifying the server's certificate; None: the system's.
         fingerprint: SHA-256 of the server's certificate or of an authority that signed it. If it is
             set, it replaces all other verification of the certificate.
@@ -50,11 +48,7 @@ class ElasticsearchConnection:
 
     @classmethod
     def from_url(cls, url: str) -> Self:
-        """Return the connection to comma-separated addresses, which may contain an account.
-
-        Raises:
-            ConfigurationError: the nodes have different accounts.
-        """
+        """Return the connection to comma-separated addresses, which may contain an account."""
         parts = [urlsplit(node) for node in split_nodes(url)]
         accounts = {p.netloc.rpartition("@")[0] for p in parts if "@" in p.netloc}
         if len(accounts) > 1:
@@ -70,11 +64,7 @@ class ElasticsearchConnection:
 
     @classmethod
     def from_cloud_id(cls, cloud_id: str) -> Self:
-        """Return the connection to a deployment in Elastic Cloud.
-
-        Raises:
-            ConfigurationError: the id does not name an Elasticsearch.
-        """
+        """Return the connection to a deployment in Elastic Cloud."""
         try:
             decoded = base64.b64decode(cloud_id.rpartition(":")[2], validate=True).decode()
             host, elasticsearch = decoded.split("$")[:2]
@@ -95,12 +85,14 @@ class ElasticsearchConnection:
         return ", ".join(self.nodes)
 
     def client_options(self, *, is_async: bool = False) -> dict[str, Any]:
-        """Return the connection arguments for a client of `elasticsearch`.
-
-        Args:
-            is_async: whether the client is for an event loop.
-        """
-        options: dict[str, Any] = {"hosts": [_with_port(node) for node in self.nodes]}
+        """Return the connection arguments for a client of `elasticsearch`."""
+        hosts = []
+        for node in self.nodes:
+            parts = urlsplit(node)
+            # The client requires a port.
+            port = "" if parts.port is not None else f":{_PORTS[parts.scheme]}"
+            hosts.append(urlunsplit(parts._replace(netloc=f"{parts.netloc}{port}")))
+        options: dict[str, Any] = {"hosts": hosts}
         if self.api_key is not None:
             options["api_key"] = self.api_key
         elif self.account is not None:
@@ -121,20 +113,8 @@ def to_connection(server: str | ElasticsearchConnection) -> ElasticsearchConnect
     return ElasticsearchConnection.from_url(server) if isinstance(server, str) else server
 
 
-def _with_port(node: str) -> str:
-    """Return an address with a port, which the client requires; default: the scheme's port."""
-    parts = urlsplit(node)
-    if parts.port is not None:
-        return node
-    return urlunsplit(parts._replace(netloc=f"{parts.netloc}:{_PORTS[parts.scheme]}"))
-
-
 def pinned_context(fingerprint: str) -> ssl.SSLContext:
-    """Return a TLS context that rejects a server whose chain lacks the fingerprint.
-
-    Args:
-        fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
-    """
+    """Return a TLS context that rejects a server whose chain lacks the fingerprint."""
     context = _PinnedContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -147,7 +127,6 @@ def require_pinned(chain: Sequence[bytes], fingerprint: bytes) -> None:
 
     Args:
         chain: certificates as the server sent them, in DER, the server's own first.
-        fingerprint: SHA-256 of one of them.
 
     Raises:
         ssl.SSLCertVerificationError: no certificate has the fingerprint, or the authority

@@ -90,7 +90,6 @@ def entry_terms(text: str, language: str | None) -> str:
     """Return the terms of an entry: a mark that names the analysis, and the terms of its text.
 
     Args:
-        text: text of the passage, with title and headings.
         language: language of the document; None if uncertain.
     """
     analysis = choose_analysis(text, language)
@@ -102,9 +101,6 @@ def length_weight(terms: float) -> float:
 
     In a long passage, a single word says less about the passage. Terms are counted instead of a
     model's tokens: an English term has one or two tokens, a Greek or Hindi term five.
-
-    Args:
-        terms: the number of terms of the entry.
     """
     return float(f"{0.5 ** (terms / _HALVING_TERMS):.6g}")
 
@@ -115,7 +111,6 @@ def hash_fields(fields: Mapping[str, Any], key: bytes | None) -> str:
     Args:
         fields: the fields as stored; `terms` are covered through their own digest, the vector is
             not covered.
-        key: the generation's digest key; None if it has no key.
     """
     if key is None:
         return compute_key(
@@ -146,23 +141,15 @@ def with_scope(stored: Mapping[str, Any], scope: str, key: bytes | None) -> dict
 def build_stored_entry(
     owner: Owner, id_: str, fields: Mapping[str, Any], cosine: float | None = None
 ) -> StoredEntry:
-    """Build an entry from its stored fields; `intact` says whether they were verified.
-
-    Args:
-        cosine: similarity of the entry's vector and the query's; None without a query vector.
-    """
-    return StoredEntry(id_, fields["index_key"], fields, _is_genuine(owner, id_, fields), cosine)
+    """Build an entry from its stored fields; `intact` says whether they were verified."""
+    intact = owner.digest_key is None or _is_genuine(owner, id_, fields)
+    return StoredEntry(id_, fields["index_key"], fields, intact, cosine)
 
 
 def build_scanned_entry(
     id_: str, stored: Mapping[str, Any], routing: str | None, key: bytes | None
 ) -> ScannedEntry:
-    """Build the result of a scan for an entry, with defaults for missing fields.
-
-    Args:
-        routing: the tenant whose searches may find the entry.
-        key: the generation's digest key; None if it has no key.
-    """
+    """Build the result of a scan for an entry, with defaults for missing fields."""
     return ScannedEntry(
         id=id_,
         tenant=stored.get("tenant", ""),
@@ -180,25 +167,15 @@ def build_scanned_entry(
 def entry_vector(
     owner: Owner, id_: str, fields: Mapping[str, Any], vector: npt.NDArray[np.float32] | None
 ) -> EntryVector:
-    """Return an entry's vector, and whether the entry is genuine.
-
-    Args:
-        fields: all stored fields of the entry.
-    """
+    """Return an entry's vector, and whether the entry is genuine."""
     known = {name: fields.get(name, "") for name in ("document_id", "index_key", "text_sha256")}
-    genuine = "terms" in fields and is_intact(fields, owner.digest_key)
-    if genuine:
-        identity = fields["document_id"], fields["index_key"], fields["ordinal"]
-        genuine = id_ == entry_id(owner, *identity)
+    genuine = "terms" in fields and _is_genuine(owner, id_, fields)
     return EntryVector(id_, **known, vector=vector, genuine=genuine)
 
 
 def _is_genuine(owner: Owner, id_: str, stored: Mapping[str, Any]) -> bool:
     """Return whether an entry's fields are unaltered and belong to its id."""
-    if owner.digest_key is None:
-        return True
     if not is_intact(stored, owner.digest_key):
         return False
     # A copy of another entry has a valid digest, but not the right id.
-    identity = (stored["document_id"], stored["index_key"], stored["ordinal"])
-    return id_ == entry_id(owner, *identity)
+    return id_ == entry_id(owner, stored["document_id"], stored["index_key"], stored["ordinal"])

@@ -33,21 +33,13 @@ Presence = Literal["present", "missing", "replaced"]
 
 @dataclass(frozen=True, slots=True)
 class IndexRef:
-    """A reference to one index; a later index with the same name has another reference.
-
-    Attributes:
-        identity: assigned by the store to each index that it creates.
-    """
+    """A reference to one index; a later index with the same name has another reference."""
 
     name: str
     identity: str
 
     def compute_presence(self, identity: str | None) -> Presence:
-        """Return whether the index still exists, is missing, or was replaced by another index.
-
-        Args:
-            identity: the identity of the index that has the name now; None if no index has it.
-        """
+        """Return whether the index still exists, is missing, or was replaced by another index."""
         if identity is None:
             return "missing"
         return "present" if identity == self.identity else "replaced"
@@ -85,13 +77,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class CountedBuild:
-    """A build whose entries are to be counted.
-
-    Attributes:
-        index: the index that the build was written to.
-        recent_keys: index keys of versions to count separately.
-        is_serving: whether the tenant's view should show exactly this build.
-    """
+    """A build whose entries are to be counted."""
 
     index: IndexRef
     owner: Owner
@@ -105,8 +91,6 @@ class BuildCount:
 
     Attributes:
         presence: whether the build's index still exists; if not, the counts are 0.
-        entries: the number of all its entries.
-        recent: the number of entries with one of `CountedBuild.recent_keys`.
         is_shown: whether the tenant's view shows exactly these entries; always True for a build
             that is not the serving one.
     """
@@ -122,15 +106,11 @@ class EntryDocument:
     """The values that all entries of one version of a document share.
 
     Attributes:
-        indexed_key: hash of everything in the version's entries.
-        media_type: the format of the document's content.
         path: the document's printable path within its source, for the chunk id.
         passage_source: the first part of the chunk id, instead of tenant and path; None for tenant
             and path.
         language: an ISO 639-1 code or a programming language; None if uncertain.
-        modified_at: when the document's current content was written, to the millisecond.
         source_id: the document's id in the application that pushed it; None if it was not pushed.
-        page_uuid: the page or database that the document belongs to, if any.
     """
 
     document_id: str
@@ -224,14 +204,11 @@ class EntryFilter:
         moved: pages for which the scopes of entries are ignored.
         pages: allowed pages; None: any page, and entries without a page.
         source_types, sources, documents: allowed values.
-        without_source_types: excluded source types.
         paths: folders or files; the document must be within one of them, see is_within.
-        languages: allowed languages of the document.
         modified_after, modified_before: bounds of the document's modified_at; the first is
             inclusive, the second exclusive.
         tags: tags that an entry must all have.
         metadata: by key, the allowed values; None stands for a missing value.
-        without_metadata: by key, the excluded values.
     """
 
     scopes: frozenset[str] | None = None
@@ -260,7 +237,6 @@ class Place:
     """A document, or one symbol in it, whose entries a ranking returns.
 
     Attributes:
-        document_id: the document.
         symbol: the symbol that an entry must define; None: any entry of the document.
     """
 
@@ -270,11 +246,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """A ranking by place: first all entries of the first place, then those of the next place.
-
-    Attributes:
-        of: the places, at most MOST_PLACES.
-    """
+    """A ranking by place: first all entries of the first place, then those of the next place."""
 
     of: tuple[Place, ...]
 
@@ -284,11 +256,7 @@ MOST_PLACES = 200
 
 @dataclass(frozen=True, slots=True)
 class EqualTexts:
-    """A request for the entries that have one of these texts; the result is unordered.
-
-    Attributes:
-        keys: see Candidate.text_key.
-    """
+    """A request for the entries that have one of these texts; the result is unordered."""
 
     keys: tuple[str, ...]
 
@@ -300,10 +268,7 @@ class RankingRequest:
     Attributes:
         by: the query's vector, of shape (dimensions,); or the query's text; or places; or texts.
             None: any entries, in no particular order.
-        limit: the maximum number of entries in the ranking.
-        entry_filter: the entries that the ranking may contain.
         first: how many of the best entries to return; None returns all.
-        symbols: whether to return the symbols that the entries define.
     """
 
     by: npt.NDArray[np.float32] | str | Places | EqualTexts | None
@@ -320,12 +285,7 @@ class RankingRequest:
 
 @dataclass(frozen=True, slots=True)
 class ScannedEntry:
-    """An entry found by a scan of the index.
-
-    Attributes:
-        correctly_routed: whether its tenant's searches can find it.
-        intact: whether the stored fields match the digest written with them.
-    """
+    """An entry found by a scan of the index."""
 
     id: str
     tenant: str
@@ -344,7 +304,6 @@ class EntryVector:
     """The vector of an entry, as the index stores it.
 
     Attributes:
-        vector: None if the entry has none.
         genuine: whether the entry's fields are unaltered and belong to its id. Only then do the
             fields show which text the vector belongs to.
     """
@@ -359,11 +318,7 @@ class EntryVector:
 
 @dataclass(frozen=True, slots=True)
 class PassageVector:
-    """The vector of an entry, bit for bit as it was written, and the id of its passage.
-
-    Attributes:
-        chunk_id: see Hit.chunk_id.
-    """
+    """The vector of an entry, bit for bit as it was written, and the id of its passage."""
 
     chunk_id: str
     vector: npt.NDArray[np.float32]
@@ -402,7 +357,6 @@ class TenantView:
 
     Attributes:
         restricted: whether its filter provably shows only this tenant's entries.
-        tenants: the tenants with entries in it, sorted.
     """
 
     name: str
@@ -418,7 +372,6 @@ class Candidate:
         uri: the document's uri, from the index; empty if it is too long for a doc value.
         text_key: equal for equal texts; in generations of the first three schemas, equal for equal
             texts with equal titles and headings.
-        ordinal: its position among the entries of its version.
         within: if it is a block, the ordinals of the entries that contain part of it.
         symbol: the symbol that it defines; empty if it defines none, or if not requested.
         matched: in a ranking by words, how many of the query's words it contains; otherwise 0.
@@ -498,11 +451,7 @@ def indexed_key(
     page_uuid: str | None = None,
     passage_source: str | None = None,
 ) -> str:
-    """Return the hash of all inputs that determine the entries of a version.
-
-    Args:
-        kinds: the kinds of the document's definitions, by name; None if it has no definitions.
-    """
+    """Return the hash of all inputs that determine the entries of a version."""
     # Included only if there are requests: the keys of other documents must not change.
     anew = [reindex_requests] if reindex_requests else []
     typed = [dict(kinds)] if kinds else []

@@ -7,38 +7,24 @@ store answers whenever the second does not.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from rag_assets.common.errors import VectorsUnavailable
-from rag_assets.storage.index.model import (
-    NONE_MOVED,
-    Candidate,
-    Entry,
-    IndexRef,
-    MovedPages,
-    Owner,
-    PassageVector,
-    Presence,
-    RankingRequest,
-    StoredEntry,
-)
+from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingRequest
 from rag_assets.storage.index.store import EntrySearcher, EntryWriter
 
 if TYPE_CHECKING:
-    from rag_assets.storage.index.pgvector.entries import PgVectors
     from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
+    from rag_assets.storage.index.pgvector.tables import PgVectors
 
 
 class MirroredEntries:
     """Writes a build's entries to both stores (see EntryWriter).
 
     Args:
-        first: the store of all entries.
-        second: the second store of vectors.
         on_failure: called when a write to the second store failed. It must stop searches from using
             the second store, which now lacks entries.
     """
@@ -92,15 +78,12 @@ class MirroredEntries:
 
 
 class SplitSearcher:
-    """Searches vectors in the second store for builds that use it (see EntrySearcher).
-
-    Args:
-        first: searches everything else, and the vectors of other builds.
-        second: searches vectors.
-    """
+    """Searches vectors in the second store for builds that use it (see EntrySearcher)."""
 
     def __init__(self, first: EntrySearcher, second: PgVectorSearcher) -> None:
         self._first, self._second = first, second
+        self.cosines, self.entries, self.vectors = first.cosines, first.entries, first.vectors
+        self.count, self.presence = first.count, first.presence
 
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
@@ -124,36 +107,6 @@ class SplitSearcher:
             for task in nearest.values():
                 task.cancel()
             await asyncio.gather(*nearest.values(), return_exceptions=True)
-
-    async def cosines(
-        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
-    ) -> dict[str, float]:
-        return await self._first.cosines(index_name, owner, vector, ids)
-
-    async def entries(
-        self,
-        index_name: str,
-        owner: Owner,
-        ids: Sequence[str],
-        scopes: Collection[str] | None,
-        vector: npt.NDArray[np.float32] | None = None,
-        *,
-        moved: MovedPages = NONE_MOVED,
-    ) -> dict[str, StoredEntry]:
-        return await self._first.entries(index_name, owner, ids, scopes, vector, moved=moved)
-
-    async def vectors(
-        self, index_name: str, owner: Owner, ids: Sequence[str]
-    ) -> dict[str, PassageVector]:
-        return await self._first.vectors(index_name, owner, ids)
-
-    async def count(
-        self, index_name: str, owner: Owner, recent_keys: Sequence[str]
-    ) -> tuple[int, int]:
-        return await self._first.count(index_name, owner, recent_keys)
-
-    async def presence(self, index: IndexRef) -> Presence:
-        return await self._first.presence(index)
 
     async def close(self) -> None:
         await self._first.close()

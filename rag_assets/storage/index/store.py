@@ -40,14 +40,11 @@ from rag_assets.storage.index.model import (
 )
 
 if TYPE_CHECKING:
-    from rag_assets.storage.index.pgvector.entries import PgVectors
+    from rag_assets.storage.index.pgvector.tables import PgVectors
 
 
 class NoteStore(Protocol):
-    """Keeps notes: small texts about the catalog, each under a name such as `acme/1/mark.json`.
-
-    All methods raise ServiceUnavailable when the store does not answer.
-    """
+    """Keeps notes: small texts about the catalog, each under a name such as `acme/1/mark.json`."""
 
     def read(self, name: str) -> str | None:
         """Return a note; None if it does not exist."""
@@ -102,12 +99,7 @@ class EntryWriter(Protocol):
     def set_scopes(
         self, index_name: str, owner: Owner, scopes: Mapping[str, str], *, guard: Callable[[], None]
     ) -> int:
-        """Set the access scope of the entries of documents; return how many entries changed.
-
-        Args:
-            scopes: the access scope of each document, by document_id.
-            guard: called before each write; raises when this writer may no longer write.
-        """
+        """Set the access scope of the entries of documents; return how many entries changed."""
         ...
 
 
@@ -131,7 +123,6 @@ class EntryStore(EntryWriter, Protocol):
 
         Args:
             digest_key: digest key of the generation whose entries are verified.
-            document_ids: only scan entries of these documents; None: all.
         """
         ...
 
@@ -172,23 +163,19 @@ class EntryStore(EntryWriter, Protocol):
     def vectors(
         self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
     ) -> Iterator[EntryVector]:
-        """Yield the vectors of a generation's entries, in no particular order.
-
-        Args:
-            texts: text_sha256 of the entries: a range of hashes, or a list of hashes.
-        """
+        """Yield the vectors of a generation's entries, in no particular order."""
         ...
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
-        """Yield the ids of a generation's entries without a vector.
-
-        Vector search cannot find these entries.
-        """
+        """Yield the ids of a generation's entries without a vector."""
         ...
 
 
 class EntrySearcher(Protocol):
-    """Searches the entries of a generation in one event loop, with pooled connections."""
+    """Searches the entries of a generation in one event loop, with pooled connections.
+
+    Searches raise IndexInconsistent if the index does not exist, or lacks fields that are searched.
+    """
 
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
@@ -200,7 +187,6 @@ class EntrySearcher(Protocol):
         influence.
 
         Raises:
-            IndexInconsistent: the index does not exist, or lacks fields that are searched.
             SearchRejected: the search has too many words and filters.
             VectorsUnavailable: the vectors of this owner are searched in another store, which does
                 not answer.
@@ -210,11 +196,7 @@ class EntrySearcher(Protocol):
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
-        """Return the cosine of the query vector and each of these entries that exists, by id.
-
-        Raises:
-            IndexInconsistent: see rankings().
-        """
+        """Return the cosine of the query vector and each of these entries that exists, by id."""
         ...
 
     async def entries(
@@ -230,33 +212,20 @@ class EntrySearcher(Protocol):
         """Return the entries that exist and have one of these access scopes, by id.
 
         Args:
-            scopes: the scopes that may be read; None: any.
-            vector: the vector to compute cosines with; None computes no cosines.
             moved: pages for which the scopes of entries are ignored.
-
-        Raises:
-            IndexInconsistent: see rankings().
         """
         ...
 
     async def vectors(
         self, index_name: str, owner: Owner, ids: Sequence[str]
     ) -> dict[str, PassageVector]:
-        """Return the vectors of the entries that exist and have a vector, by id.
-
-        Raises:
-            IndexInconsistent: see rankings().
-        """
+        """Return the vectors of the entries that exist and have a vector, by id."""
         ...
 
     async def count(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
     ) -> tuple[int, int]:
-        """Return the number of a generation's entries, and of those with one of these index keys.
-
-        Raises:
-            IndexInconsistent: see rankings().
-        """
+        """Return the number of a generation's entries, and of those with these index keys."""
         ...
 
     async def presence(self, index: IndexRef) -> Presence:
@@ -293,11 +262,7 @@ class IndexAdministration(Protocol):
         ...
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
-        """Return the index to write a new generation of a tenant to; create it if necessary.
-
-        Args:
-            placement: whether the index is shared with other tenants.
-        """
+        """Return the index to write a new generation of a tenant to; create it if necessary."""
         ...
 
     def presence(self, index: IndexRef) -> Presence:
@@ -338,10 +303,7 @@ class IndexAdministration(Protocol):
         ...
 
     def fits(self, index_name: str, spec: IndexSpec) -> bool:
-        """Return whether an index has the fields and the kind of vectors that a spec requires.
-
-        True if the index does not exist.
-        """
+        """Return whether an index fits a spec, in fields and kind of vectors, or does not exist."""
         ...
 
     def names(self) -> list[str]:
@@ -366,8 +328,6 @@ class IndexAdministration(Protocol):
 
     def expunge(self, index_name: str) -> int | None:
         """Remove deleted entries from an index's files.
-
-        Otherwise they stay until a file is rewritten.
 
         This takes up to half a minute if entries were deleted shortly before; the embedded server
         takes a few seconds.
@@ -416,8 +376,6 @@ class StoreConfig:
         vectors_url: address of a Postgres with additional copies of some builds' vectors, if any.
         installation: the owner of indexes, views and schemas; None: every user of the store owns
             all of them.
-        former_prefixes: former prefixes of the installation's indexes.
-        layout: the layout of new indexes.
     """
 
     server: str | ElasticsearchConnection = field(repr=False)
@@ -434,12 +392,7 @@ class VectorStore:
     """An open vector store, with objects for its entries, indexes, searches and notes.
 
     Attributes:
-        entries: writes and reads entries.
-        indexes: administers indexes and views.
-        searcher: creates a searcher for one event loop.
-        notes: keeps notes about the catalog.
         close: closes all connections except the searchers'.
-        vectors: additional copies of some builds' vectors; None without such a server.
     """
 
     entries: EntryStore
@@ -464,8 +417,8 @@ def open_store(config: StoreConfig) -> VectorStore:
 
 
 def _with_vectors(first: VectorStore, config: StoreConfig) -> VectorStore:
-    from rag_assets.storage.index.pgvector.entries import PgVectors
     from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
+    from rag_assets.storage.index.pgvector.tables import PgVectors
     from rag_assets.storage.index.second_store import SplitSearcher
 
     url = config.vectors_url or ""

@@ -141,7 +141,7 @@ def choose_analysis(text: str, language: str | None) -> str:
     """
     if language is not None and len(language) != _CODE_LENGTH:
         return "en"  # identifiers and comments of source code
-    code = language or prose_language(text) or _usual_language(text)
+    code = language or prose_language(text) or _find_usual_language(text)
     code = _ALIASES.get(code, code)
     return code if is_analyzed(code) else PLAIN
 
@@ -162,7 +162,11 @@ def lexical_terms(text: str, analysis: str = "en") -> str:
     """
     runs = _normalize(text).split()
     # Longer runs would fill the cache's memory.
-    of_run = _terms_of_run if max(map(len, runs), default=0) <= _MAX_WORD else _terms_of_any_run
+    of_run = (
+        _compute_run_terms
+        if max(map(len, runs), default=0) <= _MAX_WORD
+        else _compute_any_run_terms
+    )
     return " ".join(filter(None, [of_run(run, analysis) for run in runs]))
 
 
@@ -174,18 +178,14 @@ def list_words(text: str) -> list[str]:
     """
     parts: list[str] = []
     for word in _split(_normalize(text)):
-        parts += _with_parts(word)
+        parts += _split_parts(word)
         if is_sequence(word):
             parts += _UNMARKED.findall(word)
     return parts
 
 
 def count_words(terms: str) -> float:
-    """Return how many words an entry's terms represent; a pair or triple is a fraction of a word.
-
-    Args:
-        terms: the terms of an entry, after the term that names the analysis.
-    """
+    """Return how many words an entry's terms represent; a pair is a fraction of a word."""
     count: float = terms.count(" ")
     if not terms.isascii():
         for beginning, per_word in _TERMS_PER_WORD:
@@ -203,11 +203,7 @@ def list_symbols(text: str) -> list[str]:
 def build_forms(
     word: str, analyses: tuple[str, ...] = EVERY_ANALYSIS
 ) -> Mapping[str, frozenset[str]]:
-    """Return the terms under which texts may contain a word, with the analyses that produce them.
-
-    Args:
-        analyses: analyses of the texts.
-    """
+    """Return the terms under which texts may contain a word, each with its analyses."""
     forms: dict[str, set[str]] = {}
     is_term, is_written = _is_term(word), is_phrase(word)
     for analysis in analyses:
@@ -244,21 +240,21 @@ def _normalize(text: str) -> str:
     return _DIGITS.sub(lambda digit: str(unicodedata.decimal(digit.group())), text)
 
 
-def _terms_of_any_run(run: str, analysis: str) -> str:
-    terms_of = _terms_of_run if len(run) <= _MAX_WORD else _terms_of_words
+def _compute_any_run_terms(run: str, analysis: str) -> str:
+    terms_of = _compute_run_terms if len(run) <= _MAX_WORD else _compute_word_terms
     return terms_of(run, analysis)
 
 
 # The cache holds words with the punctuation around them: in a bulk import most of them recur.
 @lru_cache(maxsize=1 << 16)
-def _terms_of_run(run: str, analysis: str) -> str:
-    return _terms_of_words(run, analysis)
+def _compute_run_terms(run: str, analysis: str) -> str:
+    return _compute_word_terms(run, analysis)
 
 
-def _terms_of_words(text: str, analysis: str) -> str:
+def _compute_word_terms(text: str, analysis: str) -> str:
     terms: list[str] = []
     for word in _split(text):
-        terms += [_stem(part, analysis) for part in _with_parts(word) if _is_term(part)]
+        terms += [_stem(part, analysis) for part in _split_parts(word) if _is_term(part)]
         if _SIGNS.match(word):  # a word in katakana may be searched alone
             signs = _SIGN.findall(word)
             terms += [sign for sign in signs if len(sign) > 1 and len(signs) > 1]
@@ -280,7 +276,7 @@ def _split(text: str) -> list[str]:
     return words
 
 
-def _with_parts(word: str) -> list[str]:
+def _split_parts(word: str) -> list[str]:
     """Return a word in lower case, followed by its parts if it has several."""
     if word.isascii():
         terms = [part.lower() for part in _PART.findall(word)]
@@ -315,7 +311,7 @@ def _is_long_hangul(word: str) -> bool:
 # Most runs of source code are new, but not their parts.
 @lru_cache(maxsize=1 << 16)
 def _stem(word: str, analysis: str) -> str:
-    language = _language_in_script(word, analysis)
+    language = _choose_language(word, analysis)
     if language == PLAIN:
         return _fold_word(word)
     if language == _VIETNAMESE:  # diacritics distinguish its words
@@ -325,7 +321,7 @@ def _stem(word: str, analysis: str) -> str:
     return _fold_word(stem) or word
 
 
-def _language_in_script(word: str, analysis: str) -> str:
+def _choose_language(word: str, analysis: str) -> str:
     """Return the language to stem a word in: the text's, or the usual language of its script."""
     if word[0].isdecimal():
         return PLAIN
@@ -346,7 +342,7 @@ def _fold_word(word: str) -> str:
     return unicodedata.normalize("NFC", plain)
 
 
-def _usual_language(text: str) -> str:
+def _find_usual_language(text: str) -> str:
     for word in _split(text[:_SAMPLE]):
         for letters, _, usual in _SCRIPTS:
             if letters.match(word.lower()):
@@ -421,7 +417,6 @@ class WeighedWord(NamedTuple):
 
     Attributes:
         forms: terms for the word; only the best match counts.
-        is_written: whether it is also searched in the texts as it is written.
     """
 
     weight: float
@@ -430,12 +425,7 @@ class WeighedWord(NamedTuple):
 
 
 def parse_query_words(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) -> QueryWords:
-    """Return the words of a query without common words; a very long query is cut off.
-
-    Args:
-        query: the query, in any language.
-        analyses: the expected analyses of the entries.
-    """
+    """Return the words of a query without common words; a very long query is cut off."""
     return QueryWords(*_split_words(query), analyses)
 
 
@@ -467,7 +457,6 @@ def weighed_words(
     stem in another language may be another word.
 
     Args:
-        entries: number of entries that pass the filter.
         forms: by form, the number of these entries that have it among their terms.
         phrases: by word, the number of these entries that contain it as it is written.
         marks: by analysis, the number of these entries that have its mark.
@@ -491,21 +480,11 @@ def weighed_words(
 
 
 def present_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
-    """Return the analyses of entries, with FORMER if some entries have no analysis mark.
-
-    Args:
-        entries: the number of entries.
-        marks: by analysis, the number of these entries that have its mark.
-    """
+    """Return the analyses of entries, with FORMER if some entries have no analysis mark."""
     present = [analysis for analysis in ANALYSES if marks.get(analysis)]
     return (FORMER, *present) if sum(marks.values()) < entries else tuple(present)
 
 
 def rarity(entries: int, holders: int) -> float:
-    """Return the weight of a term: the inverse document frequency of BM25.
-
-    Args:
-        entries: number of entries that pass the filter.
-        holders: number of these entries that contain the term.
-    """
+    """Return the weight of a term: the inverse document frequency of BM25."""
     return math.log(1 + (entries - holders + 0.5) / (holders + 0.5))

@@ -49,9 +49,7 @@ class Identity:
     """The installation that a process works for.
 
     Attributes:
-        home: id of the home folder.
         prefixes: prefixes of index names: the current prefix, then former prefixes.
-        cluster: id of its Elasticsearch; None if it was not recorded yet.
     """
 
     id: UUID
@@ -66,7 +64,6 @@ class Difference:
 
     Attributes:
         part: what differs: "catalog", "home", or the kind of a store (see PlaceKind).
-        error: the problem and its remedy.
         can_move: whether `installation move` resolves it.
     """
 
@@ -86,10 +83,6 @@ def open_catalog(
 
     The first home folder that opens a new catalog makes it an installation.
 
-    Args:
-        settings: settings that name the home folder and the stores.
-        database_url, owner_url, before_upgrade: see Catalog.open.
-
     Raises:
         ForeignInstallation: the catalog, the home folder or a store belongs to another
             installation, or is a copy.
@@ -100,7 +93,7 @@ def open_catalog(
     try:
         state, stores = catalog.installation.state(), roots(settings)
         _require_none(find_differences(catalog, settings, state, stores))
-        return catalog, _join(catalog, settings, state, stores)
+        return catalog, _complete_identity(catalog, settings, state, stores)
     except BaseException:
         catalog.close()
         raise
@@ -114,41 +107,31 @@ def _require_none(differences: Iterator[Difference]) -> None:
 def find_differences(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Iterator[Difference]:
-    """Yield every part that differs from the catalog's record, or belongs to another installation.
-
-    Args:
-        settings: settings with the home folder and the current addresses.
-        state: the catalog's record.
-        stores: the roots that the settings name.
-    """
+    """Yield the parts that differ from the catalog's record, or belong to others."""
     row, home = state.row, Home(settings)
     if row is None:
         if home.installation is not None:
-            yield Difference("catalog", _empty_catalog(settings, home.installation))
+            yield Difference("catalog", _build_empty_catalog(settings, home.installation))
         has_tenants = bool(catalog.generations.tenants())
         yield from _iter_root_differences(stores, home.installation, may_adopt=has_tenants)
         return
     if state.present_database != row.database:
-        yield Difference("catalog", _copied_catalog(row, state.present_database))
+        yield Difference("catalog", _build_copied_catalog(row, state.present_database))
     if home.installation not in {None, row.id}:
-        yield Difference("home", _foreign_home(settings, home, row.id), can_move=False)
+        yield Difference("home", _build_foreign_home(settings, home, row.id), can_move=False)
     elif home.is_copy():
-        yield Difference("home", _copied_home(settings, home))
+        yield Difference("home", _build_copied_home(settings, home))
     recorded = recorded_places(state, settings)
     for place in present_places(settings):
         former = recorded.get(place.kind)
         if former is not None and former != place.address:
-            yield Difference(place.kind, _changed_place(row.id, place, former))
+            yield Difference(place.kind, _build_changed_place(row.id, place, former))
     yield from _iter_root_differences(stores, row.id, may_adopt="lake" not in recorded)
     for root in stores:
-        is_recorded = recorded.get(root.kind) == root.url
-        if root.kind == "blobs" and is_recorded and _lacks_uploads(catalog, root):
-            yield Difference("blobs", _lost_uploads(row.id, root))
-
-
-def _lacks_uploads(catalog: Catalog, root: Root) -> bool:
-    """Return whether a root is new and empty, although the catalog lists uploads."""
-    return root.owner() is None and not root.has_data() and catalog.uploads.has_any()
+        is_recorded = root.kind == "blobs" and recorded.get(root.kind) == root.url
+        is_empty = is_recorded and root.owner() is None and not root.has_data()
+        if is_empty and catalog.uploads.has_any():
+            yield Difference("blobs", _build_lost_uploads(row.id, root))
 
 
 def _iter_root_differences(
@@ -164,9 +147,11 @@ def _iter_root_differences(
     for root in stores:
         owner = root.owner()
         if owner is not None and owner != installation:
-            yield Difference(root.kind, _foreign_root(root, owner, installation), can_move=False)
+            yield Difference(
+                root.kind, _build_foreign_root(root, owner, installation), can_move=False
+            )
         elif owner is None and not may_adopt and root.has_data():
-            yield Difference(root.kind, _foreign_root(root, None, installation))
+            yield Difference(root.kind, _build_foreign_root(root, None, installation))
 
 
 def present_places(settings: Settings) -> list[Place]:
@@ -176,7 +161,7 @@ def present_places(settings: Settings) -> list[Place]:
         Place("lake", Location.parse(settings.lake_url).url),
         Place("blobs", settings.blobs_url),
         Place("index", settings.index_prefix),
-        Place("vectors", _OF_CATALOG if vectors is None else _without_credentials(vectors)),
+        Place("vectors", _OF_CATALOG if vectors is None else _remove_credentials(vectors)),
     ]
 
 
@@ -217,10 +202,10 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
             store.vectors.adopt(owners)
         catalog.installation.record_places([Place("cluster", cluster)])
     elif identity.cluster != cluster:
-        raise _changed_place(identity.id, Place("cluster", cluster), identity.cluster)
+        raise _build_changed_place(identity.id, Place("cluster", cluster), identity.cluster)
 
 
-def _join(
+def _complete_identity(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Identity:
     """Record what catalog, home and roots lack of the identity; return the identity."""
@@ -230,10 +215,10 @@ def _join(
     if any(state.present_places.get(place.kind) != place.address for place in present):
         catalog.installation.record_places(present)
         state = catalog.installation.state()
-    return _mark(catalog, settings, row.id, state, stores)
+    return _mark_parts(catalog, settings, row.id, state, stores)
 
 
-def _mark(
+def _mark_parts(
     catalog: Catalog,
     settings: Settings,
     installation: UUID,
@@ -244,8 +229,10 @@ def _mark(
 
     Former places that a root's marker lists, but a restored catalog lacks, are recorded again.
     """
-    if lost := _list_forgotten_places(installation, state, stores):
-        catalog.installation.record_former_places(lost)
+    known = {(place.kind, place.address) for place in state.places}
+    own = [root for root in stores if root.owner() == installation]
+    if lost := {place for root in own for place in root.former_places()} - known:
+        catalog.installation.record_former_places([Place(*place) for place in sorted(lost)])
         state = catalog.installation.state()
     former = {place for place in state.places if place.left_at is not None}
     for root in stores:
@@ -268,19 +255,6 @@ def _mark(
     return Identity(installation, home_id, tuple(prefixes), cluster)
 
 
-def _list_forgotten_places(
-    installation: UUID, state: InstallationState, stores: Sequence[Root]
-) -> list[Place]:
-    """Return former places that markers of the installation's roots list and the catalog lacks."""
-    known = {(place.kind, place.address) for place in state.places}
-    own = [root for root in stores if root.owner() == installation]
-    kept = {place for root in own for place in root.former_places()}
-    return [Place(*place) for place in sorted(kept - known)]
-
-
-# -- moves and clones
-
-
 def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     """Record that the catalog, the home folder and the stores belong together as they are now.
 
@@ -296,7 +270,7 @@ def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     catalog.installation.move_database()
     catalog.installation.leave_cluster()
     catalog.installation.record_places(present_places(settings))
-    return _mark(catalog, settings, row.id, catalog.installation.state(), stores)
+    return _mark_parts(catalog, settings, row.id, catalog.installation.state(), stores)
 
 
 def forget_place(catalog: Catalog, settings: Settings, place: Place) -> bool:
@@ -316,8 +290,6 @@ def clone_installation(
     """Make a copied catalog a separate installation; an interrupted clone is continued.
 
     Args:
-        catalog: the copy.
-        settings: settings with the home folder and the stores of the clone.
         keeps_builds: whether Elasticsearch was copied, too. Otherwise builds are forgotten, and the
             next syncs write new indexes from the lake.
         is_snapshot: whether a person has confirmed that the catalog is a copy, although its server
@@ -336,13 +308,13 @@ def clone_installation(
         owner = root.owner()
         is_usable = root.is_copy() if owner == original else owner in {None, clone}
         if not is_usable or (owner is None and root.has_data()):
-            raise _foreign_root(root, owner, None)
+            raise _build_foreign_root(root, owner, None)
     home.join(clone, None, clone_of=original)
     for root in stores:
         root.mark(clone)
     catalog.installation.replace(clone, keeps_builds=keeps_builds)
     catalog.installation.record_places(present_places(settings))
-    return _mark(catalog, settings, clone, catalog.installation.state(), stores)
+    return _mark_parts(catalog, settings, clone, catalog.installation.state(), stores)
 
 
 def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) -> None:
@@ -352,83 +324,82 @@ def _require_copied_catalog(catalog: Catalog, settings: Settings, home: Home) ->
     if settings.database_url is None and home.is_copy():
         return  # The embedded server was copied with its home folder.
     raise ForeignInstallation(
-        f"the catalog is that of {_name(state.row.id)} itself, and not a copy",
+        f"the catalog is that of {_describe(state.row.id)} itself, and not a copy",
         hint="set RAG_ASSETS_DATABASE_URL to a copy of it; where the copy is a snapshot of the"
         " whole server: rag-assets installation clone --yes --snapshot",
     )
 
 
-# -- errors
-
-
-def _name(installation: UUID | None) -> str:
+def _describe(installation: UUID | None) -> str:
     return f"installation {installation}" if installation else "an unknown installation"
 
 
-def _foreign_root(root: Root, owner: UUID | None, installation: UUID | None) -> ForeignInstallation:
+def _build_foreign_root(
+    root: Root, owner: UUID | None, installation: UUID | None
+) -> ForeignInstallation:
     hint = f"set {VARIABLES[root.kind]} to an empty location"
     if owner is None:
         hint += (
             "; or, if the data belong to this installation, run `rag-assets installation move"
             " --yes`"
         )
-    ours = f", but this is {_name(installation)}" if installation else ""
+    ours = f", but this is {_describe(installation)}" if installation else ""
     return ForeignInstallation(
-        f"the {root.kind} at {root.url} belongs to {_name(owner)}{ours}", hint=hint
+        f"the {root.kind} at {root.url} belongs to {_describe(owner)}{ours}", hint=hint
     )
 
 
-def _lost_uploads(installation: UUID, root: Root) -> PlaceChanged:
+def _build_lost_uploads(installation: UUID, root: Root) -> PlaceChanged:
     return PlaceChanged(
-        f"{_name(installation)} has uploaded files, but there are none at {root.url}: its disk"
+        f"{_describe(installation)} has uploaded files, but there are none at {root.url}: its disk"
         " is not mounted, or the folder was deleted",
         hint="mount it, or copy the files back from a backup; if they are lost for good, run"
         " `rag-assets installation move --yes --without-data blobs`",
     )
 
 
-def _foreign_home(settings: Settings, home: Home, installation: UUID) -> ForeignInstallation:
+def _build_foreign_home(settings: Settings, home: Home, installation: UUID) -> ForeignInstallation:
     return ForeignInstallation(
-        f"the home folder {settings.home} belongs to {_name(home.installation)}, but the"
-        f" catalog belongs to {_name(installation)}",
+        f"the home folder {settings.home} belongs to {_describe(home.installation)}, but the"
+        f" catalog belongs to {_describe(installation)}",
         hint="correct RAG_ASSETS_DATABASE_URL or RAG_ASSETS_HOME; or, if this home folder is to"
         f" belong to the other installation from now on, remove {home.file}",
     )
 
 
-def _copied_home(settings: Settings, home: Home) -> ForeignInstallation:
+def _build_copied_home(settings: Settings, home: Home) -> ForeignInstallation:
     return ForeignInstallation(
         f"the home folder {settings.home} is a copy of {home.recorded_path}, of"
-        f" {_name(home.installation)}",
+        f" {_describe(home.installation)}",
         hint=_MOVE_OR_CLONE,
     )
 
 
-def _copied_catalog(row: InstallationRow, present: str) -> ForeignInstallation:
+def _build_copied_catalog(row: InstallationRow, present: str) -> ForeignInstallation:
     return ForeignInstallation(
-        f"the catalog is a copy: that of {_name(row.id)} is in database {row.database}, and this is"
-        f" database {present}",
+        f"the catalog is a copy: that of {_describe(row.id)} is in database {row.database}, and"
+        f" this is database {present}",
         hint=_MOVE_OR_CLONE,
     )
 
 
-def _empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation:
+def _build_empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation:
     return ForeignInstallation(
-        f"the catalog is empty, but the home folder {settings.home} belongs to {_name(owner)}",
+        f"the catalog is empty, but the home folder {settings.home} belongs to {_describe(owner)}",
         hint="correct RAG_ASSETS_DATABASE_URL, or restore a dump of its catalog; to begin with an"
         " empty catalog, run `rag-assets installation move --yes`",
     )
 
 
-def _changed_place(installation: UUID | None, place: Place, former: str) -> PlaceChanged:
+def _build_changed_place(installation: UUID | None, place: Place, former: str) -> PlaceChanged:
     return PlaceChanged(
-        f"{_name(installation)} has its {place.kind} at {former}, not at {place.address}",
+        f"{_describe(installation)} has its {place.kind} at {former}, not at {place.address}",
         hint=f"set {VARIABLES[place.kind]} to its former value; or, if the data have moved, run"
         " `rag-assets installation move`",
     )
 
 
-def _without_credentials(url: str) -> str:
+def _remove_credentials(url: str) -> str:
     address = urlsplit(re.sub(r"^postgres(ql)?(\+\w+)?://", "postgresql://", url))
     host = (address.hostname or "") + (f":{address.port}" if address.port else "")
     return f"postgresql://{host}{address.path}"

@@ -68,10 +68,7 @@ class Root:
         return str(marker["address"])
 
     def former_places(self) -> set[tuple[PlaceKind, str]]:
-        """Return kinds and addresses of the installation's former places, according to the marker.
-
-        A catalog that was restored from an earlier dump may lack them.
-        """
+        """Return kinds and addresses of the former places that the marker lists."""
         return {(kind, str(address)) for kind, address in self._marker.get("former", [])}
 
     def has_data(self) -> bool:
@@ -82,12 +79,7 @@ class Root:
         return any(True for _ in store.incarnations())
 
     def mark(self, installation: UUID, former: Iterable[Place] = ()) -> None:
-        """Write the marker, unless it is up to date; a store that does not answer is skipped.
-
-        Args:
-            installation: the owner.
-            former: the former places of the installation.
-        """
+        """Write the marker, unless it is up to date; a store that does not answer is skipped."""
         if not self._is_remote:
             with suppress(OSError):
                 Path(self.url).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -185,11 +177,7 @@ def parse_uuid(value: object) -> UUID | None:
 
 
 class Home:
-    """The identity of a home folder.
-
-    Args:
-        settings: settings that name the folder.
-    """
+    """The identity of a home folder."""
 
     def __init__(self, settings: Settings) -> None:
         self._local = settings.local
@@ -238,7 +226,6 @@ class Home:
         A folder that cannot be written to gets an id derived from its path.
 
         Args:
-            installation: the new owner of the folder.
             recorded_home: the id that the catalog records for a folder with this path. It is used
                 if the folder has lost its marker.
             clone_of: the original installation, while the folder is being assigned to a clone.

@@ -4,6 +4,6 @@ Belongs here: the Delta tables of a tenant (parsed_text, chunks, embeddings), ap
 reading by key, compaction, purging. Does not belong here: how a key is computed, which keys are
 needed, locking (the caller holds the tenant's lock).
 
-`store` and `model` are cheap to import. `rows`, `table`, `files` and `compaction` load Polars;
-`store` imports them when a table is used.
+`store` and `model` are cheap to import. `rows`, `table` and `files` load Polars; `store` imports
+them when a table is used.
 """

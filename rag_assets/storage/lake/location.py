@@ -6,9 +6,9 @@ import os
 import re
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,18 +30,16 @@ def embedder_slug(embedder_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A folder, or a prefix of an object store.
+    """A folder, or a prefix of an object store; its credentials come from the environment.
 
     Attributes:
         url: an absolute local path, or an address with a scheme (s3://bucket/prefix, …).
-        storage_options: credentials and settings of the object store; not included in the repr.
     """
 
     url: str
-    storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def parse(cls, url: str, storage_options: Mapping[str, str] | None = None) -> Location:
+    def parse(cls, url: str) -> Location:
         """Parse RAG_ASSETS_LAKE_URL: a path (absolute, relative or with ~) or an address.
 
         Raises:
@@ -58,7 +56,7 @@ class Location:
                     f" as %41: {url}",
                     hint="set RAG_ASSETS_LAKE_URL to another folder",
                 )
-        return cls(url.rstrip("/") or "/", dict(storage_options or {}))
+        return cls(url.rstrip("/") or "/")
 
     @property
     def is_local(self) -> bool:
@@ -69,7 +67,7 @@ class Location:
         for part in name.split("/"):
             if not _NAME.fullmatch(part):
                 raise ConfigurationError(f"invalid folder name in the lake: {part[:80]!r}")
-        return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
+        return Location(f"{self.url.rstrip('/')}/{name}")
 
     def folders(self) -> Iterator[str]:
         """Yield the sorted names of subfolders that are valid in a lake; none if it is missing."""
@@ -77,7 +75,7 @@ class Location:
             path = Path(self.url)
             names = [p.name for p in path.iterdir() if p.is_dir()] if path.is_dir() else []
         else:
-            filesystem, root = self._filesystem()
+            filesystem, root = self._open_filesystem()
             found = filesystem.ls(root, detail=True) if filesystem.exists(root) else []
             names = [
                 entry["name"].rstrip("/").rsplit("/", 1)[-1]
@@ -86,16 +84,12 @@ class Location:
             ]
         yield from sorted(name for name in names if _NAME.fullmatch(name))
 
-    def child(self, name: str) -> Location:
-        """Return a subfolder of any name; `/` accepts only names that are valid in a lake."""
-        return Location(f"{self.url.rstrip('/')}/{name}", self.storage_options)
-
     def read_file_size(self, url: str) -> int | None:
         """Return the size in bytes of a file in the location; None if the file does not exist."""
         try:
             if self.is_local:
                 return Path(url).stat().st_size
-            return int(self._filesystem()[0].info(url)["size"])
+            return int(self._open_filesystem()[0].info(url)["size"])
         except FileNotFoundError:
             return None
 
@@ -106,7 +100,7 @@ class Location:
             found = path.rglob("*") if path.is_dir() else ()
             yield from sorted(str(file) for file in found if file.is_file())
             return
-        filesystem, root = self._filesystem()
+        filesystem, root = self._open_filesystem()
         scheme = self.url.split("://", maxsplit=1)[0]
         names = filesystem.find(root) if filesystem.exists(root) else []
         yield from sorted(f"{scheme}://{name}" for name in names)
@@ -115,13 +109,13 @@ class Location:
         """Return the text of a file in the location; invalid UTF-8 is replaced."""
         if self.is_local:
             return Path(url).read_text(encoding="utf-8", errors="replace")
-        filesystem, _ = self._filesystem()
+        filesystem, _ = self._open_filesystem()
         return str(filesystem.cat_file(url).decode("utf-8", "replace"))
 
     def write(self, name: str, text: str) -> None:
         """Write a whole file in the location: a reader finds either the former or the new text."""
         if not self.is_local:
-            filesystem, root = self._filesystem()
+            filesystem, root = self._open_filesystem()
             filesystem.pipe_file(f"{root}/{name}", text.encode())
             return
         folder = (Path(self.url) / name).parent
@@ -139,7 +133,7 @@ class Location:
         if self.is_local:
             (Path(self.url) / name).unlink(missing_ok=True)
             return
-        filesystem, root = self._filesystem()
+        filesystem, root = self._open_filesystem()
         if filesystem.exists(f"{root}/{name}"):
             filesystem.rm_file(f"{root}/{name}")
 
@@ -150,7 +144,7 @@ class Location:
             if path.exists():
                 shutil.rmtree(path)
             return
-        filesystem, root = self._filesystem()
+        filesystem, root = self._open_filesystem()
         if filesystem.exists(root):
             filesystem.rm(root, recursive=True)
 
@@ -170,7 +164,7 @@ class Location:
         if self.is_local and path.is_dir() and not any(path.iterdir()):
             path.rmdir()
 
-    def _filesystem(self) -> tuple[Any, str]:
+    def _open_filesystem(self) -> tuple[Any, str]:
         """Return the object store as an fsspec file system, for listing and deleting folders."""
         from fsspec.core import url_to_fs  # type: ignore[import-untyped]
 
@@ -185,18 +179,14 @@ class Location:
 
 
 class LakeNotes:
-    """Reads and writes notes about the catalog in the lake's root folder (see NoteStore).
-
-    Args:
-        location: the root of the lake.
-    """
+    """Reads and writes notes about the catalog in the lake's root folder (see NoteStore)."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
 
     def read(self, name: str) -> str | None:
         """Return a note; None if it does not exist."""
-        with _available("read"):
+        with _convert_errors("read"):
             try:
                 return self._location.read(f"{self._location.url}/{name}")
             except (FileNotFoundError, NotADirectoryError):
@@ -204,17 +194,17 @@ class LakeNotes:
 
     def write(self, name: str, text: str) -> None:
         """Write a note, replacing the former note."""
-        with _available("written"):
+        with _convert_errors("written"):
             self._location.write(name, text)
 
     def delete(self, name: str) -> None:
         """Delete a note, if it exists."""
-        with _available("deleted"):
+        with _convert_errors("deleted"):
             self._location.delete(name)
 
 
 @contextmanager
-def _available(done: str) -> Iterator[None]:
+def _convert_errors(done: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

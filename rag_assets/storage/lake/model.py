@@ -24,10 +24,7 @@ class ParsedRow:
     """One parsed document.
 
     Attributes:
-        key: the parse_key.
         digest: hash of the parsed output; an input of the chunk_set_key.
-        parsed: the masked text with its blocks.
-        created_at: when it was computed; ignored in comparisons.
     """
 
     key: str
@@ -60,13 +57,7 @@ class ChunkSetRow:
     """All chunks of one document in one row, so that a row that exists is complete.
 
     Attributes:
-        key: the chunk_set_key.
         digest: hash of the chunks; an input of the indexed_key.
-        chunks: the chunks, in order.
-        dropped: the dropped chunks, in order.
-        language: language of the document; None if uncertain.
-        facts: the facts that source code states.
-        created_at: when it was computed; ignored in comparisons.
     """
 
     key: str
@@ -80,14 +71,7 @@ class ChunkSetRow:
 
 @dataclass(frozen=True, slots=True)
 class ChunkSetHead:
-    """A chunk set without its texts.
-
-    Attributes:
-        digest: hash of the chunks; an input of the indexed_key.
-        hashes: text_sha256 of each chunk, in order.
-        dropped: the number of dropped chunks.
-        language: language of the document; None if uncertain.
-    """
+    """A chunk set without its texts."""
 
     digest: str
     hashes: tuple[str, ...]
@@ -100,7 +84,6 @@ class VectorRows:
     """Vectors with the hashes of their texts.
 
     Attributes:
-        hashes: text_sha256 of each row, distinct.
         vectors: float32, shape (len(hashes), dimensions); (0, 0) without vectors.
     """
 
@@ -127,8 +110,6 @@ class LiveKeys:
     """The keys that compaction keeps in each table; None keeps all rows of that table.
 
     Attributes:
-        parsed: parse_keys.
-        chunk_sets: chunk_set_keys.
         texts: text_sha256 of texts whose vectors are kept, for every embedder.
         embedders: embedder_ids; the tables of other embedders are deleted.
     """
@@ -148,8 +129,6 @@ class DeadKeys:
     """The keys that compaction drops from each table in any case.
 
     Attributes:
-        parsed: parse_keys.
-        chunk_sets: chunk_set_keys.
         texts: text_sha256 of texts whose vectors are dropped, for every embedder.
     """
 
@@ -180,9 +159,7 @@ class DamagedFile:
 
     Attributes:
         table: name of the table: parsed_text, chunks or embeddings/<slug>.
-        path: the file's name in the table's folder.
         fault: `altered` means that its rows can be read but differ from their checksums.
-        bytes: the file's expected size.
     """
 
     table: str
@@ -193,13 +170,7 @@ class DamagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """The result of compacting one table.
-
-    Attributes:
-        before, after: size of the table before and after.
-        duplicates: number of dropped rows with the key of another row.
-        dead: number of dropped rows with a key that was not live.
-    """
+    """The result of compacting one table."""
 
     before: TableSize
     after: TableSize

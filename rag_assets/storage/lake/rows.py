@@ -8,7 +8,7 @@ texts are a separate column, so that finding the needed vectors reads no text.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -140,8 +140,6 @@ class TableKind:
     """One kind of table.
 
     Attributes:
-        key: the column that identifies a row; the only column with statistics.
-        schema: the columns of the table.
         group_rows: rows in a row group, the smallest unit that a read by key decodes.
         file_bytes: size of a file that needs no merging; also bounds the memory of compaction.
         compression: compression of the files. Compressed vectors would be 9 % smaller, but reading
@@ -158,11 +156,7 @@ class TableKind:
 
     @property
     def version(self) -> str:
-        """Return a hash of the original columns, used as the folder name of the table.
-
-        Columns that were added later (`added`) are not part of it, so they do not change the
-        folder.
-        """
+        """Return a hash of the original columns, used as the folder name of the table."""
         first = {n: str(kind) for n, kind in self.schema.items() if n not in self.added}
         return compute_key("lake_schema", first)[:12]
 
@@ -180,6 +174,7 @@ EMBEDDINGS_TABLE: Final = TableKind(
 
 
 _BLOCK_FIELDS = tuple(field.name for field in BLOCK.fields)
+_PARSED_FIELDS = ("title", "text", "pages", "ocr_pages", "has_lines", "media_type")
 _CHUNK_FIELDS = tuple(field.name for field in CHUNK.fields)
 CHUNK_SET_HEAD = ("key", "digest", "text_sha256", "dropped", "language")
 
@@ -190,26 +185,22 @@ def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
     Raises:
         DocumentRejected: a text cannot be encoded as UTF-8.
     """
-    return _frame([_parsed_record(row) for row in rows], PARSED_TEXT)
+    return _build_frame([_build_parsed_record(row) for row in rows], PARSED_TEXT)
 
 
 def parsed_rows(frame: pl.DataFrame) -> dict[str, ParsedRow]:
     """Return parsed documents by key."""
-    return {record["key"]: _parsed_row(record) for record in frame.iter_rows(named=True)}
+    return {record["key"]: _parse_parsed_row(record) for record in frame.iter_rows(named=True)}
 
 
 def chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
-    """Return a data frame with one row for each chunk set.
-
-    Raises:
-        DocumentRejected: a text cannot be encoded as UTF-8.
-    """
-    return _frame([_chunk_set_record(row) for row in rows], CHUNKS)
+    """Return a data frame with one row for each chunk set."""
+    return _build_frame([_build_chunk_set_record(row) for row in rows], CHUNKS)
 
 
 def chunk_set_rows(frame: pl.DataFrame) -> dict[str, ChunkSetRow]:
     """Return chunk sets by key."""
-    return {record["key"]: _chunk_set_row(record) for record in frame.iter_rows(named=True)}
+    return {record["key"]: _parse_chunk_set_row(record) for record in frame.iter_rows(named=True)}
 
 
 def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
@@ -224,11 +215,7 @@ def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
 def facts_by_key(
     frame: pl.DataFrame, wants_kind: Callable[[str], bool] | None = None
 ) -> dict[str, tuple[Fact, ...]]:
-    """Return the facts of each chunk set, by its key, from a frame with the columns key and facts.
-
-    Args:
-        wants_kind: whether to return facts of this kind; all kinds by default.
-    """
+    """Return the facts of each chunk set by its key; the frame has columns key and facts."""
     stated = frame.select("key", "facts").drop_nulls()
     return {key: parse_facts(orjson.loads(facts), wants_kind) for key, facts in stated.iter_rows()}
 
@@ -254,8 +241,6 @@ def vectors_frame(
     """Return a data frame with one row for each vector.
 
     Args:
-        hashes: text_sha256 of each vector.
-        vectors: the vectors, of shape (len(hashes), dimensions).
         dimensions: number of dimensions of the vectors already stored; None if there are none.
 
     Raises:
@@ -309,7 +294,7 @@ def _check_vectors(
         raise BadVectors(f"{int((~vectors.any(axis=1)).sum())} vectors are all zero")
 
 
-def _frame(records: list[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
+def _build_frame(records: list[dict[str, Any]], schema: pl.Schema) -> pl.DataFrame:
     try:
         return pl.DataFrame(records, schema=schema, orient="row")
     except UnicodeEncodeError:
@@ -329,14 +314,14 @@ def _is_unicode(value: Any) -> bool:
     return all(map(_is_unicode, value)) if isinstance(value, list | tuple) else True
 
 
-def _parsed_record(row: ParsedRow) -> dict[str, Any]:
+def _build_parsed_record(row: ParsedRow) -> dict[str, Any]:
     parsed = row.parsed
+    block_ids = [block.block_id for block in parsed.blocks]
     return {
         "key": row.key,
         "digest": row.digest,
-        "title": parsed.title,
-        "text": parsed.text,
-        "pages": parsed.pages,
+        "created_at": row.created_at,
+        **{name: getattr(parsed, name) for name in _PARSED_FIELDS},
         "blocks": [
             {name: getattr(block, name) for name in _BLOCK_FIELDS}
             | {"heading_path": list(block.heading_path)}
@@ -345,50 +330,31 @@ def _parsed_record(row: ParsedRow) -> dict[str, Any]:
         "masked": [
             {f.name: getattr(span, f.name) for f in MASKED.fields} for span in parsed.masked
         ],
-        "ocr_pages": parsed.ocr_pages,
-        "has_lines": parsed.has_lines,
-        "media_type": parsed.media_type,
         "notes": list(parsed.notes),
-        "created_at": row.created_at,
-        "block_ids": _block_ids(parsed),
+        "block_ids": block_ids if any(block_ids) else None,
         "mark_bytes": parsed.mark_bytes or None,
     }
 
 
-def _block_ids(parsed: ParsedText) -> list[str | None] | None:
-    ids = [block.block_id for block in parsed.blocks]
-    return ids if any(ids) else None
-
-
-def _parsed_row(record: dict[str, Any]) -> ParsedRow:
-    return ParsedRow(
-        key=record["key"],
-        digest=record["digest"],
-        parsed=ParsedText(
-            text=record["text"],
-            blocks=tuple(
-                Block(**{**block, "heading_path": tuple(block["heading_path"]), "block_id": id_})
-                for block, id_ in _with_ids(record)
-            ),
-            title=record["title"],
-            pages=record["pages"],
-            masked=tuple(MaskedSpan(**span) for span in record["masked"]),
-            ocr_pages=record["ocr_pages"],
-            has_lines=record["has_lines"],
-            media_type=record["media_type"],
-            notes=tuple(record["notes"]),
-            mark_bytes=record["mark_bytes"] or 0,
-        ),
-        created_at=record["created_at"],
-    )
-
-
-def _with_ids(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str | None]]:
+def _parse_parsed_row(record: dict[str, Any]) -> ParsedRow:
     blocks = record["blocks"]
-    return zip(blocks, record["block_ids"] or [None] * len(blocks), strict=True)
+    block_ids = record["block_ids"] or [None] * len(blocks)
+    parsed = ParsedText(
+        **{name: record[name] for name in _PARSED_FIELDS},
+        blocks=tuple(
+            Block(**{**block, "heading_path": tuple(block["heading_path"]), "block_id": id_})
+            for block, id_ in zip(blocks, block_ids, strict=True)
+        ),
+        masked=tuple(MaskedSpan(**span) for span in record["masked"]),
+        notes=tuple(record["notes"]),
+        mark_bytes=record["mark_bytes"] or 0,
+    )
+    return ParsedRow(record["key"], record["digest"], parsed, record["created_at"])
 
 
-def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
+def _build_chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
+    contexts = [chunk.context for chunk in row.chunks]
+    definitions = [asdict(c.definition) for c in row.chunks if c.definition is not None]
     return {
         "key": row.key,
         "digest": row.digest,
@@ -403,20 +369,14 @@ def _chunk_set_record(row: ChunkSetRow) -> dict[str, Any]:
         ],
         "language": row.language,
         "created_at": row.created_at,
-        "definitions": _definitions(row),
+        "definitions": definitions or None,
         "facts": orjson.dumps(serialize_facts(row.facts)).decode() if row.facts else None,
-        "blocks": _blocks(row),
-        "contexts": _contexts(row),
+        "blocks": _list_blocks(row),
+        "contexts": contexts if any(contexts) else None,
     }
 
 
-def _contexts(row: ChunkSetRow) -> list[str] | None:
-    """Return the context of each chunk; None if no chunk has a context."""
-    contexts = [chunk.context for chunk in row.chunks]
-    return contexts if any(contexts) else None
-
-
-def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
+def _list_blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
     """Return the blocks of each chunk; None if no block has an id."""
     if not any(chunk.blocks for chunk in row.chunks):
         return None
@@ -431,7 +391,7 @@ def _blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
 
 
 def _read_blocks(stored: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the `blocks` and `of_block` of a chunk from the value that _blocks() stored for it."""
+    """Return the `blocks` and `of_block` of a chunk from its value by _list_blocks()."""
     if stored is None:
         return {}
     pairs = zip(stored["block_ids"], stored["starts"], strict=True)
@@ -439,13 +399,7 @@ def _read_blocks(stored: dict[str, Any] | None) -> dict[str, Any]:
     return {"blocks": blocks, "of_block": stored["of_block"]}
 
 
-def _definitions(row: ChunkSetRow) -> list[dict[str, str]] | None:
-    """Return the definition of each chunk; None if no chunk has one (no source code)."""
-    found = [chunk.definition for chunk in row.chunks if chunk.definition is not None]
-    return [asdict(definition) for definition in found] or None
-
-
-def _chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
+def _parse_chunk_set_row(record: dict[str, Any]) -> ChunkSetRow:
     absent = [None] * len(record["chunks"])
     return ChunkSetRow(
         key=record["key"],

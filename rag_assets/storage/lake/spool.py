@@ -34,13 +34,7 @@ _FULL: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class VectorSpool:
-    """Keeps the vectors of one embedder until the lake has them.
-
-    Only the holder of the tenant's lock may use it.
-
-    Args:
-        folder: folder of the spool; it need not exist.
-    """
+    """Keeps the vectors of one embedder until the lake has them."""
 
     def __init__(self, folder: Path, dimensions: int) -> None:
         self._folder = folder
@@ -49,9 +43,6 @@ class VectorSpool:
 
     def reserve(self, texts: int) -> SpooledAnswer:
         """Reserve disk space for the vectors of one request.
-
-        Args:
-            texts: the number of vectors.
 
         Raises:
             ServiceUnavailable: the disk is full, or the folder cannot be written.
@@ -73,10 +64,7 @@ class VectorSpool:
         return SpooledAnswer(path)
 
     def kept(self) -> Iterator[tuple[SpooledAnswer, list[str], npt.NDArray[np.float32]]]:
-        """Yield the complete answers that an earlier writer left, each with its hashes and vectors.
-
-        Incomplete files are deleted.
-        """
+        """Yield the complete answers of an earlier writer, each with its hashes and vectors."""
         for number in self._list_kept_numbers():
             answer = SpooledAnswer(self._folder / f"{number}{_ENDING}")
             content = answer.path.read_bytes()
@@ -91,21 +79,13 @@ class VectorSpool:
 
 
 class SpooledAnswer:
-    """A file of the spool: the vectors of one request, or the space reserved for them.
-
-    Args:
-        path: path of the file.
-    """
+    """A file of the spool: the vectors of one request, or the space reserved for them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def fill(self, keys: Sequence[str], vectors: npt.NDArray[np.float32]) -> None:
-        """Write vectors of shape (len(keys), dimensions) to the file.
-
-        Args:
-            keys: text_sha256 of each vector.
-        """
+        """Write vectors of shape (len(keys), dimensions) to the file."""
         packed = np.ascontiguousarray(vectors, dtype="<f4").tobytes()
         head = {"texts": list(keys), "digest": blake2b(packed, digest_size=16).hexdigest()}
         with self.path.open("r+b") as file:

@@ -7,7 +7,7 @@ no table.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +20,7 @@ from rag_assets.storage.lake.model import (
     ChunkSetHead,
     ChunkSetRow,
     Compaction,
+    DamagedFile,
     DeadKeys,
     LiveKeys,
     ParsedHead,
@@ -27,14 +28,19 @@ from rag_assets.storage.lake.model import (
     TableSize,
     VectorRows,
 )
-from rag_assets.storage.lake.tenant_tables import LakeDamage, TenantTables
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     import polars as pl
 
+    from rag_assets.storage.lake.rows import TableKind
     from rag_assets.storage.lake.spool import VectorSpool
+    from rag_assets.storage.lake.table import KeyedTable
+
+_PARSED = "parsed_text"
+_CHUNKS = "chunks"
+_EMBEDDINGS = "embeddings"
 
 
 class Lake:
@@ -42,11 +48,10 @@ class Lake:
 
     Args:
         url: a folder, or the address of an object store for Delta Lake (s3://…, gs://…, az://…).
-        storage_options: the store's credentials and settings, if not in the environment.
     """
 
-    def __init__(self, url: str, storage_options: Mapping[str, str] | None = None) -> None:
-        self._location = Location.parse(url, storage_options)
+    def __init__(self, url: str) -> None:
+        self._location = Location.parse(url)
 
     def tenant(
         self, tenant: str, incarnation: int, *, guard: Callable[[], None] | None = None
@@ -54,7 +59,6 @@ class Lake:
         """Return the tables of one tenant, without opening or creating any.
 
         Args:
-            incarnation: the number that distinguishes uses of the id.
             guard: called right before every write; raises TenantGone or TenantLocked when this
                 writer may no longer write. Readers do not need a guard.
 
@@ -85,7 +89,8 @@ class TenantLake:
     """The tables of one tenant's incarnation; see Lake.tenant.
 
     Unknown keys and missing tables yield no rows. All rows read are held in memory: read the
-    documents of one slice at a time. Writing requires the tenant's lock, held by the caller.
+    documents of one slice at a time. Writing requires the tenant's lock, held by the caller. The
+    guard raises TenantGone or TenantLocked before anything is changed; tables stay readable.
     """
 
     def __init__(self, location: Location, parent: Location, guard: Callable[[], None]) -> None:
@@ -93,8 +98,6 @@ class TenantLake:
         self._parent = parent
         self._guard = guard
         self._tables = TenantTables(location, guard)
-
-    # -- parsed text
 
     def missing_parsed(self, keys: Collection[str]) -> set[str]:
         """Return the parse_keys that are not in the lake."""
@@ -131,7 +134,6 @@ class TenantLake:
 
         Raises:
             DocumentRejected: a text cannot be stored; no row was written.
-            TenantGone, TenantLocked: raised by the guard; no row was written.
         """
         if documents:
             from rag_assets.storage.lake import rows
@@ -141,8 +143,6 @@ class TenantLake:
     def parsed_keys(self) -> set[str]:
         """Return all parse_keys in the lake."""
         return self._tables.parsed().keys()
-
-    # -- chunk sets
 
     def missing_chunk_sets(self, keys: Collection[str]) -> set[str]:
         """Return the chunk_set_keys that are not in the lake."""
@@ -176,8 +176,6 @@ class TenantLake:
     ) -> dict[str, tuple[Fact, ...]]:
         """Return the facts that chunk sets state, by chunk_set_key.
 
-        Sets without facts are left out. No text is read.
-
         Args:
             wants_kind: whether to return facts of this kind; all kinds by default.
         """
@@ -207,8 +205,6 @@ class TenantLake:
 
             self._tables.chunks().append(rows.chunk_sets_frame(chunk_sets))
 
-    # -- vectors
-
     def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
         """Return the hashes for which no vector of this embedder is stored."""
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
@@ -222,10 +218,7 @@ class TenantLake:
         return rows.vector_rows(self._tables.vectors(embedder_id).read(hashes))
 
     def packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
-        """Return the vectors whose text_sha256 is in a range, by text_sha256.
-
-        A vector is returned as the bytes of its little-endian float32 values.
-        """
+        """Return the vectors whose text_sha256 is in a range, by text_sha256."""
         frame = self._tables.vectors(embedder_id).read_range(hashes, ("text_sha256", "vector"))
         return dict(frame.iter_rows())
 
@@ -240,7 +233,6 @@ class TenantLake:
 
         Raises:
             BadVectors: wrong count or dimension, not finite, or zero; no vector was written.
-            TenantGone, TenantLocked: raised by the guard; no vector was written.
         """
         if not hashes and not len(vectors):
             return
@@ -256,9 +248,6 @@ class TenantLake:
         """Return the spool of an embedder's vectors; None if the lake is in an object store.
 
         An object store never fills, so it needs no spool.
-
-        Raises:
-            TenantGone, TenantLocked: raised by the guard.
         """
         if not self._location.is_local:
             return None
@@ -272,7 +261,6 @@ class TenantLake:
 
         Raises:
             ServiceUnavailable: the location could not be written.
-            TenantGone, TenantLocked: raised by the guard; no vector was written.
         """
         if not self._location.is_local or not self._spools.is_dir():
             return 0
@@ -299,20 +287,40 @@ class TenantLake:
         """Return whether the lake has no tables."""
         return not any(self._location.folders())
 
-    # -- damage
+    def find_damaged_files(self, decoded: HashRange | None = None) -> list[DamagedFile]:
+        """Return the listed files that are missing, truncated or unreadable; see damaged_files."""
+        if self.is_empty():
+            return []
+        from rag_assets.storage.lake.files import damaged_files
 
-    @property
-    def damage(self) -> LakeDamage:
-        """Return the object that finds and repairs lost or damaged files of the tables."""
-        return LakeDamage(self._location, self._tables)
+        tables = self._tables.all()
+        return [f for name in tables for f in damaged_files(name, tables[name], decoded)]
+
+    def drop_damaged(self, damaged: Collection[DamagedFile]) -> None:
+        """Remove damaged files from their tables, so that the other files can be read again."""
+        from rag_assets.storage.lake.files import drop_damaged
+
+        for name, table in self._tables.all().items():
+            drop_damaged(table, [file for file in damaged if file.table == name])
+
+    def salvage(self, lost: LiveKeys, embedder_id: str, dimensions: int) -> None:
+        """Restore lost rows, with the vectors of one embedder, from files that no table lists.
+
+        Args:
+            lost: keys of the rows; None skips that table.
+        """
+        from rag_assets.storage.lake.files import salvage
+
+        salvage(self._tables.parsed(), lost.parsed or set())
+        salvage(self._tables.chunks(), lost.chunk_sets or set())
+        vectors, texts = self._tables.vectors(embedder_id), lost.texts or set()
+        salvage(vectors, texts, name=embedder_id, description=str(dimensions))
 
     def readable(self) -> TenantLake:
         """Return a view of this lake that skips lost and damaged files, for checks."""
         lake = TenantLake(self._location, self._parent, self._guard)
         lake._tables = TenantTables(self._location, self._guard, skips_damaged=True)
         return lake
-
-    # -- all tables
 
     def size(self) -> dict[str, TableSize]:
         """Return the number of rows, files and bytes of each table that exists, by its name."""
@@ -324,31 +332,24 @@ class TenantLake:
     def due(self) -> list[str]:
         """Return the names of the tables used through this object that should be compacted.
 
-        See compaction.is_due. Other tables have not grown: they are not opened, and no folder is
+        See files.is_due. Other tables have not grown: they are not opened, and no folder is
         listed.
         """
         used = self._tables.used()
         if not used:
             return []
-        from rag_assets.storage.lake import compaction
+        from rag_assets.storage.lake import files
 
-        return [name for name, table in used.items() if compaction.is_due(table)]
+        return [name for name, table in used.items() if files.is_due(table)]
 
     def compact_due(self) -> dict[str, Compaction]:
-        """Merge the files of the tables that are due for it, without dropping live rows.
-
-        Returns:
-            the result for each compacted table, by name.
-
-        Raises:
-            TenantGone, TenantLocked: raised by the guard; the tables stay readable.
-        """
+        """Merge the files of the tables that are due for it; return each result by name."""
         if not (due := self.due()):
             return {}
-        from rag_assets.storage.lake import compaction
+        from rag_assets.storage.lake import files
 
         used = self._tables.used()
-        results = {name: compaction.compact(used[name]) for name in due}
+        results = {name: files.compact(used[name]) for name in due}
         return {name: result for name, result in results.items() if result is not None}
 
     def compact(
@@ -367,22 +368,19 @@ class TenantLake:
 
         Returns:
             the result for each table that exists.
-
-        Raises:
-            TenantGone, TenantLocked: raised by the guard; the tables stay readable.
         """
         if dead is not None:
             self._drop_spools()
         if self.is_empty():
             return {}
-        from rag_assets.storage.lake import compaction
+        from rag_assets.storage.lake import files
 
         self._tables.drop_former_versions()
         live, dead = live or LiveKeys(), dead or DeadKeys()
         if live.embedders is not None:
             self._tables.drop_embedders(live.embedders)
         results = {
-            name: compaction.compact(table, live.of_table(name), dead.of_table(name))
+            name: files.compact(table, live.of_table(name), dead.of_table(name))
             for name, table in reversed(self._tables.all().items())
         }
         return {name: result for name, result in results.items() if result is not None}
@@ -394,13 +392,7 @@ class TenantLake:
             shutil.rmtree(self._spools)
 
     def find_phrases_in_kept_texts(self, dead: DeadKeys, phrases: Sequence[str]) -> set[str]:
-        """Return those phrases that also occur in parsed texts that are not being deleted.
-
-        All texts are read.
-
-        Args:
-            dead: keys of the texts that are being deleted.
-        """
+        """Return those phrases that also occur in parsed texts that are not being deleted."""
         from rag_assets.storage.lake import files
 
         return files.find_phrases_in_kept_texts(self._tables.parsed(), dead.parsed, phrases)
@@ -409,26 +401,95 @@ class TenantLake:
         """Return the paths of files that contain data of erased documents, relative to the lake.
 
         Files that no table lists are searched, too.
-
-        Args:
-            dead: keys that no row may have.
-            phrases: excerpts of texts that only rows with needed keys may contain.
-            needed: keys of the rows that are needed.
         """
         from rag_assets.storage.lake import files
 
         return list(files.files_holding(self._location, dead, phrases, needed))
 
     def purge(self) -> None:
-        """Delete this incarnation's folder with its contents.
-
-        Raises:
-            TenantGone, TenantLocked: raised by the guard; no file was deleted.
-        """
+        """Delete this incarnation's folder with its contents."""
         self._guard()
         self._location.remove()
         self._tables = TenantTables(self._location, self._guard)
         self._parent.remove_if_empty()
+
+
+class TenantTables:
+    """Opens and deletes a tenant's tables: parsed texts, chunks, vectors of each embedder."""
+
+    def __init__(
+        self, location: Location, guard: Callable[[], None], *, skips_damaged: bool = False
+    ) -> None:
+        self._location = location
+        self._guard = guard
+        self._skips_damaged = skips_damaged
+        self._kept: dict[str, KeyedTable] = {}
+
+    def parsed(self) -> KeyedTable:
+        """Return the table of parsed documents."""
+        from rag_assets.storage.lake import rows
+
+        return self._open(_PARSED, rows.PARSED_TEXT_TABLE)
+
+    def chunks(self) -> KeyedTable:
+        """Return the table of chunk sets."""
+        from rag_assets.storage.lake import rows
+
+        return self._open(_CHUNKS, rows.CHUNKS_TABLE)
+
+    def vectors(self, embedder_id: str) -> KeyedTable:
+        """Return the table of an embedder's vectors."""
+        return self._open_vectors(embedder_slug(embedder_id))
+
+    def of_embedders(self) -> dict[str, KeyedTable]:
+        """Return the tables of vectors of all embedders, by name."""
+        slugs = (self._location / _EMBEDDINGS).folders()
+        return {f"{_EMBEDDINGS}/{slug}": self._open_vectors(slug) for slug in slugs}
+
+    def all(self) -> dict[str, KeyedTable]:
+        """Return all tables, by name."""
+        return {_PARSED: self.parsed(), _CHUNKS: self.chunks(), **self.of_embedders()}
+
+    def used(self) -> dict[str, KeyedTable]:
+        """Return the tables that were used through this object, by name."""
+        return dict(self._kept)
+
+    def drop_former_versions(self) -> None:
+        """Delete parsed texts and chunks in tables whose columns an earlier version defined."""
+        for name, table in ((_PARSED, self.parsed()), (_CHUNKS, self.chunks())):
+            for version in (self._location / name).folders():
+                if version != table.kind.version:
+                    self._guard()
+                    (self._location / name / version).remove()
+
+    def drop_embedders(self, kept: Set[str]) -> None:
+        """Delete the vectors of all embedders except these."""
+        names = {vectors_table(embedder_id) for embedder_id in kept}
+        for name, table in self.of_embedders().items():
+            if name not in names:
+                self._guard()
+                table.location.remove()
+                self._kept.pop(name, None)
+
+    def _open_vectors(self, slug: str) -> KeyedTable:
+        from rag_assets.storage.lake import rows
+
+        return self._open(f"{_EMBEDDINGS}/{slug}", rows.EMBEDDINGS_TABLE, version="")
+
+    def _open(self, name: str, kind: TableKind, *, version: str | None = None) -> KeyedTable:
+        from rag_assets.storage.lake import table
+
+        if name not in self._kept:
+            folder = f"{name}/{kind.version if version is None else version}".rstrip("/")
+            self._kept[name] = table.KeyedTable(
+                kind, self._location / folder, self._guard, skips_damaged=self._skips_damaged
+            )
+        return self._kept[name]
+
+
+def vectors_table(embedder_id: str) -> str:
+    """Return the name of the table of an embedder's vectors."""
+    return f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}"
 
 
 def _guard_nothing() -> None:

@@ -15,7 +15,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Final, TypeVar
@@ -46,20 +46,16 @@ def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
     """Return the rows, each with a checksum; an existing checksum is kept."""
     if CHECKSUM in rows.columns and not rows[CHECKSUM].null_count():
         return rows
-    computed = _compute(rows)
+    computed = _compute_checksums(rows)
     if CHECKSUM in rows.columns:
         computed = rows[CHECKSUM].fill_null(computed)
     return rows.with_columns(computed.alias(CHECKSUM))
 
 
 def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Compare rows, read with all their columns, with their checksums; return the rows.
-
-    Raises:
-        AlteredRows: the checksum of a row differs.
-    """
+    """Compare rows, read with all their columns, with their checksums; return the rows."""
     sealed = rows.filter(pl.col(CHECKSUM).is_not_null())
-    altered = int((sealed[CHECKSUM] != _compute(sealed)).sum())
+    altered = int((sealed[CHECKSUM] != _compute_checksums(sealed)).sum())
     if altered:
         raise AlteredRows(f"{altered} rows differ from their checksums")
     return rows
@@ -71,20 +67,20 @@ def is_reader_error(error: BaseException) -> bool:
     return isinstance(error, _READER_ERRORS) or type(error).__name__ == "PanicException"
 
 
-def _compute(rows: pl.DataFrame) -> pl.Series:
+def _compute_checksums(rows: pl.DataFrame) -> pl.Series:
     values = rows.select(sorted(name for name in rows.columns if name != CHECKSUM))
-    sums = [_checksum(row) for row in values.iter_rows(named=True)]
+    sums = [_compute_row_checksum(row) for row in values.iter_rows(named=True)]
     return pl.Series(CHECKSUM, sums, pl.Int64)
 
 
-def _checksum(row: dict[str, object]) -> int:
+def _compute_row_checksum(row: dict[str, object]) -> int:
     # Nulls are left out, so that adding columns later does not change any checksum.
     present = {name: value for name, value in row.items() if value is not None}
-    packed = orjson.dumps(present, default=_hexadecimal)
+    packed = orjson.dumps(present, default=_to_hexadecimal)
     return int.from_bytes(blake2b(packed, digest_size=_BYTES).digest(), "big", signed=True)
 
 
-def _hexadecimal(value: object) -> str:
+def _to_hexadecimal(value: object) -> str:
     if isinstance(value, bytes):
         return value.hex()
     raise TypeError(f"{type(value).__name__} has no checksum")
@@ -95,13 +91,10 @@ FEW_KEYS: Final = 2_000
 keys, each row group would search the whole list of keys."""
 
 
-def scan_rows(
-    kind: TableKind, location: Location, urls: Sequence[str], file_column: str | None = None
-) -> pl.LazyFrame:
+def scan_rows(kind: TableKind, urls: Sequence[str], file_column: str | None = None) -> pl.LazyFrame:
     """Return the rows of a table's files; columns added later are null in older files.
 
     Args:
-        urls: addresses of the files; at least one.
         file_column: name of an additional column with the path of each row's file; None adds no
             column.
     """
@@ -111,7 +104,6 @@ def scan_rows(
         schema=kind.schema if kind.added else None,
         missing_columns="insert" if kind.added else "raise",
         include_file_paths=file_column,
-        storage_options=dict(location.storage_options) or None,
     )
 
 
@@ -132,124 +124,13 @@ _MOST_KEYS: Final = 20_000
 _NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
 
 
-class OpenTable:
-    """Opens the newest version of a table, and caches the keys of its files.
-
-    Opening a table reads its log from the last checkpoint on. That takes several times as long as
-    reading only the additions since its last use. Files never change, so their keys are read once.
-    If another process deletes the folder, reading its files fails: then call `forget`.
-
-    Args:
-        location: the table's folder; it need not exist.
-        kind: the table's columns; columns that a file lacks are read as null.
-    """
-
-    def __init__(self, location: Location, kind: TableKind) -> None:
-        self.location = location
-        self.kind = kind
-        self._key = kind.key
-        self._lock = threading.Lock()
-        self._table: DeltaTable | None = None
-        self._keys: dict[str, pl.DataFrame] = {}
-        self._left_out: frozenset[str] = frozenset()
-
-    def open(self) -> DeltaTable | None:
-        """Return the newest version of the table; None if it does not exist."""
-        with self._lock:
-            if self._table is not None:
-                try:
-                    self._table.update_incremental()
-                except (OSError, ValueError, DeltaError):
-                    self._forget()
-            if self._table is None:
-                self._table = self._open_newest()
-            return self._table
-
-    def forget(self) -> None:
-        """Discard the open table and the cached keys; the next use opens it again."""
-        with self._lock:
-            self._forget()
-
-    def leave_out(self, names: Collection[str]) -> None:
-        """Skip the files with these names in all later reads."""
-        self._left_out = frozenset(names)
-
-    def scan(
-        self,
-        table: DeltaTable,
-        paths: Collection[str] | None = None,
-        file_column: str | None = None,
-    ) -> pl.LazyFrame:
-        """Return the rows of the table, or of some of its files, including duplicates.
-
-        Args:
-            table: the version to read.
-            paths: names of the files to read; all by default.
-            file_column: name of an additional column with the path of each row's file; None adds no
-                column.
-        """
-        names = file_names(table) - self._left_out
-        names &= names if paths is None else set(paths)
-        if not names:
-            schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
-            return pl.LazyFrame(schema=schema)
-        urls = [f"{self.location.url}/{name}" for name in sorted(names)]
-        return scan_rows(self.kind, self.location, urls, file_column)
-
-    def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
-        """Return the wanted keys that exist, each with the name of a file that contains it."""
-        with self._lock:
-            rest = self._keep_keys(table)
-            kept = pl.concat([_NOTHING.rename({"key": self._key}), *self._keys.values()])
-        found = [filter_rows(kept.lazy(), self._key, wanted).collect()]
-        if rest:
-            scanned = self.scan(table, rest, FILE)
-            rows = filter_rows(scanned, self._key, wanted).select(self._key, FILE)
-            found.append(_with_file_names(rows))
-        return pl.concat(found).unique(self._key)
-
-    def _keep_keys(self, table: DeltaTable) -> set[str]:
-        """Cache the keys of new files, the smallest first; return the new files left uncached.
-
-        The cache has at most _MOST_KEYS keys.
-        """
-        names = file_names(table) - self._left_out
-        self._keys = {name: keys for name, keys in self._keys.items() if name in names}
-        new = names - self._keys.keys()
-        if not new:
-            return set()
-        room = _MOST_KEYS - sum(map(len, self._keys.values()))
-        chosen = []
-        for name, rows in sorted(_row_counts(table).items(), key=lambda item: item[1]):
-            if name in new and rows <= room:
-                chosen.append(name)
-                room -= rows
-        if chosen:
-            keys = _with_file_names(self.scan(table, chosen, FILE).select(self._key, FILE))
-            self._keys |= {
-                str(name): rows for (name,), rows in keys.partition_by(FILE, as_dict=True).items()
-            }
-        return new - self._keys.keys()
-
-    def _open_newest(self) -> DeltaTable | None:
-        try:
-            return DeltaTable(
-                self.location.url, storage_options=dict(self.location.storage_options)
-            )
-        except TableNotFoundError:
-            return None
-
-    def _forget(self) -> None:
-        self._table, self._keys = None, {}
-
-
 def file_names(table: DeltaTable) -> set[str]:
     """Return the names of an open table's files, which are all in its folder."""
     # Use only the names: Delta percent-encodes folders (a space, an umlaut), Polars does not.
     return {uri.rsplit("/", 1)[-1] for uri in table.file_uris()}
 
 
-def _row_counts(table: DeltaTable) -> dict[str, int]:
+def _read_row_counts(table: DeltaTable) -> dict[str, int]:
     actions: Any = table.get_add_actions(flatten=True)
     frame = pl.DataFrame(actions).select("path", "num_records")
     if frame["num_records"].null_count():
@@ -257,7 +138,7 @@ def _row_counts(table: DeltaTable) -> dict[str, int]:
     return {str(path).rsplit("/", 1)[-1]: int(rows) for path, rows in frame.iter_rows()}
 
 
-def _with_file_names(rows: pl.LazyFrame) -> pl.DataFrame:
+def _collect_with_file_names(rows: pl.LazyFrame) -> pl.DataFrame:
     return rows.with_columns(pl.col(FILE).str.split("/").list.last()).collect()
 
 
@@ -287,8 +168,13 @@ class DataFile:
     last: str
 
 
-class KeyedTable(OpenTable):
+class KeyedTable:
     """Reads and writes a table of one kind at one location.
+
+    Opening a table reads its log from the last checkpoint on. That takes several times as long as
+    reading only the additions since its last use, so the open table is kept. Files never change, so
+    their keys are read once. If another process deletes the folder, reading its files fails: then
+    call `forget`.
 
     Args:
         location: the table's folder; it need not exist.
@@ -304,31 +190,104 @@ class KeyedTable(OpenTable):
         *,
         skips_damaged: bool = False,
     ) -> None:
-        super().__init__(location, kind)
+        self.kind = kind
+        self.location = location
         self.guard = guard
         self._skips_damaged = skips_damaged
+        self._lock = threading.RLock()
+        self._table: DeltaTable | None = None
+        self._keys: dict[str, pl.DataFrame] = {}
+        self._left_out: frozenset[str] = frozenset()
+
+    def open(self) -> DeltaTable | None:
+        """Return the newest version of the table; None if it does not exist."""
+        with self._lock:
+            if self._table is not None:
+                try:
+                    self._table.update_incremental()
+                except (OSError, ValueError, DeltaError):
+                    self.forget()
+            if self._table is None:
+                with suppress(TableNotFoundError):
+                    self._table = DeltaTable(self.location.url)
+            return self._table
+
+    def forget(self) -> None:
+        """Discard the open table and the cached keys; the next use opens it again."""
+        with self._lock:
+            self._table, self._keys = None, {}
+
+    def scan(
+        self,
+        table: DeltaTable,
+        paths: Collection[str] | None = None,
+        file_column: str | None = None,
+    ) -> pl.LazyFrame:
+        """Return the rows of the table, or of some of its files, including duplicates."""
+        names = file_names(table) - self._left_out
+        names &= names if paths is None else set(paths)
+        if not names:
+            schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
+            return pl.LazyFrame(schema=schema)
+        urls = [f"{self.location.url}/{name}" for name in sorted(names)]
+        return scan_rows(self.kind, urls, file_column)
+
+    def locate(self, table: DeltaTable, wanted: Set[str]) -> pl.DataFrame:
+        """Return the wanted keys that exist, each with the name of a file that contains it."""
+        with self._lock:
+            rest = self._keep_keys(table)
+            kept = pl.concat([_NOTHING.rename({"key": self.kind.key}), *self._keys.values()])
+        found = [filter_rows(kept.lazy(), self.kind.key, wanted).collect()]
+        if rest:
+            scanned = self.scan(table, rest, FILE)
+            rows = filter_rows(scanned, self.kind.key, wanted).select(self.kind.key, FILE)
+            found.append(_collect_with_file_names(rows))
+        return pl.concat(found).unique(self.kind.key)
+
+    def _keep_keys(self, table: DeltaTable) -> set[str]:
+        """Cache the keys of new files, the smallest first; return the new files left uncached."""
+        names = file_names(table) - self._left_out
+        self._keys = {name: keys for name, keys in self._keys.items() if name in names}
+        new = names - self._keys.keys()
+        if not new:
+            return set()
+        room = _MOST_KEYS - sum(map(len, self._keys.values()))
+        chosen = []
+        for name, rows in sorted(_read_row_counts(table).items(), key=lambda item: item[1]):
+            if name in new and rows <= room:
+                chosen.append(name)
+                room -= rows
+        if chosen:
+            keys = _collect_with_file_names(
+                self.scan(table, chosen, FILE).select(self.kind.key, FILE)
+            )
+            self._keys |= {
+                str(name): rows for (name,), rows in keys.partition_by(FILE, as_dict=True).items()
+            }
+        return new - self._keys.keys()
 
     def missing(self, keys: Collection[str]) -> set[str]:
         """Return those of these keys that the table does not contain."""
         wanted = set(keys)
-        found = self._with_retry(lambda table: self.locate(table, wanted))
+        found = self._read_with_retry(lambda table: self.locate(table, wanted))
         return wanted if found is None else wanted.difference(found[self.kind.key])
 
     def keys(self) -> set[str]:
         """Return the keys of all rows."""
-        found = self._with_retry(lambda table: self.scan(table).select(self.kind.key).collect())
+        found = self._read_with_retry(
+            lambda table: self.scan(table).select(self.kind.key).collect()
+        )
         return set() if found is None else set(found[self.kind.key])
 
     def read(self, keys: Collection[str], columns: Sequence[str] | None = None) -> pl.DataFrame:
         """Return the rows with these keys, without duplicates, in no particular order.
 
         Args:
-            keys: keys of the rows; unknown keys are ignored.
             columns: the columns to read, including the key. By default all columns are read, and
                 then compared with the checksums of their rows.
         """
         names = list(columns or self.kind.schema)
-        found = self._with_retry(lambda table: self._read(table, set(keys), names))
+        found = self._read_with_retry(lambda table: self._read(table, set(keys), names))
         if found is None:
             return pl.DataFrame(schema={name: self.kind.schema[name] for name in names})
         return found
@@ -336,7 +295,7 @@ class KeyedTable(OpenTable):
     def stored(self, keys: Collection[str]) -> pl.DataFrame:
         """Return the rows with these keys including duplicates, for checks."""
         wanted = set(keys)
-        found = self._with_retry(
+        found = self._read_with_retry(
             lambda table: filter_rows(self.scan(table), self.kind.key, wanted).collect()
         )
         return pl.DataFrame(schema=self.kind.schema) if found is None else found
@@ -346,12 +305,7 @@ class KeyedTable(OpenTable):
     ) -> None:
         """Append rows in one commit: after a crash, either all of them are stored or none.
 
-        Args:
-            frame: rows with the columns of the kind.
-            name, description: name and description of the table, used only if it is created.
-
         Raises:
-            TenantGone, TenantLocked: raised by the guard; no row was written.
             ServiceUnavailable: the location could not be written.
         """
         key = self.kind.key
@@ -369,8 +323,7 @@ class KeyedTable(OpenTable):
                 name=name,
                 description=description or None,
                 configuration={**_PROPERTIES, "delta.dataSkippingStatsColumns": key},
-                storage_options=dict(self.location.storage_options),
-                writer_properties=_layout(self.kind),
+                writer_properties=_build_writer_properties(self.kind),
             )
 
     def remove(self, files: Iterable[DataFile | DamagedFile]) -> None:
@@ -388,7 +341,7 @@ class KeyedTable(OpenTable):
 
     def description(self) -> str | None:
         """Return the description with which the table was created; None if it does not exist."""
-        metadata = self._with_retry(lambda table: table.metadata())
+        metadata = self._read_with_retry(lambda table: table.metadata())
         return None if metadata is None else metadata.description or ""
 
     def size(self) -> TableSize:
@@ -397,19 +350,15 @@ class KeyedTable(OpenTable):
 
     def files(self) -> list[DataFile]:
         """Return the files in the newest version of the table; empty if it does not exist."""
-        return self._with_retry(lambda table: data_files(table, self.kind.key)) or []
+        return self._read_with_retry(lambda table: data_files(table, self.kind.key)) or []
 
     def read_range(self, keys: HashRange, columns: Sequence[str]) -> pl.DataFrame:
-        """Return the rows with keys in a range, without duplicates.
-
-        Args:
-            columns: the columns to return.
-        """
+        """Return the rows with keys in a range, without duplicates."""
         key = pl.col(self.kind.key)
         within = key >= keys.first
         if keys.end is not None:
             within &= key < keys.end
-        found = self._with_retry(
+        found = self._read_with_retry(
             lambda table: require_unaltered(self.scan(table).filter(within).collect())
         )
         if found is None:
@@ -427,7 +376,7 @@ class KeyedTable(OpenTable):
             require_unaltered(found)
         return found.unique(self.kind.key)
 
-    def _with_retry(self, read: Callable[[DeltaTable], _T]) -> _T | None:
+    def _read_with_retry(self, read: Callable[[DeltaTable], _T]) -> _T | None:
         for attempt in range(_READ_ATTEMPTS):
             with self.translated_errors("read"):
                 table = self._open_unless_damaged()
@@ -440,7 +389,8 @@ class KeyedTable(OpenTable):
                     if attempt == _READ_ATTEMPTS - 1 or not is_reader_error(error):
                         raise
                     if self._skips_damaged:
-                        self.leave_out({file.path for file in self._find_damaged_files("read")})
+                        damaged = self._find_damaged_files("read")
+                        self._left_out = frozenset(file.path for file in damaged)
         return None
 
     def _open_unless_damaged(self) -> DeltaTable | None:
@@ -453,10 +403,7 @@ class KeyedTable(OpenTable):
             return None
 
     def _find_damaged_files(self, participle: str) -> list[DamagedFile]:
-        """Return the damaged files of the table, to explain an error.
-
-        After a failed write, the contents of the files are not checked.
-        """
+        """Return the damaged files of the table, to explain an error."""
         from rag_assets.storage.lake.files import damaged_files
 
         return list(damaged_files("", self, None if participle == "written" else HashRange()))
@@ -489,11 +436,7 @@ class KeyedTable(OpenTable):
             raise self.unavailable(error, participle) from error
 
     def unavailable(self, error: BaseException, participle: str) -> ServiceUnavailable:
-        """Return the error for a location that could not be read or written.
-
-        Args:
-            participle: the last word of the message "the lake … cannot be", such as "read".
-        """
+        """Return the error for a location that could not be read or written."""
         if _NO_SPACE.search(str(error)):
             return disk_full(self.location.url, f"the lake cannot be {participle}")
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
@@ -508,11 +451,7 @@ class KeyedTable(OpenTable):
 
 
 def data_files(table: DeltaTable, key: str) -> list[DataFile]:
-    """Return the files of an opened table.
-
-    Raises:
-        ValueError: the table's log lacks the statistics of a file.
-    """
+    """Return the files of an opened table."""
     actions: Any = table.get_add_actions(flatten=True)
     frame = pl.DataFrame(actions)
     if frame.is_empty():
@@ -529,7 +468,7 @@ def compute_table_size(files: Collection[DataFile]) -> TableSize:
     return TableSize(sum(f.rows for f in files), len(files), sum(f.bytes for f in files))
 
 
-def _layout(kind: TableKind) -> WriterProperties:
+def _build_writer_properties(kind: TableKind) -> WriterProperties:
     plain = ColumnProperties(dictionary_enabled=False, statistics_enabled="NONE")
     keyed = ColumnProperties(dictionary_enabled=False, statistics_enabled="CHUNK")
     return WriterProperties(

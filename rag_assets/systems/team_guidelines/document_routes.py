@@ -25,7 +25,7 @@ from rag_assets.api.problems import document_problems
 from rag_assets.api.upload_routes import FORM, REPLACES, UploadForm, find_replaced_upload_id
 from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.ingest.parsing.media_types import DOCX, MARKDOWN, PDF
-from rag_assets.storage.catalog.uploads.states import UploadStatus
+from rag_assets.storage.catalog.uploads.table import UploadStatus
 from rag_assets.systems.team_guidelines.contexts import ContextRequest, Contexts
 from rag_assets.systems.team_guidelines.documents import CURSOR_PATTERN, DocumentChunks
 from rag_assets.systems.team_guidelines.errors import TextRefused

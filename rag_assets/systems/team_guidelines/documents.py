@@ -32,7 +32,7 @@ from rag_assets.pipeline.uploads import UploadService, get_uploads_source
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.model import Document
-from rag_assets.storage.catalog.uploads.states import UploadState, UploadStatus
+from rag_assets.storage.catalog.uploads.table import UploadState, UploadStatus
 from rag_assets.storage.lake.model import ChunkSetRow
 from rag_assets.storage.lake.store import Lake, TenantLake
 from rag_assets.systems.team_guidelines.errors import GuidelinesOff

@@ -34,7 +34,7 @@ from rag_assets.models.factory import find_price, get_embedder_id
 from rag_assets.models.prices import FREE, Price
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.pipeline.tenancy import Projects
-from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
+from rag_assets.storage.catalog.accounts.credentials import KeyOwner
 from rag_assets.storage.catalog.builds.measurements import measured_value
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef

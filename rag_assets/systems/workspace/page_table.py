@@ -41,7 +41,7 @@ from rag_assets.storage.catalog.database import (
 from rag_assets.storage.catalog.documents.removals import withdraw_documents
 from rag_assets.storage.catalog.journal.security_changes import record_change
 from rag_assets.storage.catalog.records.pages import find_attached_documents
-from rag_assets.storage.catalog.records.writes import delete_records_with_contents
+from rag_assets.storage.catalog.records.table import delete_records_with_contents
 from rag_assets.storage.catalog.tables import (
     access_scopes,
     documents,

@@ -36,7 +36,7 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.builds.generations import Generation, VectorsBeside
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.storage.index.pgvector.entries import PgVectors
+from rag_assets.storage.index.pgvector.tables import PgVectors
 from rag_assets.systems.workspace.errors import require_workspace
 from rag_assets.tenants.application_settings import (
     COMPATIBLE,

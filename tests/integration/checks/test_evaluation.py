@@ -23,7 +23,7 @@ from rag_assets.declarations import PLAIN, AssetJob
 from rag_assets.definitions import build_defs, build_resources
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.journal.check_results import CheckOutcome, CheckResult
+from rag_assets.storage.catalog.journal.check_results import CheckResult
 from rag_assets.storage.catalog.tables import check_results, documents
 from tests.installation import FAST, Installation
 from tests.integration.checks.faults import ALL
@@ -277,7 +277,7 @@ def test_a_check_in_a_removed_tenant_records_nothing(clock: Clock) -> None:
     ref = catalog.tenants.get("first").ref
     former = TenantRef(ref.id, ref.incarnation - 1)
     with pytest.raises(TenantGone):
-        catalog.check_results.record(former, [CheckOutcome("chunks", "secrets", passed=True)])
+        catalog.check_results.record(former, [CheckResult("chunks", "secrets", passed=True)])
     assert catalog.check_results.list("first") == []
 
 

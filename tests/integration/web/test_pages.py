@@ -8,7 +8,7 @@ import re
 import pytest
 from starlette.applications import Starlette
 
-from rag_assets.storage.catalog.journal.check_results import CheckOutcome
+from rag_assets.storage.catalog.journal.check_results import CheckResult
 from rag_assets.web.pages import PAGE_ROWS, build_routes
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -61,7 +61,7 @@ def id_of(driver: Driver, uri: str) -> str:
 
 def record_check(driver: Driver, tenant_id: str, *, passed: bool) -> None:
     catalog = driver.session.catalog
-    outcome = CheckOutcome("chunks", "secrets", passed, "ERROR", "as the test says")
+    outcome = CheckResult("chunks", "secrets", passed, "ERROR", "as the test says")
     catalog.check_results.record(catalog.tenants.get(tenant_id).ref, [outcome])
 
 

@@ -10,8 +10,7 @@ import pytest
 from rag_assets.api.identity import TokenLookups, create_token
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.principals import GUESTS
-from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
-from rag_assets.storage.catalog.accounts.service_tokens import ServiceToken, TokenReader
+from rag_assets.storage.catalog.accounts.credentials import KeyOwner, ServiceToken, TokenReader
 from rag_assets.storage.catalog.catalog import Catalog
 
 

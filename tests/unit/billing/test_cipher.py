@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from rag_assets.billing.key_ring import seal, unseal
 from rag_assets.billing.master_key import MasterKey
 from rag_assets.common.errors import KeyUnreadable
-from rag_assets.storage.catalog.accounts.provider_keys import SealedKey
+from rag_assets.storage.catalog.accounts.credentials import SealedKey
 from rag_assets.storage.catalog.database import TenantRef
 
 MASTER = MasterKey.from_secret(bytes(range(32)))

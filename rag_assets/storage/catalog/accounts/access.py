@@ -9,23 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    BindParameter,
-    ColumnElement,
-    FromClause,
-    Select,
-    Text,
-    all_,
-    and_,
-    cast,
-    delete,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import ConfigurationError
@@ -76,7 +60,7 @@ class AccessTable(CatalogQueries):
 
     def revoke(self, ref: TenantRef, scope: str, principals: Collection[str]) -> int:
         """Take a scope away from these principals; return how many of them had it."""
-        gone = delete(access_scopes).where(
+        gone = sa.delete(access_scopes).where(
             access_scopes.c.tenant == ref.id,
             access_scopes.c.scope == scope,
             matches_any(access_scopes.c.principal, [*principals]),
@@ -88,13 +72,9 @@ class AccessTable(CatalogQueries):
         return len(revoked)
 
     def grants(self, tenant_id: str, scopes: Collection[str] | None = None) -> dict[str, list[str]]:
-        """Return the sorted principals of each granted scope.
-
-        Args:
-            scopes: only these scopes; None for all.
-        """
+        """Return the sorted principals of each granted scope."""
         query = (
-            select(access_scopes.c.scope, access_scopes.c.principal)
+            sa.select(access_scopes.c.scope, access_scopes.c.principal)
             .where(access_scopes.c.tenant == tenant_id)
             .order_by(access_scopes.c.scope, access_scopes.c.principal)
         )
@@ -107,37 +87,33 @@ class AccessTable(CatalogQueries):
 
 
 def is_readable(
-    table: FromClause, principals: Texts, *, column: str = "access_scope"
-) -> ColumnElement[bool]:
+    table: sa.FromClause, principals: Texts, *, column: str = "access_scope"
+) -> sa.ColumnElement[bool]:
     """Return the SQL condition that one of these principals may read a row's access scope.
 
     A scope may be read by the principals to whom it is granted, and by the readers of the scopes
     from which it inherits.
-
-    Args:
-        table: a table with a column `tenant`.
-        column: the name of the column with the scope.
     """
     scope = table.c[column]
-    granted = exists().where(
+    granted = sa.exists().where(
         access_scopes.c.tenant == table.c.tenant,
         access_scopes.c.scope == scope,
         matches_any(access_scopes.c.principal, principals),
     )
-    inherited = exists().where(
+    inherited = sa.exists().where(
         scope_ancestors.c.tenant == table.c.tenant,
         scope_ancestors.c.scope == scope,
         access_scopes.c.tenant == scope_ancestors.c.tenant,
         access_scopes.c.scope == scope_ancestors.c.ancestor,
         matches_any(access_scopes.c.principal, principals),
     )
-    public = and_(scope == PUBLIC, literal(GUESTS) != all_(_principals_array(principals)))
-    return or_(public, granted, inherited)
+    public = sa.and_(scope == PUBLIC, sa.literal(GUESTS) != sa.all_(_principals_array(principals)))
+    return sa.or_(public, granted, inherited)
 
 
 def readable_scopes(
-    tenant: ColumnElement[str], principals: Texts, most: ColumnElement[int]
-) -> Select[Any]:
+    tenant: sa.ColumnElement[str], principals: Texts, most: sa.ColumnElement[int]
+) -> sa.Select[Any]:
     """Return the query for a tenant's scopes that one of these principals may read, as one array.
 
     The public scope is left out. A scope may occur twice.
@@ -145,15 +121,15 @@ def readable_scopes(
     Args:
         most: the maximum number of scopes; null for no maximum.
     """
-    direct = select(access_scopes.c.scope).where(
+    direct = sa.select(access_scopes.c.scope).where(
         access_scopes.c.tenant == tenant, matches_any(access_scopes.c.principal, principals)
     )
     inherited = (
-        select(scope_ancestors.c.scope)
+        sa.select(scope_ancestors.c.scope)
         .select_from(access_scopes)
         .join(
             scope_ancestors,
-            and_(
+            sa.and_(
                 scope_ancestors.c.tenant == access_scopes.c.tenant,
                 scope_ancestors.c.ancestor == access_scopes.c.scope,
             ),
@@ -161,7 +137,7 @@ def readable_scopes(
         .where(access_scopes.c.tenant == tenant, matches_any(access_scopes.c.principal, principals))
     )
     found = direct.union_all(inherited).limit(most).subquery()
-    return select(func.array_agg(found.c.scope))
+    return sa.select(sa.func.array_agg(found.c.scope))
 
 
 def reads_public(principals: Collection[str]) -> bool:
@@ -169,7 +145,7 @@ def reads_public(principals: Collection[str]) -> bool:
     return GUESTS not in principals
 
 
-def _principals_array(principals: Texts) -> ColumnElement[Any]:
-    if isinstance(principals, BindParameter):
-        return cast(principals, ARRAY(Text))
-    return literal(list(principals), ARRAY(Text))
+def _principals_array(principals: Texts) -> sa.ColumnElement[Any]:
+    if isinstance(principals, sa.BindParameter):
+        return sa.cast(principals, sa.ARRAY(sa.Text))
+    return sa.literal(list(principals), sa.ARRAY(sa.Text))

@@ -9,21 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    Table,
-    and_,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.clock import MOST_SKEW
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions
@@ -45,10 +31,8 @@ class TokenHolder:
 
     Attributes:
         name: the token's name, in logs and as the author of changes; not a secret.
-        principals: the names under which access may have been granted.
         token_id: id of the service token; revoking it ends the session. None for a JWT or the
             operator.
-        token_expires_at: when the token and the session expire.
     """
 
     name: str
@@ -62,11 +46,7 @@ class PanelSession:
     """A session of the panel; for a code, the session that the code would start.
 
     Attributes:
-        tenant: the tenant that the session is for.
-        profile, organization, project: profile, organization and project of the tenant.
-        name, principals: see TokenHolder.
         created_at, used_at: when it was started and last used; a code has no last use.
-        expires_at: when it ends at the latest.
         is_recent: whether it was started within RECENT_TIME.
     """
 
@@ -86,35 +66,35 @@ class PanelSessionTable(CatalogQueries):
     """Starts, finds and ends sessions of the panel, in `panel_sessions` and `panel_codes`."""
 
     def add_code(self, ref: TenantRef, sha256: bytes, holder: TokenHolder) -> datetime:
-        """Store the hash of a code that starts one session; return when the code expires.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Store the hash of a code that starts one session; return when the code expires."""
         values = {
-            **_values(ref, holder),
+            **_build_holder_values(ref, holder),
             "code_sha256": sha256,
-            "expires_at": func.now() + CODE_LIFETIME,
+            "expires_at": sa.func.now() + CODE_LIFETIME,
             "token_expires_at": holder.token_expires_at,
         }
         with self._database.begin_tenant(ref) as connection:
             _forget_expired(connection, panel_codes)
-            query = insert(panel_codes).values(values).returning(panel_codes.c.expires_at)
+            query = sa.insert(panel_codes).values(values).returning(panel_codes.c.expires_at)
             expires_at: datetime = connection.execute(query).scalar_one()
         return expires_at
 
     def find_code(self, sha256: bytes) -> PanelSession | None:
         """Return the session that a valid code would start; the code stays usable."""
-        query = _select_with_tenants(panel_codes).where(_is_valid_code(sha256))
+        query = _select_with_tenants(panel_codes).where(
+            panel_codes.c.code_sha256 == sha256, _is_current(panel_codes)
+        )
         row = self._database.fetch_row(query)
         return _read_session(row) if row else None
 
     def redeem(self, code_sha256: bytes, session_sha256: bytes) -> bool:
         """Start the session of a code, which is then used up; return whether the code was valid."""
         columns = panel_codes.c
-        used_up = delete(panel_codes).where(_is_valid_code(code_sha256)).returning(panel_codes)
+        used_up = sa.delete(panel_codes).where(
+            columns.code_sha256 == code_sha256, _is_current(panel_codes)
+        )
         with self._database.begin() as connection:
-            code = connection.execute(used_up).first()
+            code = connection.execute(used_up.returning(panel_codes)).first()
             if code is None:
                 return False
             kept = (columns.tenant, columns.name, columns.principals, columns.token_id)
@@ -123,26 +103,24 @@ class PanelSessionTable(CatalogQueries):
         return True
 
     def begin(self, ref: TenantRef, session_sha256: bytes, holder: TokenHolder) -> None:
-        """Start a session for the holder of a token.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Start a session for the holder of a token."""
         with self._database.begin_tenant(ref) as connection:
             _insert_session(
-                connection, session_sha256, _values(ref, holder), holder.token_expires_at
+                connection,
+                session_sha256,
+                _build_holder_values(ref, holder),
+                holder.token_expires_at,
             )
 
     def find(self, sha256: bytes, *, use: bool) -> PanelSession | None:
         """Return the session with that hash, if it has not ended.
 
         Args:
-            sha256: hash of its secret.
             use: whether to count this as a use, which restarts the idle time.
         """
         columns = panel_sessions.c
         valid = (columns.session_sha256 == sha256, _has_not_ended())
-        used = update(panel_sessions).where(*valid).values(used_at=func.now())
+        used = sa.update(panel_sessions).where(*valid).values(used_at=sa.func.now())
         with self._database.begin() as connection:
             if use and not connection.execute(used).rowcount:
                 return None
@@ -150,11 +128,7 @@ class PanelSessionTable(CatalogQueries):
         return _read_session(row) if row else None
 
     def list_others(self, sha256: bytes) -> list[PanelSession]:
-        """Return the other sessions of the same token or person in the same organization.
-
-        Args:
-            sha256: hash of the secret of the session that is left out.
-        """
+        """Return the other sessions of the same token or person in the same organization."""
         query = _select_with_tenants(panel_sessions).where(
             _is_other_session(sha256), _has_not_ended()
         )
@@ -162,42 +136,41 @@ class PanelSessionTable(CatalogQueries):
         return [_read_session(row) for row in rows]
 
     def end_others(self, sha256: bytes) -> int:
-        """End the other sessions and unused codes of a session's holder; return how many ended.
-
-        Args:
-            sha256: hash of the secret of the session that stays.
-        """
+        """End the other sessions and unused codes of a session's holder; return how many ended."""
         with self._database.begin() as connection:
             # Delete codes first: a code that was redeemed in the meantime has become a session.
-            connection.execute(delete(panel_codes).where(_is_other_session(sha256, panel_codes)))
+            connection.execute(sa.delete(panel_codes).where(_is_other_session(sha256, panel_codes)))
             return connection.execute(
-                delete(panel_sessions).where(_is_other_session(sha256))
+                sa.delete(panel_sessions).where(_is_other_session(sha256))
             ).rowcount
 
     def end_all(self) -> None:
         """End all sessions and invalidate all codes."""
         with self._database.begin() as connection:
             for table in (panel_sessions, panel_codes):
-                connection.execute(delete(table))
+                connection.execute(sa.delete(table))
 
     def end(self, sha256: bytes) -> None:
         """End the session whose secret has this hash."""
-        ended = delete(panel_sessions).where(panel_sessions.c.session_sha256 == sha256)
+        ended = sa.delete(panel_sessions).where(panel_sessions.c.session_sha256 == sha256)
         with self._database.begin() as connection:
             connection.execute(ended)
 
 
 def _insert_session(
-    connection: Connection, sha256: bytes, values: dict[str, Any], token_expires_at: datetime | None
+    connection: sa.Connection,
+    sha256: bytes,
+    values: dict[str, Any],
+    token_expires_at: datetime | None,
 ) -> None:
     _forget_expired(connection, panel_sessions)
-    latest = func.now() + SESSION_LIFETIME
-    ends = latest if token_expires_at is None else func.least(latest, token_expires_at)
+    latest = sa.func.now() + SESSION_LIFETIME
+    ends = latest if token_expires_at is None else sa.func.least(latest, token_expires_at)
     row = {**values, "session_sha256": sha256, "expires_at": ends}
-    connection.execute(insert(panel_sessions).values(row))
+    connection.execute(sa.insert(panel_sessions).values(row))
 
 
-def _values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
+def _build_holder_values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
     return {
         "tenant": ref.id,
         "name": holder.name,
@@ -206,27 +179,22 @@ def _values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
     }
 
 
-def _is_valid_code(sha256: bytes) -> ColumnElement[bool]:
-    columns = panel_codes.c
-    return and_(
-        columns.code_sha256 == sha256,
-        columns.expires_at > func.now(),
-        columns.created_at < func.now() + MOST_SKEW,
-    )
+def _is_current(table: sa.Table) -> sa.ColumnElement[bool]:
+    """Return the SQL condition that a code or session has not expired.
+
+    Without the second condition, one that was created while the clock was fast would last until
+    that future time.
+    """
+    now = sa.func.now()
+    return sa.and_(table.c.expires_at > now, table.c.created_at < now + MOST_SKEW)
 
 
-def _has_not_ended() -> ColumnElement[bool]:
-    columns = panel_sessions.c
-    return and_(
-        columns.expires_at > func.now(),
-        columns.used_at > func.now() - IDLE_TIME,
-        # Otherwise a session that was started while the clock was fast would last until that future
-        # time.
-        columns.created_at < func.now() + MOST_SKEW,
-    )
+def _has_not_ended() -> sa.ColumnElement[bool]:
+    used_at = panel_sessions.c.used_at
+    return sa.and_(_is_current(panel_sessions), used_at > sa.func.now() - IDLE_TIME)
 
 
-def _is_other_session(sha256: bytes, table: Table = panel_sessions) -> ColumnElement[bool]:
+def _is_other_session(sha256: bytes, table: sa.Table = panel_sessions) -> sa.ColumnElement[bool]:
     """Return the SQL condition for the other sessions, or the codes, of a session's holder.
 
     Only sessions in the same tenant or organization count, because two organizations may each have
@@ -234,15 +202,15 @@ def _is_other_session(sha256: bytes, table: Table = panel_sessions) -> ColumnEle
     """
     mine, its_tenant = panel_sessions.alias("mine"), tenants.alias("its_tenant")
     others_tenant = tenants.alias("others_tenant")
-    is_mine = exists(
-        select(mine.c.tenant)
+    is_mine = sa.exists(
+        sa.select(mine.c.tenant)
         .join(its_tenant, its_tenant.c.id == mine.c.tenant)
         .join(others_tenant, others_tenant.c.id == table.c.tenant)
         .where(
             mine.c.session_sha256 == sha256,
             mine.c.name == table.c.name,
             mine.c.token_id.is_not_distinct_from(table.c.token_id),
-            or_(
+            sa.or_(
                 its_tenant.c.id == others_tenant.c.id,
                 its_tenant.c.organization == others_tenant.c.organization,
             ),
@@ -251,19 +219,19 @@ def _is_other_session(sha256: bytes, table: Table = panel_sessions) -> ColumnEle
     )
     if table is panel_codes:
         return is_mine
-    return and_(is_mine, panel_sessions.c.session_sha256 != sha256)
+    return sa.and_(is_mine, panel_sessions.c.session_sha256 != sha256)
 
 
-def _forget_expired(connection: Connection, table: Table) -> None:
-    connection.execute(delete(table).where(table.c.expires_at < latest_trusted_time()))
+def _forget_expired(connection: sa.Connection, table: sa.Table) -> None:
+    connection.execute(sa.delete(table).where(table.c.expires_at < latest_trusted_time()))
 
 
-def _select_with_tenants(table: Table) -> Select[Any]:
+def _select_with_tenants(table: sa.Table) -> sa.Select[Any]:
     owner = tenants.c
     return (
-        select(
+        sa.select(
             table,
-            (table.c.created_at > func.now() - RECENT_TIME).label("is_recent"),
+            (table.c.created_at > sa.func.now() - RECENT_TIME).label("is_recent"),
             *(owner.incarnation, owner.profile, owner.organization, owner.project),
         )
         .join(tenants, owner.id == table.c.tenant)
@@ -271,7 +239,7 @@ def _select_with_tenants(table: Table) -> Select[Any]:
     )
 
 
-def _read_session(row: Row[Any]) -> PanelSession:
+def _read_session(row: sa.Row[Any]) -> PanelSession:
     return read_row(
         PanelSession,
         row,

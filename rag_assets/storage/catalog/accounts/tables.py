@@ -4,25 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    Date,
-    DateTime,
-    Double,
-    ForeignKey,
-    Identity,
-    Index,
-    Integer,
-    LargeBinary,
-    Numeric,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.tables import (
     json_column,
@@ -32,135 +14,139 @@ from rag_assets.storage.catalog.tables import (
     time_column,
 )
 
-provider_keys = Table(
+provider_keys = sa.Table(
     "provider_keys",
     metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    sa.Column("id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
     # A key belongs to a tenant, or to an organization and all of its tenants.
-    Column("tenant", Text, ForeignKey("tenants.id", ondelete="CASCADE")),
-    Column("organization", Text, ForeignKey("organizations.id", ondelete="CASCADE")),
-    Column("provider", Text, nullable=False),
-    Column("nonce", LargeBinary, nullable=False),
-    Column("ciphertext", LargeBinary, nullable=False),
-    Column("master_key_id", Text, nullable=False),
-    Column("last_four", Text, nullable=False),
+    sa.Column("tenant", sa.Text, sa.ForeignKey("tenants.id", ondelete="CASCADE")),
+    sa.Column("organization", sa.Text, sa.ForeignKey("organizations.id", ondelete="CASCADE")),
+    sa.Column("provider", sa.Text, nullable=False),
+    sa.Column("nonce", sa.LargeBinary, nullable=False),
+    sa.Column("ciphertext", sa.LargeBinary, nullable=False),
+    sa.Column("master_key_id", sa.Text, nullable=False),
+    sa.Column("last_four", sa.Text, nullable=False),
     now_column("created_at"),
     time_column("last_used_at"),
-    Column("last_worked", Boolean),
-    UniqueConstraint("tenant", "provider"),
-    UniqueConstraint("organization", "provider"),
-    CheckConstraint("(tenant IS NULL) <> (organization IS NULL)", name="owner"),
+    sa.Column("last_worked", sa.Boolean),
+    sa.UniqueConstraint("tenant", "provider"),
+    sa.UniqueConstraint("organization", "provider"),
+    sa.CheckConstraint("(tenant IS NULL) <> (organization IS NULL)", name="owner"),
 )
 
-usage = Table(
+usage = sa.Table(
     "usage",
     metadata,
     tenant_column(),
-    Column("day", Date, primary_key=True),
-    Column("provider", Text, primary_key=True),
-    Column("model", Text, primary_key=True),
-    Column("requests", BigInteger, nullable=False, server_default="0"),
-    Column("tokens", BigInteger, nullable=False, server_default="0"),
-    Column("cost", Numeric(18, 8), nullable=False, server_default="0"),
-    Column("retries", BigInteger, nullable=False, server_default="0"),
-    Column("texts", BigInteger, nullable=False, server_default="0"),
-    Column("batch_tokens", BigInteger, nullable=False, server_default="0"),
+    sa.Column("day", sa.Date, primary_key=True),
+    sa.Column("provider", sa.Text, primary_key=True),
+    sa.Column("model", sa.Text, primary_key=True),
+    sa.Column("requests", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("tokens", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("cost", sa.Numeric(18, 8), nullable=False, server_default="0"),
+    sa.Column("retries", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("texts", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("batch_tokens", sa.BigInteger, nullable=False, server_default="0"),
     # Tokens with an unknown price: `cost` does not include them, although they are not free.
-    Column("unpriced_tokens", BigInteger, nullable=False, server_default="0"),
-    Column("output_tokens", BigInteger, nullable=False, server_default="0"),
+    sa.Column("unpriced_tokens", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("output_tokens", sa.BigInteger, nullable=False, server_default="0"),
 )
 
-embedding_batches = Table(
+embedding_batches = sa.Table(
     "embedding_batches",
     metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    sa.Column("id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
     tenant_column(primary_key=False),
-    Column("tag", Text, nullable=False, unique=True),
-    Column("batch_id", Text),
-    Column("embedder_id", Text, nullable=False),
+    sa.Column("tag", sa.Text, nullable=False, unique=True),
+    sa.Column("batch_id", sa.Text),
+    sa.Column("embedder_id", sa.Text, nullable=False),
     json_column("embedder"),
     # The text_sha256 of the batch's texts, 32 bytes each; empty after the batch was collected or
     # failed.
-    Column("hashes", LargeBinary, nullable=False),
-    Column("texts", Integer, nullable=False),
-    Column("tokens", BigInteger, nullable=False),
-    Column("cost", Numeric(18, 8)),
-    Column("state", Text, nullable=False),
-    Column("error", Text),
+    sa.Column("hashes", sa.LargeBinary, nullable=False),
+    sa.Column("texts", sa.Integer, nullable=False),
+    sa.Column("tokens", sa.BigInteger, nullable=False),
+    sa.Column("cost", sa.Numeric(18, 8)),
+    sa.Column("state", sa.Text, nullable=False),
+    sa.Column("error", sa.Text),
     now_column("submitted_at", "event"),
     now_column("polled_at", "event"),
     time_column("ended_at", "event"),
-    CheckConstraint(
+    sa.CheckConstraint(
         "state IN ('SUBMITTING', 'UNDER_WAY', 'ENDED', 'COLLECTED', 'FAILED')", name="state"
     ),
-    Index("ix_embedding_batches_tenant_state", "tenant", "state"),
+    sa.Index("ix_embedding_batches_tenant_state", "tenant", "state"),
 )
 
-embedder_probes = Table(
+embedder_probes = sa.Table(
     "embedder_probes",
     metadata,
     tenant_column(),
-    Column("embedder_id", Text, primary_key=True),
-    Column("probes_key", Text, nullable=False),
-    Column("vectors", LargeBinary, nullable=False),
+    sa.Column("embedder_id", sa.Text, primary_key=True),
+    sa.Column("probes_key", sa.Text, nullable=False),
+    sa.Column("vectors", sa.LargeBinary, nullable=False),
     now_column("stored_at"),
     now_column("measured_at", "event"),
-    Column("distances", ARRAY(Double), nullable=False, server_default="{}"),
-    Column("passed", Boolean, nullable=False),
+    sa.Column("distances", sa.ARRAY(sa.Double), nullable=False, server_default="{}"),
+    sa.Column("passed", sa.Boolean, nullable=False),
 )
 
-service_tokens = Table(
+service_tokens = sa.Table(
     "service_tokens",
     metadata,
-    Column("token_id", Text, primary_key=True),
+    sa.Column("token_id", sa.Text, primary_key=True),
     # A token is for a tenant, or for all present and future projects of an organization.
-    Column("tenant", Text, ForeignKey("tenants.id", ondelete="CASCADE")),
-    Column("organization", Text, ForeignKey("organizations.id", ondelete="CASCADE")),
-    Column("token_sha256", LargeBinary, nullable=False, unique=True),
-    Column("role", Text, nullable=False),
-    Column("principals", ARRAY(Text), nullable=False, server_default="{}"),
+    sa.Column("tenant", sa.Text, sa.ForeignKey("tenants.id", ondelete="CASCADE")),
+    sa.Column("organization", sa.Text, sa.ForeignKey("organizations.id", ondelete="CASCADE")),
+    sa.Column("token_sha256", sa.LargeBinary, nullable=False, unique=True),
+    sa.Column("role", sa.Text, nullable=False),
+    sa.Column("principals", sa.ARRAY(sa.Text), nullable=False, server_default="{}"),
     now_column("created_at"),
     time_column("expires_at"),
     time_column("last_used_at", "event"),
-    CheckConstraint("role IN ('admin', 'member', 'guest', 'orchestrator', 'writer')", name="role"),
-    CheckConstraint("(tenant IS NULL) <> (organization IS NULL)", name="owner"),
-    Index(None, "tenant"),
-    Index(None, "organization"),
+    sa.CheckConstraint(
+        "role IN ('admin', 'member', 'guest', 'orchestrator', 'writer')", name="role"
+    ),
+    sa.CheckConstraint("(tenant IS NULL) <> (organization IS NULL)", name="owner"),
+    sa.Index(None, "tenant"),
+    sa.Index(None, "organization"),
 )
 
 
-def _holder() -> tuple[Column[Any], ...]:
+def _list_holder_columns() -> tuple[sa.Column[Any], ...]:
     """Return the columns for the owner of the token of a session or code, and for its lifetime."""
     return (
         tenant_column(primary_key=False),
-        Column("name", Text, nullable=False),
-        Column("principals", ARRAY(Text), nullable=False, server_default="{}"),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("principals", sa.ARRAY(sa.Text), nullable=False, server_default="{}"),
         # Revoking a token deletes its sessions.
-        Column("token_id", Text, ForeignKey("service_tokens.token_id", ondelete="CASCADE")),
+        sa.Column(
+            "token_id", sa.Text, sa.ForeignKey("service_tokens.token_id", ondelete="CASCADE")
+        ),
         now_column("created_at"),
-        Column("expires_at", DateTime(timezone=True), nullable=False),
+        sa.Column("expires_at", sa.DateTime(timezone=True), nullable=False),
     )
 
 
-panel_codes = Table(
+panel_codes = sa.Table(
     "panel_codes",
     metadata,
-    Column("code_sha256", LargeBinary, primary_key=True),
-    *_holder(),
+    sa.Column("code_sha256", sa.LargeBinary, primary_key=True),
+    *_list_holder_columns(),
     # When the token of the started session expires.
     time_column("token_expires_at"),
-    Index(None, "tenant"),
-    Index(None, "token_id"),
-    Index(None, "expires_at"),
+    sa.Index(None, "tenant"),
+    sa.Index(None, "token_id"),
+    sa.Index(None, "expires_at"),
 )
 
-panel_sessions = Table(
+panel_sessions = sa.Table(
     "panel_sessions",
     metadata,
-    Column("session_sha256", LargeBinary, primary_key=True),
-    *_holder(),
+    sa.Column("session_sha256", sa.LargeBinary, primary_key=True),
+    *_list_holder_columns(),
     now_column("used_at"),
-    Index(None, "tenant"),
-    Index(None, "token_id"),
-    Index(None, "expires_at"),
+    sa.Index(None, "tenant"),
+    sa.Index(None, "token_id"),
+    sa.Index(None, "expires_at"),
 )

@@ -7,7 +7,7 @@ from dataclasses import astuple, dataclass, fields
 from datetime import UTC, date, datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, Update, func, select, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.formatting import dollars
@@ -22,13 +22,9 @@ class Usage:
 
     Attributes:
         requests: attempts, including failed attempts.
-        retries: requests that repeated a failed request.
         texts: embedded texts: chunks and questions.
         tokens: tokens as the provider counts them.
-        batch_tokens: tokens that went through the batch API.
-        unpriced_tokens: tokens with an unknown price.
         cost: cost of all other tokens, in dollars.
-        output_tokens: tokens that a chat model wrote.
     """
 
     requests: int = 0
@@ -80,7 +76,6 @@ class SpendingTotals:
 
     Attributes:
         run: spending of the running sync; if none is running, of the last sync.
-        day, month: spending on a day, and in its month up to that day.
     """
 
     run: float = 0.0
@@ -105,8 +100,6 @@ class UsageTable(CatalogQueries):
         """Add usage to a day, by default today.
 
         Args:
-            used: the usage not recorded yet.
-            day: the day, in UTC.
             run: dollars that the running sync has spent so far, including this usage.
             generation: the build whose spending includes this cost; None for no build.
         """
@@ -119,63 +112,51 @@ class UsageTable(CatalogQueries):
         with self._database.begin_tenant(ref) as connection:
             connection.execute(statement)
             if run is not None:
-                connection.execute(_set_run_spending(ref, run))
+                of_tenant = slices.c.tenant == ref.id
+                connection.execute(sa.update(slices).where(of_tenant).values(spent=run))
             if generation is not None and used.cost:
-                connection.execute(_add_build_spending(ref, generation, used.cost))
+                build = (generations.c.tenant == ref.id, generations.c.generation == generation)
+                spent = generations.c.spent + used.cost
+                connection.execute(sa.update(generations).where(*build).values(spent=spent))
 
     def set_run_spending(self, ref: TenantRef, dollars: float) -> None:
         """Record the running sync's spending so far, without adding usage."""
-        self._database.write(ref, _set_run_spending(ref, dollars))
+        self._database.update(ref, slices, spent=dollars)
 
     def read_spending(self, tenant_id: str, day: date) -> SpendingTotals:
         """Return a tenant's spending up to the end of a day, in one query."""
-        cost = func.sum(usage.c.cost)
-        run = select(slices.c.spent).where(slices.c.tenant == tenant_id).scalar_subquery()
-        query = select(run, cost.filter(usage.c.day == day), cost).where(
+        cost = sa.func.sum(usage.c.cost)
+        run = sa.select(slices.c.spent).where(slices.c.tenant == tenant_id).scalar_subquery()
+        query = sa.select(run, cost.filter(usage.c.day == day), cost).where(
             usage.c.tenant == tenant_id, usage.c.day.between(day.replace(day=1), day)
         )
         return SpendingTotals(*(float(value or 0) for value in self._database.fetch_one(query)))
 
     def sum(self, tenant_ids: Iterable[str], since: date) -> Usage:
         """Return the total usage of several tenants since a day, in one query."""
-        sums = (func.coalesce(func.sum(usage.c[name]), 0).label(name) for name in _COUNTS)
-        query = select(*sums).where(matches_any(usage.c.tenant, tenant_ids), usage.c.day >= since)
+        sums = (sa.func.coalesce(sa.func.sum(usage.c[name]), 0).label(name) for name in _COUNTS)
+        query = sa.select(*sums).where(
+            matches_any(usage.c.tenant, tenant_ids), usage.c.day >= since
+        )
         with self._database.begin() as connection:
             return _read_usage(connection.execute(query).mappings().one())
 
     def rows(self, since: date, tenant_id: str | None = None) -> list[UsageRow]:
-        """Return the usage since a day, sorted by tenant, then by day, newest first.
-
-        Args:
-            tenant_id: only usage of this tenant; None for all tenants.
-        """
-        query = select(usage).where(usage.c.day >= since)
+        """Return the usage since a day, sorted by tenant, then by day, newest first."""
+        query = sa.select(usage).where(usage.c.day >= since)
         if tenant_id is not None:
             query = query.where(usage.c.tenant == tenant_id)
         ordered = query.order_by(
             usage.c.tenant, usage.c.day.desc(), usage.c.provider, usage.c.model
         )
         with self._database.begin() as connection:
-            return [_read_row(row) for row in connection.execute(ordered).mappings()]
+            return [
+                UsageRow(row["tenant"], row["day"], row["provider"], row["model"], _read_usage(row))
+                for row in connection.execute(ordered).mappings()
+            ]
 
 
-def _set_run_spending(ref: TenantRef, dollars: float) -> Update:
-    return update(slices).where(slices.c.tenant == ref.id).values(spent=dollars)
-
-
-def _add_build_spending(ref: TenantRef, generation: int, dollars: float) -> Update:
-    return (
-        update(generations)
-        .where(generations.c.tenant == ref.id, generations.c.generation == generation)
-        .values(spent=generations.c.spent + dollars)
-    )
-
-
-def _read_row(row: RowMapping) -> UsageRow:
-    return UsageRow(row["tenant"], row["day"], row["provider"], row["model"], _read_usage(row))
-
-
-def _read_usage(row: RowMapping) -> Usage:
+def _read_usage(row: sa.RowMapping) -> Usage:
     counts = {name: int(row[name]) for name in _COUNTS if name != "cost"}
     return Usage(**counts, cost=float(row["cost"]))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 
-from sqlalchemy import Row, delete, func, insert, select, update
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.accounts.tables import embedding_batches as batches
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, read_row
@@ -32,11 +32,8 @@ class EmbeddingBatch:
     Attributes:
         tag: identifies the batch at its provider.
         batch_id: the provider's id; None until it is known.
-        embedder: the configuration from which the batch's embedder is constructed.
         texts, tokens: the number of submitted texts, and an estimate of the number of their tokens.
         cost: dollars for these tokens at the batch price; None if the price is unknown.
-        error: why the batch failed, or the error of the last poll.
-        polled_at: the time of the last poll.
     """
 
     id: int
@@ -78,15 +75,7 @@ class BatchTable(CatalogQueries):
         tokens: int,
         cost: float | None,
     ) -> int:
-        """Record a batch that is about to be submitted.
-
-        Args:
-            tag, embedder_id, embedder, tokens, cost: see EmbeddingBatch.
-            keys: text_sha256 of each text.
-
-        Returns:
-            the batch's id in the catalog.
-        """
+        """Record a batch that is about to be submitted; return its id in the catalog."""
         row = {
             "tenant": ref.id,
             "tag": tag,
@@ -100,7 +89,7 @@ class BatchTable(CatalogQueries):
         }
         with self._database.begin_tenant(ref) as connection:
             id_: int = connection.execute(
-                insert(batches).values(**row).returning(batches.c.id)
+                sa.insert(batches).values(**row).returning(batches.c.id)
             ).scalar_one()
         return id_
 
@@ -109,16 +98,12 @@ class BatchTable(CatalogQueries):
         self._update(ref, id_, state="UNDER_WAY", batch_id=batch_id, error=None)
 
     def mark_polled(self, ref: TenantRef, id_: int, error: str | None = None) -> None:
-        """Record a poll of a batch that has not ended.
-
-        Args:
-            error: why the poll failed; None if it succeeded.
-        """
-        self._update(ref, id_, polled_at=func.now(), error=error)
+        """Record a poll of a batch that has not ended."""
+        self._update(ref, id_, polled_at=sa.func.now(), error=error)
 
     def mark_ended(self, ref: TenantRef, id_: int) -> None:
         """Record that the results can be collected."""
-        self._update(ref, id_, state="ENDED", polled_at=func.now(), error=None)
+        self._update(ref, id_, state="ENDED", polled_at=sa.func.now(), error=None)
 
     def mark_collected(self, ref: TenantRef, id_: int, *, tokens: int, cost: float | None) -> None:
         """Record that the vectors are in the lake."""
@@ -130,18 +115,16 @@ class BatchTable(CatalogQueries):
 
     def delete(self, ref: TenantRef, id_: int) -> None:
         """Delete a batch that was never submitted."""
-        self._database.write(ref, delete(batches).where(_is_batch(ref, id_)))
+        self._database.delete(ref, batches, batches.c.id == id_)
 
     def delete_closed(self, ref: TenantRef, before: datetime) -> None:
         """Delete batches that were collected or failed before a time."""
-        self._database.write(
-            ref, delete(batches).where(batches.c.tenant == ref.id, batches.c.ended_at < before)
-        )
+        self._database.delete(ref, batches, batches.c.ended_at < before)
 
     def list_open(self, tenant_id: str | None = None) -> list[EmbeddingBatch]:
         """Return the open batches of one active tenant, or of all, oldest first."""
         query = (
-            select(tenants.c.incarnation.label("incarnation"))
+            sa.select(tenants.c.incarnation.label("incarnation"))
             .add_columns(*(column for column in batches.c if column.name != "hashes"))
             .join(tenants, tenants.c.id == batches.c.tenant)
             .where(batches.c.state.in_(OPEN), tenants.c.state == "ACTIVE")
@@ -149,22 +132,34 @@ class BatchTable(CatalogQueries):
         )
         if tenant_id is not None:
             query = query.where(batches.c.tenant == tenant_id)
-        return [_read_batch(row) for row in self._database.fetch_rows(query)]
+        return [
+            read_row(
+                EmbeddingBatch,
+                row,
+                ref=TenantRef(row.tenant, row.incarnation),
+                cost=None if row.cost is None else float(row.cost),
+            )
+            for row in self._database.fetch_rows(query)
+        ]
 
     def text_hashes(self, tenant_id: str, embedder_id: str) -> dict[int, set[str]]:
         """Return the text_sha256 of the texts in an embedder's uncollected batches, by batch id."""
-        query = select(batches.c.id, batches.c.hashes).where(
+        query = sa.select(batches.c.id, batches.c.hashes).where(
             batches.c.tenant == tenant_id,
             batches.c.embedder_id == embedder_id,
             batches.c.state.in_(("UNDER_WAY", "ENDED")),
         )
         return {
-            row.id: _unpack_hashes(bytes(row.hashes)) for row in self._database.fetch_rows(query)
+            row.id: {
+                row.hashes[at : at + _KEY_BYTES].hex()
+                for at in range(0, len(row.hashes), _KEY_BYTES)
+            }
+            for row in self._database.fetch_rows(query)
         }
 
     def open_cost(self, tenant_id: str) -> float:
         """Return the cost in dollars of a tenant's open batches (neither collected nor failed)."""
-        query = select(func.coalesce(func.sum(batches.c.cost), 0)).where(
+        query = sa.select(sa.func.coalesce(sa.func.sum(batches.c.cost), 0)).where(
             batches.c.tenant == tenant_id, batches.c.state.in_(OPEN)
         )
         return float(self._database.fetch_value(query) or 0)
@@ -172,7 +167,7 @@ class BatchTable(CatalogQueries):
     def failures(self, tenant_id: str, embedder_id: str) -> FailedBatches | None:
         """Return an embedder's consecutive failures up to now; None if its last batch succeeded."""
         closed = (
-            select(batches.c.state, batches.c.ended_at, batches.c.error)
+            sa.select(batches.c.state, batches.c.ended_at, batches.c.error)
             .where(
                 batches.c.tenant == tenant_id,
                 batches.c.embedder_id == embedder_id,
@@ -187,10 +182,12 @@ class BatchTable(CatalogQueries):
 
     def _close(self, ref: TenantRef, id_: int, **values: Any) -> None:
         # The hashes, which can take megabytes, are no longer needed.
-        self._update(ref, id_, hashes=b"", ended_at=func.now(), polled_at=func.now(), **values)
+        self._update(
+            ref, id_, hashes=b"", ended_at=sa.func.now(), polled_at=sa.func.now(), **values
+        )
 
     def _update(self, ref: TenantRef, id_: int, **values: Any) -> None:
-        self._database.write(ref, update(batches).where(_is_batch(ref, id_)).values(**values))
+        self._database.update(ref, batches, batches.c.id == id_, **values)
 
 
 def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
@@ -205,20 +202,3 @@ def is_poll_due(batch: EmbeddingBatch, now: datetime) -> bool:
         pause = FETCH_RETRY_INTERVAL
     # A poll time in the future was recorded while the clock was fast.
     return not timedelta() <= waited < pause
-
-
-def _is_batch(ref: TenantRef, id_: int) -> Any:
-    return (batches.c.tenant == ref.id) & (batches.c.id == id_)
-
-
-def _unpack_hashes(packed: bytes) -> set[str]:
-    return {packed[start : start + _KEY_BYTES].hex() for start in range(0, len(packed), _KEY_BYTES)}
-
-
-def _read_batch(row: Row[Any]) -> EmbeddingBatch:
-    return read_row(
-        EmbeddingBatch,
-        row,
-        ref=TenantRef(row.tenant, row.incarnation),
-        cost=None if row.cost is None else float(row.cost),
-    )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Row, Select, and_, delete, false, func, insert, select, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
@@ -46,22 +46,26 @@ class PaceTable(CatalogQueries):
 
     def record_embedding(self, ref: TenantRef, number: int, texts: int, seconds: float) -> None:
         """Record how long embedding a slice's texts took, if it is the build's largest slice."""
-        self._record(ref, number, embedded_texts=texts, embedding_seconds=seconds)
+        largest = {"embedded_texts": texts, "embedding_seconds": seconds}
+        self._record(ref, number, generations.c.embedded_texts <= texts, largest)
 
     def record_writing(self, ref: TenantRef, number: int, entries: int, seconds: float) -> None:
         """Record how long writing a slice's entries took, if it is the build's largest slice."""
-        self._record(ref, number, written_entries=entries, writing_seconds=seconds)
+        largest = {"written_entries": entries, "writing_seconds": seconds}
+        self._record(ref, number, generations.c.written_entries <= entries, largest)
 
-    def _record(self, ref: TenantRef, number: int, **largest: float) -> None:
-        (counted, count), *_ = largest.items()
-        build = (generations.c.tenant == ref.id, generations.c.generation == number)
-        changed = (
-            update(generations).where(*build, generations.c[counted] <= count).values(**largest)
-        )
-        self._database.write(ref, changed)
+    def _record(
+        self,
+        ref: TenantRef,
+        number: int,
+        is_largest: sa.ColumnElement[bool],
+        largest: Mapping[str, float],
+    ) -> None:
+        is_build = generations.c.generation == number
+        self._database.update(ref, generations, is_build, is_largest, **largest)
 
 
-_COLUMNS = ("pinned_generation", "pinned_at", "pinned_by", "pin_reason")
+_PIN_COLUMNS = ("pinned_generation", "pinned_at", "pinned_by", "pin_reason")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +74,6 @@ class Pin:
 
     Attributes:
         at: when it was pinned; None before the pin is stored.
-        by: who pinned it.
-        reason: why it was pinned.
     """
 
     generation: int
@@ -85,20 +87,15 @@ class PinTable(CatalogQueries):
 
     def set(self, ref: TenantRef, pin: Pin) -> None:
         """Record which build must answer searches; it starts to answer when it is up to date."""
-        self._database.write(
-            ref, update(serving).where(serving.c.tenant == ref.id).values(**pin_columns(pin))
-        )
+        self._database.update(ref, serving, **pin_columns(pin))
 
     def delete(self, ref: TenantRef) -> None:
         """Delete the pin, if it exists."""
-        nothing = dict.fromkeys(_COLUMNS)
-        self._database.write(
-            ref, update(serving).where(serving.c.tenant == ref.id).values(**nothing)
-        )
+        self._database.update(ref, serving, **dict.fromkeys(_PIN_COLUMNS))
 
     def find(self, tenant_id: str) -> Pin | None:
         """Return a tenant's pin; None if no build is pinned."""
-        query = select(serving).where(
+        query = sa.select(serving).where(
             serving.c.tenant == tenant_id, serving.c.pinned_generation.is_not(None)
         )
         row = self._database.fetch_row(query)
@@ -109,8 +106,8 @@ class PinTable(CatalogQueries):
 
 def pin_columns(pin: Pin) -> dict[str, Any]:
     """Return the columns of `serving` for a pin that is set now."""
-    values = (pin.generation, func.now(), pin.by, pin.reason)
-    return dict(zip(_COLUMNS, values, strict=True))
+    values = (pin.generation, sa.func.now(), pin.by, pin.reason)
+    return dict(zip(_PIN_COLUMNS, values, strict=True))
 
 
 _KEY_BYTES = 32
@@ -125,7 +122,7 @@ it has all of them and is used by searches."""
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One complete build of a tenant's index under one configuration.
+    """One complete build of a tenant's index under one configuration: a row of `generations`.
 
     Attributes:
         number: counted per tenant, from 1.
@@ -133,21 +130,7 @@ class Generation:
             placement.
         index_name, index_identity: the index that holds its entries; an index created later under
             the same name has another identity.
-        embedder_id: the embedder that made its vectors.
-        embedder: configuration from which this embedder is constructed for queries.
-        digest_key: key of its entries' digests, kept only in Postgres; None in generations of the
-            first four schemas.
-        recipe: the settings of the build, apart from its embedder; None if unknown.
         pinned: whether it must serve searches, whatever the configuration asks for.
-        reason: why its publication is held.
-        completed_at, published_at: when it was last completed and last published.
-        checks: results of the checks before publication, each with name, passed and description.
-        spent: the cost of its embeddings, in dollars.
-        pace: how fast it was built.
-        vectors_beside: state of its vectors in the separate store, which answers when it has all of
-            them; None if its vectors are only in the index.
-        vectors_retry_at: when the separate store may be used again.
-        thresholds: the threshold of each use of searches, or its calibration; see ThresholdTable.
     """
 
     number: int
@@ -179,12 +162,7 @@ class GenerationTable(CatalogQueries):
 
     def live(self, tenant_id: str) -> list[Generation]:
         """Return a tenant's generations that may have entries in an index, oldest first."""
-        query = (
-            _select_with_pins()
-            .where(generations.c.tenant == tenant_id)
-            .order_by(generations.c.generation)
-        )
-        return [read_generation(row) for row in self._database.fetch_rows(query)]
+        return self.list_live_by_tenant([tenant_id]).get(tenant_id, [])
 
     def list_live_by_tenant(self, tenant_ids: Iterable[str]) -> dict[str, list[Generation]]:
         """Return these tenants' generations that may have entries, by tenant, oldest first."""
@@ -200,16 +178,16 @@ class GenerationTable(CatalogQueries):
 
     def tenants(self) -> set[str]:
         """Return the tenants that have a generation."""
-        return set(self._database.fetch_values(select(generations.c.tenant).distinct()))
+        return set(self._database.fetch_values(sa.select(generations.c.tenant).distinct()))
 
     def indexes(self) -> dict[str, str]:
         """Return the identity of each index that contains builds, by index name."""
-        query = select(generations.c.index_name, generations.c.index_uuid).distinct()
+        query = sa.select(generations.c.index_name, generations.c.index_uuid).distinct()
         return {row.index_name: row.index_uuid for row in self._database.fetch_rows(query)}
 
     def list_with_separate_vectors(self) -> list[tuple[str, int, int]]:
         """Return (tenant, incarnation, number) of each build with separately stored vectors."""
-        query = select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
+        query = sa.select(tenants.c.id, tenants.c.incarnation, generations.c.generation).join(
             tenants, tenants.c.id == generations.c.tenant
         )
         rows = self._database.fetch_rows(query.where(generations.c.vectors_beside.is_not(None)))
@@ -218,7 +196,7 @@ class GenerationTable(CatalogQueries):
     def serving(self, tenant_id: str) -> Generation | None:
         """Return the serving generation; None before the first is published."""
         query = (
-            select(generations)
+            sa.select(generations)
             .join(
                 serving,
                 (serving.c.tenant == generations.c.tenant)
@@ -245,11 +223,11 @@ class GenerationTable(CatalogQueries):
 
         It inherits the measured thresholds of the last generation with the same embedder.
         """
-        last = select(func.coalesce(func.max(generations.c.generation), 0)).where(
+        last = sa.select(sa.func.coalesce(sa.func.max(generations.c.generation), 0)).where(
             generations.c.tenant == ref.id
         )
         measured = (
-            select(generations.c.thresholds)
+            sa.select(generations.c.thresholds)
             .where(generations.c.tenant == ref.id, generations.c.embedder_id == embedder_id)
             .order_by(generations.c.generation.desc())
             .limit(1)
@@ -258,7 +236,7 @@ class GenerationTable(CatalogQueries):
             number = (connection.scalar(last) or 0) + 1
             thresholds = connection.scalar(measured) or {}
             row = connection.execute(
-                insert(generations)
+                sa.insert(generations)
                 .values(
                     tenant=ref.id,
                     generation=number,
@@ -295,11 +273,7 @@ class GenerationTable(CatalogQueries):
         reason: str,
         checks: Sequence[Mapping[str, Any]],
     ) -> Generation:
-        """Record why a complete build is not published; return the changed generation.
-
-        Args:
-            checks: results of the checks before publication.
-        """
+        """Record why a complete build is not published; return the changed generation."""
         changed = {"state": "HELD", "reason": reason, "checks": [dict(check) for check in checks]}
         return self._change(ref, generation, changed)
 
@@ -319,12 +293,7 @@ class GenerationTable(CatalogQueries):
         *,
         retry_at: datetime | None = None,
     ) -> Generation:
-        """Record the state of a build's separately stored vectors; return the changed generation.
-
-        Args:
-            state: the new state; every later statement of a search sees it.
-            retry_at: when the separate store may be used again.
-        """
+        """Record the state of a build's separate vectors; return the changed generation."""
         changed = {"vectors_beside": state, "vectors_retry_at": retry_at}
         return self._change(ref, generation, changed)
 
@@ -339,7 +308,6 @@ class GenerationTable(CatalogQueries):
         """Make this generation serve searches, and retire the former serving generation.
 
         Args:
-            checks: the results of its checks.
             pin: set in the same transaction; without one, the pin stays as it is.
         """
         row: dict[str, Any] = {
@@ -352,22 +320,26 @@ class GenerationTable(CatalogQueries):
         judged = {} if checks is None else {"checks": [dict(check) for check in checks]}
         with self._database.begin_tenant(ref) as connection:
             connection.execute(
-                update(generations)
+                sa.update(generations)
                 .where(generations.c.tenant == ref.id, generations.c.state == "SERVING")
                 .values(state="RETIRED", retired_at=time_to_record())
             )
             connection.execute(
-                update(generations)
+                sa.update(generations)
                 .where(_is_generation(ref, generation))
                 .values(
-                    state="SERVING", reason=None, retired_at=None, published_at=func.now(), **judged
+                    state="SERVING",
+                    reason=None,
+                    retired_at=None,
+                    published_at=sa.func.now(),
+                    **judged,
                 )
             )
             connection.execute(
                 upsert(serving)
                 .values(tenant=ref.id, **row)
                 .on_conflict_do_update(
-                    index_elements=["tenant"], set_={**row, "published_at": func.now()}
+                    index_elements=["tenant"], set_={**row, "published_at": sa.func.now()}
                 )
             )
 
@@ -378,28 +350,28 @@ class GenerationTable(CatalogQueries):
         place = {"index_name": index_name, "index_uuid": index_identity}
         with self._database.begin_tenant(ref) as connection:
             connection.execute(
-                update(generations).where(_is_generation(ref, generation)).values(**place)
+                sa.update(generations).where(_is_generation(ref, generation)).values(**place)
             )
             connection.execute(
-                update(serving)
+                sa.update(serving)
                 .where(serving.c.tenant == ref.id, serving.c.generation == generation.number)
                 .values(**place)
             )
 
     def delete(self, ref: TenantRef, generation: Generation) -> None:
         """Delete the row of a generation, after the deletion of its entries was confirmed."""
-        self._database.write(ref, delete(generations).where(_is_generation(ref, generation)))
+        self._database.delete(ref, generations, generations.c.generation == generation.number)
 
     def count_in_index(self, index_name: str) -> int:
         """Return the number of all tenants' generations in an index."""
-        query = select(func.count()).where(generations.c.index_name == index_name)
+        query = sa.select(sa.func.count()).where(generations.c.index_name == index_name)
         return self._database.fetch_value(query) or 0
 
     def _change(
         self, ref: TenantRef, generation: Generation, values: Mapping[str, Any]
     ) -> Generation:
         changed = (
-            update(generations)
+            sa.update(generations)
             .where(_is_generation(ref, generation))
             .values(**values)
             .returning(generations)
@@ -409,18 +381,18 @@ class GenerationTable(CatalogQueries):
         return replace(read_generation(row), pinned=generation.pinned)
 
 
-def _select_with_pins() -> Select[Any]:
-    pinned = func.coalesce(serving.c.pinned_generation == generations.c.generation, false())
-    return select(generations, pinned.label("pinned")).outerjoin(
+def _select_with_pins() -> sa.Select[Any]:
+    pinned = sa.func.coalesce(serving.c.pinned_generation == generations.c.generation, sa.false())
+    return sa.select(generations, pinned.label("pinned")).outerjoin(
         serving, serving.c.tenant == generations.c.tenant
     )
 
 
-def _is_generation(ref: TenantRef, generation: Generation) -> ColumnElement[bool]:
-    return and_(generations.c.tenant == ref.id, generations.c.generation == generation.number)
+def _is_generation(ref: TenantRef, generation: Generation) -> sa.ColumnElement[bool]:
+    return sa.and_(generations.c.tenant == ref.id, generations.c.generation == generation.number)
 
 
-def read_generation(row: Row[Any]) -> Generation:
+def read_generation(row: sa.Row[Any]) -> Generation:
     """Return the generation in a row with all columns of `generations`."""
     return read_row(
         Generation,

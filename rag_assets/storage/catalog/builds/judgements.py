@@ -6,25 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import (
-    ARRAY,
-    Boolean,
-    Column,
-    ColumnElement,
-    Connection,
-    LargeBinary,
-    Select,
-    SmallInteger,
-    Table,
-    Text,
-    delete,
-    exists,
-    func,
-    or_,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
@@ -46,31 +28,31 @@ from rag_assets.storage.catalog.tables import (
     tenant_column,
 )
 
-judged_questions = Table(
+judged_questions = sa.Table(
     "judged_questions",
     metadata,
     tenant_column(),
-    Column("question_id", Text, primary_key=True),
-    Column("question", Text, nullable=False),
-    Column("kind", Text, nullable=False, server_default=""),
+    sa.Column("question_id", sa.Text, primary_key=True),
+    sa.Column("question", sa.Text, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False, server_default=""),
     # The lowest grade that counts as found.
-    Column("relevant_from", SmallInteger, nullable=False),
+    sa.Column("relevant_from", sa.SmallInteger, nullable=False),
     # Made from a document's headings, and not judged by a person.
-    Column("synthetic", Boolean, nullable=False, server_default=text("false")),
+    sa.Column("synthetic", sa.Boolean, nullable=False, server_default=sa.text("false")),
     json_column("judgements", "[]"),
     # Hashes of the passages that were read for the question.
-    Column("pool", ARRAY(Text), nullable=False, server_default="{}"),
+    sa.Column("pool", sa.ARRAY(sa.Text), nullable=False, server_default="{}"),
     now_column("judged_at"),
 )
 
-question_vectors = Table(
+question_vectors = sa.Table(
     "question_vectors",
     metadata,
     tenant_column(),
-    Column("embedder_id", Text, primary_key=True),
-    Column("question_sha256", Text, primary_key=True),
+    sa.Column("embedder_id", sa.Text, primary_key=True),
+    sa.Column("question_sha256", sa.Text, primary_key=True),
     # Packed little-endian float32.
-    Column("vector", LargeBinary, nullable=False),
+    sa.Column("vector", sa.LargeBinary, nullable=False),
     now_column("embedded_at"),
 )
 
@@ -91,9 +73,6 @@ class StoredQuestion:
 
     Attributes:
         judgements: mappings with path, quote and grade.
-        pool: hashes of the passages that were read for it.
-        relevant_from: the lowest grade that counts as relevant.
-        synthetic: whether it was made from headings, and not judged by a person.
     """
 
     question_id: str
@@ -119,7 +98,7 @@ class JudgementTable(CatalogQueries):
     def all(self, tenant_id: str) -> list[StoredQuestion]:
         """Return a tenant's questions, judged before synthetic, each sorted by id."""
         query = (
-            select(judged_questions)
+            sa.select(judged_questions)
             .where(judged_questions.c.tenant == tenant_id)
             .order_by(judged_questions.c.synthetic, judged_questions.c.question_id)
         )
@@ -129,7 +108,7 @@ class JudgementTable(CatalogQueries):
         """Return how many questions are synthetic (True) and judged (False); zeros are left out."""
         columns = judged_questions.c
         query = (
-            select(columns.synthetic, func.count())
+            sa.select(columns.synthetic, sa.func.count())
             .where(columns.tenant == tenant_id)
             .group_by(columns.synthetic)
         )
@@ -137,25 +116,34 @@ class JudgementTable(CatalogQueries):
 
     def tenants(self) -> set[str]:
         """Return the tenants that have questions."""
-        return set(self._database.fetch_values(select(judged_questions.c.tenant).distinct()))
+        return set(self._database.fetch_values(sa.select(judged_questions.c.tenant).distinct()))
 
     def store(
         self, ref: TenantRef, questions: Iterable[StoredQuestion], *, others: Others = "keep"
     ) -> int:
-        """Store questions by id in one transaction, and delete vectors of questions that are gone.
-
-        Args:
-            others: which of the tenant's other questions are deleted.
-
-        Returns:
-            how many other questions were deleted.
-        """
+        """Store questions by id, in one transaction; return how many others were deleted."""
         new = sorted(questions, key=lambda question: question.question_id)
         with self._database.begin_tenant(ref) as connection:
-            deleted = 0 if others == "keep" else _delete_others(connection, ref, new, others)
+            deleted = 0
+            if others != "keep":
+                columns = judged_questions.c
+                is_other = (
+                    columns.tenant == ref.id,
+                    columns.synthetic == (others == "replace synthetic"),
+                    ~matches_any(columns.question_id, [one.question_id for one in new]),
+                )
+                deleted = connection.execute(sa.delete(judged_questions).where(*is_other)).rowcount
             for batch in batched(new, _BATCH):
                 values = upsert(judged_questions).values(
-                    [_question_columns(ref, one) for one in batch]
+                    [
+                        {
+                            "tenant": ref.id,
+                            **asdict(one),
+                            "judgements": [dict(judgement) for judgement in one.judgements],
+                            "pool": list(one.pool),
+                        }
+                        for one in batch
+                    ]
                 )
                 changed = {
                     column.name: values.excluded[column.name]
@@ -165,7 +153,7 @@ class JudgementTable(CatalogQueries):
                 connection.execute(
                     values.on_conflict_do_update(
                         index_elements=["tenant", "question_id"],
-                        set_={**changed, "judged_at": func.now()},
+                        set_={**changed, "judged_at": sa.func.now()},
                     )
                 )
             connection.execute(_build_unused_vectors_deletion(ref))
@@ -192,7 +180,7 @@ class JudgementTable(CatalogQueries):
         """Return which of these documents two generations contain in the same version."""
         theirs = document_index.alias()
         query = (
-            select(document_index.c.document_id)
+            sa.select(document_index.c.document_id)
             .join(
                 theirs,
                 matches_document(theirs.c, document_index.c)
@@ -218,8 +206,10 @@ class JudgementTable(CatalogQueries):
         return found
 
 
-def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> int:
-    """Delete the judgements on erased documents, because judgements quote the documents.
+def forget_judgements(
+    connection: sa.Connection, ref: TenantRef, document_ids: Sequence[str]
+) -> int:
+    """Delete the judgements on erased documents, which they quote; return their number.
 
     A question without remaining judgements is deleted. A synthetic question is deleted in any case,
     because its text is a heading of the document.
@@ -227,14 +217,11 @@ def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequ
     Args:
         connection: the connection of the transaction that erases the documents, before their rows
             change.
-
-    Returns:
-        how many judgements were deleted.
     """
     mine = judged_questions.c.tenant == ref.id
     stored = [
         read_row(StoredQuestion, row)
-        for row in connection.execute(select(judged_questions).where(mine))
+        for row in connection.execute(sa.select(judged_questions).where(mine))
     ]
     if not stored:
         return 0
@@ -252,37 +239,27 @@ def forget_judgements(connection: Connection, ref: TenantRef, document_ids: Sequ
         deleted += len(question.judgements) - len(left)
         its = (mine, judged_questions.c.question_id == question.question_id)
         if left and not question.synthetic:
-            connection.execute(update(judged_questions).where(*its).values(judgements=left))
+            connection.execute(sa.update(judged_questions).where(*its).values(judgements=left))
         else:
-            connection.execute(delete(judged_questions).where(*its))
+            connection.execute(sa.delete(judged_questions).where(*its))
     connection.execute(_build_unused_vectors_deletion(ref))
     return deleted
 
 
-def _delete_others(
-    connection: Connection, ref: TenantRef, kept: Sequence[StoredQuestion], others: Others
-) -> int:
-    ids = [question.question_id for question in kept]
-    statement = delete(judged_questions).where(
-        judged_questions.c.tenant == ref.id,
-        judged_questions.c.synthetic == (others == "replace synthetic"),
-        ~matches_any(judged_questions.c.question_id, ids),
-    )
-    return connection.execute(statement).rowcount
-
-
 def _build_unused_vectors_deletion(ref: TenantRef) -> Any:
     """Return the statement that deletes the vectors of questions that no longer exist."""
-    hashed = func.encode(func.sha256(func.convert_to(judged_questions.c.question, "UTF8")), "hex")
-    present = exists().where(
+    hashed = sa.func.encode(
+        sa.func.sha256(sa.func.convert_to(judged_questions.c.question, "UTF8")), "hex"
+    )
+    present = sa.exists().where(
         judged_questions.c.tenant == question_vectors.c.tenant,
         hashed == question_vectors.c.question_sha256,
     )
-    return delete(question_vectors).where(question_vectors.c.tenant == ref.id, ~present)
+    return sa.delete(question_vectors).where(question_vectors.c.tenant == ref.id, ~present)
 
 
-def _select_named(tenant_id: str, names: Sequence[str]) -> Select[Any]:
-    named = or_(
+def _select_named(tenant_id: str, names: Sequence[str]) -> sa.Select[Any]:
+    named = sa.or_(
         matches_any(documents.c.document_id, names),
         matches_any(documents.c.uri, names),
         matches_any(source_records.c.source_id, names),
@@ -291,22 +268,13 @@ def _select_named(tenant_id: str, names: Sequence[str]) -> Select[Any]:
     return present.order_by(documents.c.document_id)
 
 
-def _select_names(tenant_id: str, *which: ColumnElement[bool]) -> Select[Any]:
+def _select_names(tenant_id: str, *which: sa.ColumnElement[bool]) -> sa.Select[Any]:
     """Return the query for the names by which judgements refer to documents: id, uri, record id."""
     return (
-        select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
+        sa.select(documents.c.document_id, documents.c.uri, source_records.c.source_id)
         .outerjoin(source_records, matches_document(source_records.c, documents.c))
         .where(documents.c.tenant == tenant_id, *which)
     )
-
-
-def _question_columns(ref: TenantRef, question: StoredQuestion) -> dict[str, Any]:
-    return {
-        "tenant": ref.id,
-        **asdict(question),
-        "judgements": [dict(judgement) for judgement in question.judgements],
-        "pool": list(question.pool),
-    }
 
 
 class QuestionVectorTable(CatalogQueries):
@@ -314,7 +282,7 @@ class QuestionVectorTable(CatalogQueries):
 
     def find(self, tenant_id: str, embedder_id: str, hashes: Collection[str]) -> dict[str, bytes]:
         """Return the packed vectors that an embedder made of these questions, by question hash."""
-        query = select(question_vectors.c.question_sha256, question_vectors.c.vector).where(
+        query = sa.select(question_vectors.c.question_sha256, question_vectors.c.vector).where(
             question_vectors.c.tenant == tenant_id,
             question_vectors.c.embedder_id == embedder_id,
             matches_any(question_vectors.c.question_sha256, hashes),
@@ -338,14 +306,6 @@ class QuestionVectorTable(CatalogQueries):
             )
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
-        """Delete the vectors of all embedders except these.
-
-        The other embedders have no build any more.
-        """
-        self._database.write(
-            ref,
-            delete(question_vectors).where(
-                question_vectors.c.tenant == ref.id,
-                question_vectors.c.embedder_id.not_in(list(embedder_ids)),
-            ),
-        )
+        """Delete the vectors of all embedders except these."""
+        is_other = question_vectors.c.embedder_id.not_in(list(embedder_ids))
+        self._database.delete(ref, question_vectors, is_other)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, bindparam, or_, select, update
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
 from rag_assets.storage.catalog.documents.status import (
@@ -32,53 +32,34 @@ class RecordedKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class NeededVersion:
-    """A version in a build, with the keys that the build needs in the lake.
+class NeededVersion(RecordedKeys):
+    """A version in a build, with the keys that the build needs, and its number of chunks."""
 
-    Attributes:
-        chunk_count: the number of chunks in its chunk set.
-    """
-
-    document_id: str
-    parse_key: str
-    chunk_set_key: str
     chunk_count: int
-
-
-@dataclass(frozen=True, slots=True)
-class LakeKeys:
-    """The keys in the lake of all versions in all builds of a tenant.
-
-    Attributes:
-        parsed: parse_keys.
-        chunk_sets: chunk_set_keys.
-        unknown: the number of versions that were indexed before keys were recorded.
-    """
-
-    parsed: Set[str]
-    chunk_sets: Set[str]
-    unknown: int
 
 
 class LakeKeyTable(CatalogQueries):
     """Reads and records the keys in the lake of the versions in builds, in `document_index`."""
 
-    def read_all(self, tenant_id: str) -> LakeKeys:
+    def read_all(self, tenant_id: str) -> tuple[set[str], set[str], int]:
         """Return the lake keys of all versions in builds, and of former versions that holds keep.
+
+        They are the parse_keys, the chunk_set_keys, and the number of versions that were indexed
+        before keys were recorded.
 
         Keys of deleted documents are left out, unless a hold keeps the documents.
         """
         held = document_index.c
         query = (
-            select(held.parse_key, held.chunk_set_key)
+            sa.select(held.parse_key, held.chunk_set_key)
             .join(documents, is_same_document())
             .where(
                 held.tenant == tenant_id,
                 _is_needed(),
-                or_(held.indexed_key.is_not(None), held.parse_key.is_not(None)),
+                sa.or_(held.indexed_key.is_not(None), held.parse_key.is_not(None)),
             )
         )
-        kept = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
+        kept = sa.select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
             held_texts.c.tenant == tenant_id
         )
         parsed: set[str] = set()
@@ -90,17 +71,17 @@ class LakeKeyTable(CatalogQueries):
             else:
                 parsed.add(parse_key)
                 chunk_sets.add(chunk_set_key)
-        return LakeKeys(parsed, chunk_sets, unknown)
+        return parsed, chunk_sets, unknown
 
     def list_needed(self, tenant_id: str, generation: int) -> Iterator[NeededVersion]:
         """Stream the complete and valid versions in a build, with their lake keys."""
         held = document_index.c
         query = (
-            select(held.document_id, held.parse_key, held.chunk_set_key, held.chunk_count)
+            sa.select(held.document_id, held.parse_key, held.chunk_set_key, held.chunk_count)
             .join(documents, is_same_document())
             .where(
                 is_of_generation(tenant_id, generation),
-                _is_living(),
+                documents.c.status != "DELETED",
                 held.indexed_key.is_not(None),
                 held.document_key.is_not(None),
                 held.parse_key.is_not(None),
@@ -115,14 +96,11 @@ class LakeKeyTable(CatalogQueries):
     def list_outdated(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
         """Return the ids of documents whose present content is missing from a build.
 
-        Failed documents are included.
-
         Args:
             generation: the build; 0 for a build that has not started yet.
-            config_key: key of the configuration with which the build is made.
         """
         return self._documents(
-            select(documents.c.document_id)
+            sa.select(documents.c.document_id)
             .select_from(join_versions(generation))
             .where(documents.c.tenant == tenant_id, _is_needed(), is_behind(config_key))
         )
@@ -131,11 +109,11 @@ class LakeKeyTable(CatalogQueries):
         """Return ids of documents whose present content is in a build, without recorded keys."""
         held = document_index.c
         return self._documents(
-            select(documents.c.document_id)
+            sa.select(documents.c.document_id)
             .select_from(join_versions(generation))
             .where(
                 documents.c.tenant == tenant_id,
-                _is_living(),
+                documents.c.status != "DELETED",
                 held.indexed_key.is_not(None),
                 held.parse_key.is_(None),
                 ~is_behind(config_key),
@@ -147,12 +125,14 @@ class LakeKeyTable(CatalogQueries):
         if not keys:
             return
         statement = (
-            update(document_index)
+            sa.update(document_index)
             .where(
                 is_of_generation(ref.id, generation),
-                document_index.c.document_id == bindparam("version_of"),
+                document_index.c.document_id == sa.bindparam("version_of"),
             )
-            .values(parse_key=bindparam("its_parse_key"), chunk_set_key=bindparam("its_chunks"))
+            .values(
+                parse_key=sa.bindparam("its_parse_key"), chunk_set_key=sa.bindparam("its_chunks")
+            )
         )
         rows = [
             {
@@ -164,13 +144,9 @@ class LakeKeyTable(CatalogQueries):
         ]
         self._database.write(ref, statement, rows)
 
-    def _documents(self, query: Select[Any]) -> list[str]:
+    def _documents(self, query: sa.Select[Any]) -> list[str]:
         return list(self._database.fetch_values(query))
 
 
-def _is_living() -> ColumnElement[bool]:
-    return documents.c.status != "DELETED"
-
-
-def _is_needed() -> ColumnElement[bool]:
-    return or_(_is_living(), is_held())
+def _is_needed() -> sa.ColumnElement[bool]:
+    return sa.or_(documents.c.status != "DELETED", is_held())

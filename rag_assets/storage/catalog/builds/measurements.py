@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Row, delete, insert, select, tuple_, update
+import sqlalchemy as sa
 
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.storage.catalog.accounts.tables import embedder_probes
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, put_row, read_row
-from rag_assets.storage.catalog.tables import events, generations
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    put_row,
+    read_row,
+    write_event,
+)
+from rag_assets.storage.catalog.tables import generations
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +30,6 @@ class StoredProbes:
         vectors: vectors of the first measurement, packed little-endian float32.
         distances: distances between the vectors of the first and of the last measurement, by probe;
             empty before the second measurement.
-        passed: whether the last measurement passed.
     """
 
     probes_key: str
@@ -45,57 +50,34 @@ class ProbeTable(CatalogQueries):
             embedders: the embedder_id of each tenant.
         """
         columns = embedder_probes.c
-        query = select(embedder_probes).where(
-            tuple_(columns.tenant, columns.embedder_id).in_(list(embedders.items()))
+        query = sa.select(embedder_probes).where(
+            sa.tuple_(columns.tenant, columns.embedder_id).in_(list(embedders.items()))
         )
-        return {row.tenant: _read_probes(row) for row in self._database.fetch_rows(query)}
+        return {
+            row.tenant: read_row(
+                StoredProbes, row, vectors=bytes(row.vectors), distances=tuple(row.distances)
+            )
+            for row in self._database.fetch_rows(query)
+        }
 
     def store(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
         """Store the vectors of a first measurement, with which later measurements are compared."""
-        values = {
-            "vectors": probes.vectors,
-            "stored_at": probes.stored_at,
-            **_measurement_columns(probes),
-        }
-        self._database.write(
-            ref, put_row(embedder_probes, {"tenant": ref.id, "embedder_id": embedder_id}, values)
-        )
+        values = {**asdict(probes), "distances": list(probes.distances)}
+        key = {"tenant": ref.id, "embedder_id": embedder_id}
+        self._database.write(ref, put_row(embedder_probes, key, values))
 
     def record_measurement(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
         """Record, for a later measurement, the distances to the first, and whether it passed."""
-        self._database.write(
-            ref,
-            update(embedder_probes)
-            .where(embedder_probes.c.tenant == ref.id, embedder_probes.c.embedder_id == embedder_id)
-            # Leave out the vectors, because Postgres would write them again.
-            .values(**_measurement_columns(probes)),
-        )
+        values = {**asdict(probes), "distances": list(probes.distances)}
+        # Leave out the vectors, because Postgres would write them again.
+        measured = {name: values[name] for name in values if name not in {"vectors", "stored_at"}}
+        is_probe = embedder_probes.c.embedder_id == embedder_id
+        self._database.update(ref, embedder_probes, is_probe, **measured)
 
     def keep_only(self, ref: TenantRef, embedder_ids: Collection[str]) -> None:
-        """Delete the probes of all embedders except these.
-
-        The other embedders have no vectors any more.
-        """
-        self._database.write(
-            ref,
-            delete(embedder_probes).where(
-                embedder_probes.c.tenant == ref.id,
-                embedder_probes.c.embedder_id.not_in(list(embedder_ids)),
-            ),
-        )
-
-
-def _measurement_columns(probes: StoredProbes) -> dict[str, Any]:
-    return {
-        "probes_key": probes.probes_key,
-        "measured_at": probes.measured_at,
-        "distances": list(probes.distances),
-        "passed": probes.passed,
-    }
-
-
-def _read_probes(row: Row[Any]) -> StoredProbes:
-    return read_row(StoredProbes, row, vectors=bytes(row.vectors), distances=tuple(row.distances))
+        """Delete the probes of all embedders except these."""
+        is_other = embedder_probes.c.embedder_id.not_in(list(embedder_ids))
+        self._database.delete(ref, embedder_probes, is_other)
 
 
 _KEY_DIGITS = 16
@@ -115,8 +97,6 @@ class ThresholdTable(CatalogQueries):
         """Record a question's floor to calibrate the threshold, unless a threshold is set.
 
         Args:
-            number: the build.
-            use: the purpose of the search.
             floor: the cosine above which a passage is better than chance (see
                 compute_question_floor).
 
@@ -125,7 +105,7 @@ class ThresholdTable(CatalogQueries):
             set.
         """
         build = (generations.c.tenant == ref.id, generations.c.generation == number)
-        query = select(generations.c.thresholds).where(*build).with_for_update()
+        query = sa.select(generations.c.thresholds).where(*build).with_for_update()
         with self._database.begin_tenant(ref) as connection:
             thresholds: dict[str, Any] | None = connection.scalar(query)
             present = (thresholds or {}).get(use, {})
@@ -134,7 +114,7 @@ class ThresholdTable(CatalogQueries):
             key = sha256_hex(question)[:_KEY_DIGITS]
             floors: dict[str, float] = {**present.get("floors", {}), key: round(floor, 6)}
             changed = {**thresholds, use: {"floors": floors}}
-            connection.execute(update(generations).where(*build).values(thresholds=changed))
+            connection.execute(sa.update(generations).where(*build).values(thresholds=changed))
         return floors
 
     def set_value(
@@ -148,10 +128,7 @@ class ThresholdTable(CatalogQueries):
         by: str,
         questions: int,
     ) -> None:
-        """Set the threshold of a use in all builds with an embedder; None restarts the calibration.
-
-        The event `settings_changed` records who set which value.
-        """
+        """Set the threshold of a use in all builds with an embedder; None calibrates it again."""
         row = (
             None
             if value is None
@@ -164,16 +141,15 @@ class ThresholdTable(CatalogQueries):
             }
         )
         builds = (generations.c.tenant == ref.id, generations.c.embedder_id == embedder_id)
-        query = select(generations.c.generation, generations.c.thresholds).where(*builds)
+        query = sa.select(generations.c.generation, generations.c.thresholds).where(*builds)
         with self._database.begin_tenant(ref) as connection:
             for number, thresholds in connection.execute(query.with_for_update()).all():
                 changed = {name: kept for name, kept in thresholds.items() if name != use}
                 changed |= {} if row is None else {use: row}
                 one = (*builds, generations.c.generation == number)
-                connection.execute(update(generations).where(*one).values(thresholds=changed))
+                connection.execute(sa.update(generations).where(*one).values(thresholds=changed))
             payload = {"by": by, "changed": ["threshold"], "use": use, "value": value}
-            event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
-            connection.execute(insert(events).values(event))
+            write_event(connection, ref.id, "settings_changed", payload)
 
 
 def measured_value(generation: Generation, use: str | None) -> float | None:
@@ -183,9 +159,6 @@ def measured_value(generation: Generation, use: str | None) -> float | None:
 
 
 def measured_floors(generation: Generation, use: str | None) -> Mapping[str, float]:
-    """Return the floors that questions have contributed so far to a use's calibration.
-
-    The keys are digests of the questions.
-    """
+    """Return the floors that questions have contributed so far to a use's calibration."""
     floors: Mapping[str, float] = generation.thresholds.get(use or "", {}).get("floors", {})
     return floors

@@ -3,35 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import accumulate
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    Boolean,
-    Integer,
-    Row,
-    Select,
-    Text,
-    and_,
-    case,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-    true,
-)
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.database import CatalogQueries, matches_any
 from rag_assets.storage.catalog.documents.removals import moved_documents
 from rag_assets.storage.catalog.documents.status import (
     is_out_of_builds,
     is_pending,
-    is_pending_in_superseded_build,
     is_same_document,
     join_versions,
 )
@@ -54,10 +38,7 @@ class BuildProgress:
         of_documents: the number of the tenant's documents that can be read.
         behind: how many of the tenant's documents are missing or outdated in the build; None if
             unknown.
-        waiting: the number of outdated documents that wait for a provider or a person.
         recent: the number of documents indexed in the ten minutes before the last document.
-        recent_seconds: the time that indexing the recent documents took.
-        last_at: when the last document was indexed.
     """
 
     documents: int = 0
@@ -68,20 +49,6 @@ class BuildProgress:
     recent: int = 0
     recent_seconds: float = 0.0
     last_at: datetime | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class BuildHistory:
-    """The growth of a build.
-
-    Attributes:
-        counts: the number of its documents at the end of each of several equally long time spans.
-        first, last: when its first and its last document were indexed.
-    """
-
-    counts: tuple[int, ...] = ()
-    first: datetime | None = None
-    last: datetime | None = None
 
 
 class BuildProgressQuery(CatalogQueries):
@@ -99,10 +66,13 @@ class BuildProgressQuery(CatalogQueries):
             number: self._read_build(tenant_id, number, key) for number, key in config_keys.items()
         }
 
-    def history(self, tenant_id: str, number: int) -> BuildHistory:
+    def history(
+        self, tenant_id: str, number: int
+    ) -> tuple[tuple[int, ...], datetime | None, datetime | None]:
         """Return how a build grew over time.
 
-        It is computed from the times at which the build's current versions were indexed.
+        The numbers of its documents at the end of equally long time spans, and when its first and
+        its last document were indexed.
         """
         held = document_index.c
         of_build = (
@@ -110,36 +80,40 @@ class BuildProgressQuery(CatalogQueries):
             held.generation == number,
             held.indexed_key.is_not(None),
         )
-        bounds = select(func.min(held.indexed_at), func.max(held.indexed_at)).where(*of_build)
+        bounds = sa.select(sa.func.min(held.indexed_at), sa.func.max(held.indexed_at)).where(
+            *of_build
+        )
         with self._database.begin() as connection:
             first, last = connection.execute(bounds).one()
             if first is None:
-                return BuildHistory()
+                return (), None, None
             span = max((last - first).total_seconds(), 1.0) / _SPANS
-            passed = func.extract("epoch", held.indexed_at - first)
-            which = func.least(func.floor(passed / span), _SPANS - 1)
-            query = select(which, func.count()).where(*of_build).group_by(which)
+            passed = sa.func.extract("epoch", held.indexed_at - first)
+            which = sa.func.least(sa.func.floor(passed / span), _SPANS - 1)
+            query = sa.select(which, sa.func.count()).where(*of_build).group_by(which)
             found = {int(number): count for number, count in connection.execute(query)}
         counts = accumulate(found.get(number, 0) for number in range(_SPANS))
-        return BuildHistory(tuple(counts), first, last)
+        return tuple(counts), first, last
 
     def _read_build(self, tenant_id: str, number: int, config_key: str | None) -> BuildProgress:
         held, listed = document_index.c, documents.c
-        readable = and_(listed.status != "DELETED", listed.failed_config_key.is_distinct_from("*"))
-        done = and_(readable, held.indexed_key.is_not(None))
-        behind = or_(
-            held.document_key.is_distinct_from(listed.document_key),
-            held.config_key.is_distinct_from(literal(config_key)),
+        readable = sa.and_(
+            listed.status != "DELETED", listed.failed_config_key.is_distinct_from("*")
         )
-        pending = func.count().filter(readable, is_pending(literal(config_key or "")))
+        done = sa.and_(readable, held.indexed_key.is_not(None))
+        behind = sa.or_(
+            held.document_key.is_distinct_from(listed.document_key),
+            held.config_key.is_distinct_from(sa.literal(config_key)),
+        )
+        pending = sa.func.count().filter(readable, is_pending(sa.literal(config_key or "")))
         totals = (
-            select(
-                func.count().filter(done),
-                func.coalesce(func.sum(held.chunk_count).filter(done), 0),
-                func.count().filter(readable),
-                func.count().filter(readable, behind),
+            sa.select(
+                sa.func.count().filter(done),
+                sa.func.coalesce(sa.func.sum(held.chunk_count).filter(done), 0),
+                sa.func.count().filter(readable),
+                sa.func.count().filter(readable, behind),
                 pending,
-                func.max(held.indexed_at).filter(done),
+                sa.func.max(held.indexed_at).filter(done),
             )
             .select_from(join_versions(number))
             .where(listed.tenant == tenant_id)
@@ -149,7 +123,7 @@ class BuildProgressQuery(CatalogQueries):
             count, first = 0, None
             if last is not None:
                 recent = (
-                    select(func.count(), func.min(held.indexed_at))
+                    sa.select(sa.func.count(), sa.func.min(held.indexed_at))
                     .join(documents, is_same_document())
                     .where(
                         held.tenant == tenant_id,
@@ -178,7 +152,6 @@ class WantedBuild:
     Attributes:
         generation: the build's number; 0 for a build that has not started yet, and lacks every
             document.
-        config_key: key of the configuration that it is made with.
         is_superseded: whether the tenant's current configuration asks for a different build.
     """
 
@@ -200,7 +173,6 @@ class WorkLeft:
             location; open erasures; pages whose entries still lack their documents' scope.
         partly_replaced: number of documents that may have entries of several versions, counted in
             each build.
-        read_again: number of documents that must be read again, by source.
         oldest: by source and source type, the time from which the age of the oldest document
             counts, for retention; held documents are ignored.
     """
@@ -223,66 +195,63 @@ class WorkQuery(CatalogQueries):
                 current.
         """
         ids = list(dict.fromkeys(build.tenant_id for build in builds))
+        held = document_index.c
+        dirty = (
+            sa.select(held.tenant, sa.func.count())
+            .where(matches_any(held.tenant, ids), held.dirty)
+            .group_by(held.tenant)
+        )
         with self._database.begin() as connection:
-            listed: dict[str, list[Row[Any]]] = {}
+            listed: dict[str, list[sa.Row[Any]]] = {id_: [] for id_ in ids}
             for row in connection.execute(_select_by_source(builds)):
-                listed.setdefault(row.tenant, []).append(row)
-            removals = _read_counts(connection.execute(_select_removals(ids)))
-            partly_replaced = _read_counts(connection.execute(_select_partly_replaced(ids)))
-        return {
-            id_: _build_work_left(
-                listed.get(id_, ()), removals.get(id_, 0), partly_replaced.get(id_, 0)
+                listed[row.tenant].append(row)
+            removals: dict[str, int] = dict(connection.execute(_select_removals(ids)).all())
+            partly_replaced: dict[str, int] = dict(connection.execute(dirty).all())
+        work = {}
+        for id_, rows in listed.items():
+            read_again: Counter[str] = Counter()
+            for row in rows:
+                read_again[row.source] += row.read_again
+            work[id_] = WorkLeft(
+                pending=sum(row.pending for row in rows),
+                removals=removals.get(id_, 0),
+                partly_replaced=partly_replaced.get(id_, 0),
+                read_again={source: count for source, count in read_again.items() if count},
+                oldest={(row.source, row.source_type): row.oldest for row in rows if row.oldest},
             )
-            for id_ in ids
-        }
+        return work
 
 
-def _read_counts(rows: Iterable[Row[Any]]) -> dict[str, int]:
-    return {row.tenant: row.documents for row in rows}
-
-
-def _build_work_left(rows: Iterable[Row[Any]], removals: int, partly_replaced: int) -> WorkLeft:
-    found = list(rows)
-    read_again: Counter[str] = Counter()
-    for row in found:
-        read_again[row.source] += row.read_again
-    return WorkLeft(
-        pending=sum(row.pending for row in found),
-        removals=removals,
-        partly_replaced=partly_replaced,
-        read_again={source: count for source, count in read_again.items() if count},
-        oldest={(row.source, row.source_type): row.oldest for row in found if row.oldest},
-    )
-
-
-def _select_by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
+def _select_by_source(builds: Sequence[WantedBuild]) -> sa.Select[Any]:
     wanted = (
-        func.unnest(
-            literal([build.tenant_id for build in builds], ARRAY(Text)),
-            literal([build.generation for build in builds], ARRAY(Integer)),
-            literal([build.config_key for build in builds], ARRAY(Text)),
-            literal([build.is_superseded for build in builds], ARRAY(Boolean)),
+        sa.func.unnest(
+            sa.literal([build.tenant_id for build in builds], sa.ARRAY(sa.Text)),
+            sa.literal([build.generation for build in builds], sa.ARRAY(sa.Integer)),
+            sa.literal([build.config_key for build in builds], sa.ARRAY(sa.Text)),
+            sa.literal([build.is_superseded for build in builds], sa.ARRAY(sa.Boolean)),
         )
         .table_valued("tenant", "generation", "config_key", "is_superseded", name="wanted")
         .render_derived()
     )
-    indexed = and_(is_same_document(), document_index.c.generation == wanted.c.generation)
+    indexed = sa.and_(is_same_document(), document_index.c.generation == wanted.c.generation)
     living = documents.c.status != "DELETED"
-    any_hold = exists().where(matches_any(holds.c.tenant, [build.tenant_id for build in builds]))
+    any_hold = sa.exists().where(matches_any(holds.c.tenant, [build.tenant_id for build in builds]))
     # Checked once; is_held() would be checked for each document.
-    may_age = case((~any_hold, true()), else_=~is_held())
+    may_age = sa.case((~any_hold, sa.true()), else_=~is_held())
     key = wanted.c.config_key
-    pending = case(
-        (wanted.c.is_superseded, is_pending_in_superseded_build(key)), else_=is_pending(key)
+    pending = sa.case(
+        (wanted.c.is_superseded, is_pending(key, for_superseded_build=True)), else_=is_pending(key)
     )
     return (
-        select(
+        sa.select(
             documents.c.tenant,
             documents.c.source,
             documents.c.source_type,
-            func.count().filter(pending).label("pending"),
-            func.count().filter(must_be_read_again(), ~wanted.c.is_superseded).label("read_again"),
-            func.min(select_age_start()).filter(living, may_age).label("oldest"),
+            sa.func.count().filter(pending).label("pending"),
+            sa.func.count()
+            .filter(must_be_read_again(), ~wanted.c.is_superseded)
+            .label("read_again"),
+            sa.func.min(select_age_start()).filter(living, may_age).label("oldest"),
         )
         .select_from(wanted)
         .join(documents, documents.c.tenant == wanted.c.tenant)
@@ -291,26 +260,18 @@ def _select_by_source(builds: Sequence[WantedBuild]) -> Select[Any]:
     )
 
 
-def _select_removals(tenant_ids: Sequence[str]) -> Select[Any]:
+def _select_removals(tenant_ids: Sequence[str]) -> sa.Select[Any]:
     held = (
-        select(documents.c.tenant)
+        sa.select(documents.c.tenant)
         .join(document_index, is_same_document())
         .where(matches_any(documents.c.tenant, tenant_ids), is_out_of_builds())
     )
-    begun = select(erasures.c.tenant).where(matches_any(erasures.c.tenant, tenant_ids))
-    moved = select(pages.c.tenant).where(
+    begun = sa.select(erasures.c.tenant).where(matches_any(erasures.c.tenant, tenant_ids))
+    moved = sa.select(pages.c.tenant).where(
         matches_any(pages.c.tenant, tenant_ids), pages.c.moved.is_not(None)
     )
-    elsewhere = select(moved_documents.c.tenant).where(
+    elsewhere = sa.select(moved_documents.c.tenant).where(
         matches_any(moved_documents.c.tenant, tenant_ids)
     )
     every = held.union_all(begun, moved, elsewhere).subquery()
-    return select(every.c.tenant, func.count().label("documents")).group_by(every.c.tenant)
-
-
-def _select_partly_replaced(tenant_ids: Sequence[str]) -> Select[Any]:
-    return (
-        select(document_index.c.tenant, func.count().label("documents"))
-        .where(matches_any(document_index.c.tenant, tenant_ids), document_index.c.dirty)
-        .group_by(document_index.c.tenant)
-    )
+    return sa.select(every.c.tenant, sa.func.count().label("documents")).group_by(every.c.tenant)

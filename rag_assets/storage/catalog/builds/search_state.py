@@ -4,20 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Integer,
-    Select,
-    Text,
-    bindparam,
-    cast,
-    func,
-    select,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.errors import UnknownGeneration
 from rag_assets.storage.catalog.accounts.access import PUBLIC, readable_scopes, reads_public
@@ -57,7 +46,6 @@ class SearchState:
         are_some: whether the caller may read more scopes than `scopes` contains.
         moved: pages whose entries may still have another scope than their documents, each with its
             documents' scope.
-        has_opted_in: whether the tenant's organization has opted in.
     """
 
     ref: TenantRef
@@ -74,35 +62,36 @@ class SearchStateReader:
     """Reads from the catalog, in one event loop, the state that searches need.
 
     A grant, a revocation, a publication or a deletion takes effect with the next statement (see
-    StatementRunner).
+    StatementRunner). Methods raise ServiceUnavailable if Postgres does not answer.
     """
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
         self._search_state = Statement.compile(_search_state_statement(serving.c.generation))
-        named = bindparam("generation", type_=Integer)
+        named = sa.bindparam("generation", type_=sa.Integer)
         self._named_state = Statement.compile(_search_state_statement(named))
-        self._readable = Statement.compile(_readable_statement())
+        self._readable = Statement.compile(
+            select_readable_versions(
+                sa.bindparam("tenant", type_=sa.Text),
+                sa.bindparam("generation", type_=sa.Integer),
+                texts_parameter("documents"),
+                texts_parameter("principals"),
+            )
+        )
         self._expected = Statement.compile(select_expected_entries())
         self._some = Statement.compile(_versions_statement())
-        self._random = Statement.compile(_versions_statement().order_by(func.random()))
+        self._random = Statement.compile(_versions_statement().order_by(sa.func.random()))
         within = select_readable_within(
-            bindparam("tenant", type_=Text), texts_parameter("pages"), texts_parameter("principals")
+            sa.bindparam("tenant", type_=sa.Text),
+            texts_parameter("pages"),
+            texts_parameter("principals"),
         )
-        self._within = Statement.compile(within.limit(bindparam("limit", type_=Integer)))
+        self._within = Statement.compile(within.limit(sa.bindparam("limit", type_=sa.Integer)))
 
     async def search_state(
         self, tenant_id: str, principals: Collection[str], *, most: int | None = None
     ) -> SearchState:
-        """Return a tenant's state, its serving generation and the readable scopes, at one moment.
-
-        Args:
-            most: maximum number of scopes to read; None: all.
-
-        Raises:
-            UnknownTenant: no tenant has that id.
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return a tenant's state with its serving generation; at most `most` scopes are read."""
         return await self._state(self._search_state, tenant_id, principals, most)
 
     async def state_of_build(
@@ -111,14 +100,10 @@ class SearchStateReader:
         """Return the state as search_state does, for this generation instead of the serving one.
 
         Raises:
-            UnknownTenant: no tenant has that id.
             UnknownGeneration: the tenant has no generation of that number, or the generation is
                 being removed.
-            ServiceUnavailable: Postgres does not answer.
         """
-        state = await self._state(
-            self._named_state, tenant_id, principals, None, {"generation": generation}
-        )
+        state = await self._state(self._named_state, tenant_id, principals, generation=generation)
         if state.serving is None or state.serving.state == "REMOVING":
             raise UnknownGeneration(
                 f"tenant {tenant_id!r} has no build {generation}",
@@ -131,23 +116,24 @@ class SearchStateReader:
         statement: Statement,
         tenant_id: str,
         principals: Collection[str],
-        most: int | None,
-        more: Mapping[str, object] = MappingProxyType({}),
+        most: int | None = None,
+        **more: object,
     ) -> SearchState:
         limit = None if most is None else most + 1
-        given = {"tenant": tenant_id, "principals": [*principals], "most": limit}
-        rows = await self._statements.rows(statement, {**given, **more})
+        given = {"tenant": tenant_id, "principals": [*principals], "most": limit, **more}
+        rows = await self._statements.rows(statement, given)
         if not rows:
             raise unknown_tenant(tenant_id)
         row = rows[0]
+        scopes = row.scopes or ()
         return SearchState(
             TenantRef(tenant_id, row.incarnation),
             row.tenant_state,
             row.config,
             None if row.generation is None else read_generation(row),
-            frozenset((*(row.scopes or ()), *((PUBLIC,) if reads_public(principals) else ()))),
+            frozenset((*scopes, PUBLIC) if reads_public(principals) else scopes),
             dict(row.moved or ()),
-            limit is not None and len(row.scopes or ()) == limit,
+            limit is not None and len(scopes) == limit,
             bool(row.has_opted_in),
         )
 
@@ -158,49 +144,26 @@ class SearchStateReader:
         document_ids: Sequence[str],
         principals: Collection[str],
     ) -> dict[str, ReadableVersion]:
-        """Return the versions of those documents that one of these principals may read, by id.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
-        rows = await self._statements.rows(
-            self._readable,
-            {
-                "tenant": tenant_id,
-                "generation": generation,
-                "documents": [*document_ids],
-                "principals": [*principals],
-            },
-        )
-        return map_by_document(rows)
+        """Return the versions of those documents that one of these principals may read, by id."""
+        build = {"tenant": tenant_id, "generation": generation}
+        given = {**build, "documents": [*document_ids], "principals": [*principals]}
+        return map_by_document(await self._statements.rows(self._readable, given))
 
     async def random_versions(
         self, tenant_id: str, generation: int, *, limit: int
     ) -> list[tuple[str, str, int]]:
-        """Return random documents of a build, as (document id, indexed key, passage count).
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return random documents of a build, as (document id, indexed key, passage count)."""
         given = {"tenant": tenant_id, "generation": generation, "limit": limit}
         rows = await self._statements.rows(self._random, given)
         return [(row.document_id, row.indexed_key, row.chunk_count) for row in rows]
 
     async def has_several_documents(self, tenant_id: str, generation: int) -> bool:
-        """Return whether a build has passages of more than one document.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return whether a build has passages of more than one document."""
         given = {"tenant": tenant_id, "generation": generation, "limit": 2}
         return len(await self._statements.rows(self._some, given)) > 1
 
     async def expected_entries(self, tenant_id: str, generation: int) -> ExpectedEntries | None:
-        """Return how many entries a build should have; None if the build does not exist.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return how many entries a build should have; None if the build does not exist."""
         rows = await self._statements.rows(self._expected, {"tenants": [tenant_id]})
         found = (row for row in rows if row.generation == generation)
         return next(map(ExpectedEntries.from_row, found), None)
@@ -213,9 +176,6 @@ class SearchStateReader:
         Args:
             most: maximum number of pages; if there are more, `most + 1` are returned, so that the
                 caller notices.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
         """
         given = {"tenant": tenant_id, "pages": [*uuids], "principals": [*principals]}
         rows = await self._statements.rows(self._within, {**given, "limit": most + 1})
@@ -226,20 +186,20 @@ class SearchStateReader:
         await self._statements.close()
 
 
-def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
+def _search_state_statement(generation: sa.ColumnElement[int]) -> sa.Select[Any]:
     tenant = tenants_table.c
-    most = bindparam("most", type_=BigInteger)
+    most = sa.bindparam("most", type_=sa.BigInteger)
     scopes = readable_scopes(tenant.id, texts_parameter("principals"), most).scalar_subquery()
     moved = (
-        select(func.jsonb_object_agg(pages.c.uuid, pages.c.scope))
+        sa.select(sa.func.jsonb_object_agg(pages.c.uuid, pages.c.scope))
         .where(pages.c.tenant == tenant.id, pages.c.moved.is_not(None))
         .scalar_subquery()
     )
     return (
-        select(
+        sa.select(
             tenant.incarnation,
             tenant.state.label("tenant_state"),
-            cast(tenant.config, Text).label("config"),
+            sa.cast(tenant.config, sa.Text).label("config"),
             generations,
             scopes.label("scopes"),
             moved.label("moved"),
@@ -252,28 +212,19 @@ def _search_state_statement(generation: ColumnElement[int]) -> Select[Any]:
             generations,
             (generations.c.tenant == tenant.id) & (generations.c.generation == generation),
         )
-        .where(tenant.id == bindparam("tenant", type_=Text))
+        .where(tenant.id == sa.bindparam("tenant", type_=sa.Text))
     )
 
 
-def _versions_statement() -> Select[Any]:
+def _versions_statement() -> sa.Select[Any]:
     held = document_index.c
     return (
-        select(held.document_id, held.indexed_key, held.chunk_count)
+        sa.select(held.document_id, held.indexed_key, held.chunk_count)
         .where(
-            held.tenant == bindparam("tenant", type_=Text),
-            held.generation == bindparam("generation", type_=Integer),
+            held.tenant == sa.bindparam("tenant", type_=sa.Text),
+            held.generation == sa.bindparam("generation", type_=sa.Integer),
             held.indexed_key.is_not(None),
             held.chunk_count > 0,
         )
-        .limit(bindparam("limit", type_=Integer))
-    )
-
-
-def _readable_statement() -> Select[Any]:
-    return select_readable_versions(
-        bindparam("tenant", type_=Text),
-        bindparam("generation", type_=Integer),
-        texts_parameter("documents"),
-        texts_parameter("principals"),
+        .limit(sa.bindparam("limit", type_=sa.Integer))
     )

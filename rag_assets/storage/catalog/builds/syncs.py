@@ -13,20 +13,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    and_,
-    delete,
-    exists,
-    func,
-    insert,
-    literal,
-    or_,
-    select,
-    union_all,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from rag_assets.common.formatting import format_count
@@ -36,6 +23,7 @@ from rag_assets.storage.catalog.database import (
     matches_any,
     put_row,
     read_row,
+    write_event,
 )
 from rag_assets.storage.catalog.tables import events, slices, syncs, tenants
 
@@ -45,17 +33,10 @@ PARTLY = "partly-"
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """The last sync of one source.
+    """The last sync of one source: a row of `syncs`.
 
     Attributes:
-        listing_digest: digest of the last listing recorded in `documents`; see also PARTLY.
         held_deletions: number of deletions that await a person's confirmation.
-        held_reason: why they await confirmation; None without held deletions.
-        held_prunes: number of documents past their retention that await confirmation.
-        folders: the root and the mount points of the last listing, see decode_folders; None if
-            unknown.
-        attempts: failed attempts since the last success.
-        retry_at: the earliest time of the next attempt.
     """
 
     source: str
@@ -74,11 +55,7 @@ class Sync:
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """A slice: the limited set of documents that one run carries through all stages.
-
-    Attributes:
-        unlisted: why some sources could not be listed when the run started.
-    """
+    """A slice: the limited set of documents that one run carries through all stages."""
 
     run_id: str
     generation: int
@@ -101,7 +78,7 @@ class SyncTable(CatalogQueries):
 
     def of_tenants(self, tenant_ids: Iterable[str]) -> dict[str, dict[str, Sync]]:
         """Return the last sync of each source of these tenants, by tenant and source name."""
-        query = select(syncs).where(matches_any(syncs.c.tenant, tenant_ids))
+        query = sa.select(syncs).where(matches_any(syncs.c.tenant, tenant_ids))
         found: dict[str, dict[str, Sync]] = {}
         for row in self._database.fetch_rows(query):
             found.setdefault(row.tenant, {})[row.source] = read_row(Sync, row)
@@ -109,15 +86,12 @@ class SyncTable(CatalogQueries):
 
     def list_retried_between(self, after: datetime, until: datetime) -> set[str]:
         """Return the tenants with a failed sync whose next attempt became due in this interval."""
-        query = select(syncs.c.tenant).where(syncs.c.retry_at > after, syncs.c.retry_at <= until)
+        query = sa.select(syncs.c.tenant).where(syncs.c.retry_at > after, syncs.c.retry_at <= until)
         return set(self._database.fetch_values(query))
 
     def count_partly_listed(self, tenant_id: str) -> int:
         """Return the number of a tenant's sources whose last listing is only partly recorded."""
-        query = select(func.count()).where(
-            syncs.c.tenant == tenant_id, syncs.c.listing_digest.startswith(PARTLY)
-        )
-        return self._database.fetch_value(query) or 0
+        return self._database.count(tenant_id, syncs, syncs.c.listing_digest.startswith(PARTLY))
 
     def record_listing(
         self,
@@ -133,7 +107,6 @@ class SyncTable(CatalogQueries):
         """Record that `documents` now agrees with a listing, and how many deletions are held.
 
         Args:
-            ref, source, digest, at_ns, held_deletions, held_reason: see Sync.
             folders: see Sync; None: keep the recorded folders.
         """
         values: dict[str, Any] = {} if folders is None else {"folders": folders}
@@ -156,47 +129,37 @@ class SyncTable(CatalogQueries):
             attempts=0,
             last_error=None,
             retry_at=None,
-            succeeded_at=func.now(),
+            succeeded_at=sa.func.now(),
         )
 
     def record_failure(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
         """Record that a sync failed, why, and when to try again."""
         self._put(ref, source, last_error=error, retry_at=retry_at)
-        self._database.write(
-            ref,
-            update(syncs)
-            .where(syncs.c.tenant == ref.id, syncs.c.source == source)
-            .values(attempts=syncs.c.attempts + 1),
-        )
+        attempts = syncs.c.attempts + 1
+        self._database.update(ref, syncs, syncs.c.source == source, attempts=attempts)
 
     def reset(self, ref: TenantRef) -> None:
         """Delete the listing digests, so that the next sync compares every source again."""
-        self._database.write(
-            ref,
-            update(syncs)
-            .where(syncs.c.tenant == ref.id)
-            .values(listing_digest=None, attempts=0, retry_at=None, last_error=None),
-        )
+        nothing = {"listing_digest": None, "retry_at": None, "last_error": None}
+        self._database.update(ref, syncs, **nothing, attempts=0)
 
     def delete(self, ref: TenantRef, source: str) -> None:
         """Delete the row of a source that was removed with its documents."""
-        self._database.write(
-            ref, delete(syncs).where(syncs.c.tenant == ref.id, syncs.c.source == source)
-        )
+        self._database.delete(ref, syncs, syncs.c.source == source)
 
     def slice_documents(self, tenant_id: str) -> frozenset[str]:
         """Return the ids of the documents in the slice of the current or last run."""
-        query = select(slices.c.document_ids).where(slices.c.tenant == tenant_id)
+        query = sa.select(slices.c.document_ids).where(slices.c.tenant == tenant_id)
         return frozenset(self._database.fetch_value(query) or ())
 
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
         """Store the slice of the current run, replacing the slice of the last run."""
-        row = {**asdict(work), "created_at": func.now(), "spent": 0}
+        row = {**asdict(work), "created_at": sa.func.now(), "spent": 0}
         self._database.write(ref, put_row(slices, {"tenant": ref.id}, row))
 
     def find_slice(self, tenant_id: str, run_id: str) -> Slice | None:
         """Return the slice of this run; None if it does not exist."""
-        query = select(slices).where(slices.c.tenant == tenant_id, slices.c.run_id == run_id)
+        query = sa.select(slices).where(slices.c.tenant == tenant_id, slices.c.run_id == run_id)
         row = self._database.fetch_row(query)
         if row is None:
             return None
@@ -209,7 +172,7 @@ class SyncTable(CatalogQueries):
 
     def last_generation(self, tenant_id: str) -> int | None:
         """Return the generation that the last run worked on; None before the first run."""
-        query = select(slices.c.generation).where(slices.c.tenant == tenant_id)
+        query = sa.select(slices.c.generation).where(slices.c.tenant == tenant_id)
         return self._database.fetch_value(query)
 
     def _put(self, ref: TenantRef, source: str, **values: Any) -> None:
@@ -223,13 +186,7 @@ _REFUSED = "too many records are missing from the last manifest"
 
 @dataclass(frozen=True, slots=True)
 class DeletionWindow:
-    """The time window over which a source's deletions are added up to detect a mass deletion.
-
-    Attributes:
-        since: when the window starts.
-        left: the number of documents that left the source in the window.
-        hours: the length of the window, for messages.
-    """
+    """The time window over which a source's deletions are added up to detect a mass deletion."""
 
     since: datetime
     left: int
@@ -241,7 +198,6 @@ class HeldDeletions:
     """Documents of one source that disappeared and are kept until a person decides.
 
     Attributes:
-        documents: the number of documents.
         remedy: the command, or the parameter of a request, that deletes them.
         is_manifest: whether a manifest lacks them; otherwise, a listing lacks them.
     """
@@ -279,25 +235,20 @@ class DepartureTable(CatalogQueries):
         """Record how many documents leave a source, before they are deleted.
 
         Args:
-            left: the number of documents.
             is_confirmed: whether a person consented, which ends the window.
         """
         with self._database.begin_tenant(ref) as connection:
             record_departures(connection, ref, source, left, is_confirmed=is_confirmed)
 
     def list_held(self, tenant_id: str | None = None) -> list[HeldDeletions]:
-        """Return deletions that wait for a person, sorted by tenant and source.
-
-        Args:
-            tenant_id: only deletions of this tenant; None for all tenants.
-        """
+        """Return deletions that wait for a person, sorted by tenant and source."""
         of_tenant = tenants.c.state != "REMOVING"
         if tenant_id is not None:
-            of_tenant = and_(of_tenant, tenants.c.id == tenant_id)
+            of_tenant = sa.and_(of_tenant, tenants.c.id == tenant_id)
         listings = (
-            select(
+            sa.select(
                 *(syncs.c.tenant, syncs.c.source, syncs.c.held_deletions),
-                *(syncs.c.held_reason, literal(value=False)),
+                *(syncs.c.held_reason, sa.literal(value=False)),
             )
             .join(tenants, tenants.c.id == syncs.c.tenant)
             .where(of_tenant, syncs.c.held_deletions > 0)
@@ -305,7 +256,7 @@ class DepartureTable(CatalogQueries):
         source = events.c.payload["source"].astext
         # The last refusal of each source, unless a later manifest was accepted.
         last = (
-            select(
+            sa.select(
                 *(events.c.tenant, source.label("source")),
                 events.c.payload["vanished"].as_integer().label("vanished"),
             )
@@ -317,10 +268,12 @@ class DepartureTable(CatalogQueries):
             .order_by(events.c.tenant, source, events.c.id.desc())
             .subquery()
         )
-        manifests = select(last, literal(_REFUSED), literal(value=True)).where(last.c.vanished > 0)
+        manifests = sa.select(last, sa.literal(_REFUSED), sa.literal(value=True)).where(
+            last.c.vanished > 0
+        )
         found = [
             _build_held_deletions(*row)
-            for row in self._database.fetch_rows(union_all(listings, manifests))
+            for row in self._database.fetch_rows(sa.union_all(listings, manifests))
         ]
         return sorted(found, key=lambda each: (each.tenant, each.source))
 
@@ -339,15 +292,17 @@ def _build_held_deletions(
     )
 
 
-def read_window(connection: Connection, ref: TenantRef, source: str, hours: int) -> DeletionWindow:
+def read_window(
+    connection: sa.Connection, ref: TenantRef, source: str, hours: int
+) -> DeletionWindow:
     """Return a source's deletion window like DepartureTable.window, in a given transaction."""
-    now: datetime = connection.execute(select(func.now())).scalar_one()
+    now: datetime = connection.execute(sa.select(sa.func.now())).scalar_one()
     since = now - timedelta(hours=hours)
-    is_holding = select(syncs.c.held_deletions).where(
+    is_holding = sa.select(syncs.c.held_deletions).where(
         syncs.c.tenant == ref.id, syncs.c.source == source
     )
     held = connection.execute(
-        select(events.c.id, events.c.payload)
+        sa.select(events.c.id, events.c.payload)
         .where(_is_event(ref, source, _HELD))
         .order_by(events.c.id.desc())
         .limit(1)
@@ -360,15 +315,17 @@ def read_window(connection: Connection, ref: TenantRef, source: str, hours: int)
         since = min(since, datetime.fromisoformat(held.payload.get("since", since.isoformat())))
     in_window = _is_event(ref, source, _LEFT) & (events.c.at > since)
     is_confirmed = events.c.payload["confirmed"].as_boolean()
-    consent = connection.scalar(select(func.max(events.c.id)).where(in_window, is_confirmed)) or 0
-    left = select(func.sum(events.c.payload["left"].as_integer())).where(
+    consent = (
+        connection.scalar(sa.select(sa.func.max(events.c.id)).where(in_window, is_confirmed)) or 0
+    )
+    left = sa.select(sa.func.sum(events.c.payload["left"].as_integer())).where(
         in_window, events.c.id > consent
     )
     return DeletionWindow(since, int(connection.scalar(left) or 0), hours)
 
 
 def record_departures(
-    connection: Connection,
+    connection: sa.Connection,
     ref: TenantRef,
     source: str,
     left: int,
@@ -384,47 +341,43 @@ def record_departures(
     payload: dict[str, Any] = {"source": source, "left": left, "confirmed": is_confirmed}
     if is_manifest:
         payload["manifest"] = True
-    connection.execute(insert(events).values(tenant=ref.id, kind=_LEFT, payload=payload))
+    write_event(connection, ref.id, _LEFT, payload)
 
 
 def record_held_manifest(
-    connection: Connection, ref: TenantRef, source: str, vanished: int, window: DeletionWindow
+    connection: sa.Connection, ref: TenantRef, source: str, vanished: int, window: DeletionWindow
 ) -> None:
-    """Record that a manifest was refused because it would remove too many records.
-
-    Args:
-        vanished: the number of records that it would remove.
-    """
+    """Record that a manifest was refused because it would remove too many records."""
     payload = {
         "source": source,
         "vanished": vanished,
         "manifest": True,
         "since": window.since.isoformat(),
     }
-    connection.execute(insert(events).values(tenant=ref.id, kind=_HELD, payload=payload))
+    write_event(connection, ref.id, _HELD, payload)
 
 
-def accept_manifest(connection: Connection, ref: TenantRef, source: str) -> None:
+def accept_manifest(connection: sa.Connection, ref: TenantRef, source: str) -> None:
     """Record that a manifest was accepted, if the last manifest was refused."""
     of_manifests = events.c.payload.has_key("manifest")
-    kinds = or_(_is_event(ref, source, _HELD), _is_event(ref, source, _LEFT))
-    last = select(events.c.kind).where(kinds, of_manifests).order_by(events.c.id.desc()).limit(1)
+    kinds = sa.or_(_is_event(ref, source, _HELD), _is_event(ref, source, _LEFT))
+    last = sa.select(events.c.kind).where(kinds, of_manifests).order_by(events.c.id.desc()).limit(1)
     if connection.scalar(last) == _HELD:
         record_departures(connection, ref, source, 0, is_confirmed=False, is_manifest=True)
 
 
 def _is_refused_manifest(
-    connection: Connection, ref: TenantRef, id_: int, payload: Mapping[str, Any]
+    connection: sa.Connection, ref: TenantRef, id_: int, payload: Mapping[str, Any]
 ) -> bool:
     """Return whether an event records a refused manifest, with no accepted manifest after it."""
     if not payload.get("manifest"):
         return False
     later = _is_event(ref, payload["source"], _LEFT) & (events.c.id > id_)
-    return not connection.scalar(select(exists().where(later)))
+    return not connection.scalar(sa.select(sa.exists().where(later)))
 
 
-def _is_event(ref: TenantRef, source: str, kind: str) -> ColumnElement[bool]:
-    return and_(
+def _is_event(ref: TenantRef, source: str, kind: str) -> sa.ColumnElement[bool]:
+    return sa.and_(
         events.c.tenant == ref.id,
         events.c.kind == kind,
         events.c.payload["source"].astext == source,

@@ -7,18 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    FromClause,
-    Select,
-    and_,
-    case,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.failure_kinds import LEFT_OUT
 from rag_assets.ingest.sources.records import NOBODY
@@ -54,9 +43,6 @@ class Freshness:
     """The freshness of a tenant's serving generation.
 
     Attributes:
-        chunks: the number of chunks in the serving generation.
-        stale: the number of documents whose indexed content differs from their source.
-        last_indexed_at: when a document was last indexed; None before the first.
         queue_depth: the number of documents that wait to be indexed or to be removed from the
             index. Records and uploads count from their arrival, other documents from their listing.
     """
@@ -81,9 +67,9 @@ class FreshnessQuery(CatalogQueries):
             readers: count only documents that one of these principals may read, so that the figures
                 do not reveal other documents; None for all.
         """
-        waits = or_(is_processing(), leaves_index(), is_pushed_again())
+        waits = sa.or_(is_processing(), leaves_index(), is_pushed_again())
         # The readers of documents that were never listed are not known yet.
-        unlisted = literal(0) if readers is not None else count_never_listed(tenant_id, sources)
+        unlisted = sa.literal(0) if readers is not None else count_never_listed(tenant_id, sources)
         query = select_documents(
             tenant_id, readers, *freshness_columns(), document_count().filter(waits) + unlisted
         )
@@ -96,9 +82,7 @@ class RecordFreshness:
     """The freshness of a tenant of typed records, and its documents that cannot be found.
 
     Attributes:
-        freshness: the freshness of the tenant's serving generation.
         excluded: the number of documents and records that are left out on purpose.
-        failed: the number of documents that cannot be indexed.
         oldest_wait_seconds: how long the oldest waiting item has waited; None if none is waiting.
         backfilled: whether the separate vector store also has all of the tenant's vectors.
     """
@@ -118,29 +102,31 @@ class RecordFreshnessQuery(CatalogQueries):
     ) -> RecordFreshness:
         """Return a tenant's freshness, in one query; see FreshnessQuery.read()."""
         record, answering = _select_records(tenant_id), select_answering_versions(tenant_id)
-        waits = _wait_conditions(record, answering)
+        waits = _list_wait_conditions(record, answering)
         # Use this once per statement: each further use would walk the tree again.
         out = select_excluded_pages(tenant_id)
         unlisted = _select_unlisted_by_readers(tenant_id, sources, readers, out)
-        came = [select(func.min(rows.c[0])).scalar_subquery() for rows in unlisted]
-        first = func.least(func.min(case(*waits)), *came)
-        depth: ColumnElement[Any] = document_count().filter(or_(*(one for one, _ in waits)))
+        came = [sa.select(sa.func.min(rows.c[0])).scalar_subquery() for rows in unlisted]
+        first = sa.func.least(sa.func.min(sa.case(*waits)), *came)
+        depth: sa.ColumnElement[Any] = document_count().filter(sa.or_(*(one for one, _ in waits)))
         for rows in unlisted:
-            depth += select(func.count()).select_from(rows).scalar_subquery()
-        stays = and_(documents.c.status != "DELETED", ~_is_left_out(record))
-        kept = and_(stays, ~is_excluded(), ~_is_pushed_again(record))
-        settled = and_(kept, documents.c.status == "FAILED")
+            depth += sa.select(sa.func.count()).select_from(rows).scalar_subquery()
+        stays = sa.and_(documents.c.status != "DELETED", ~_is_left_out(record))
+        kept = sa.and_(stays, ~is_excluded(), ~_is_pushed_again(record))
+        settled = sa.and_(kept, documents.c.status == "FAILED")
         no_fault = documents.c.error_kind.in_(LEFT_OUT)
         query = select_documents(
             tenant_id,
             None,
             *freshness_columns(),
             depth.label("depth"),
-            func.extract("epoch", func.now() - first).label("waited"),
-            document_count().filter(or_(and_(stays, is_excluded()), and_(settled, no_fault))),
+            sa.func.extract("epoch", sa.func.now() - first).label("waited"),
+            document_count().filter(
+                sa.or_(sa.and_(stays, is_excluded()), sa.and_(settled, no_fault))
+            ),
             _count_left_out(tenant_id, readers, out),
-            document_count().filter(settled, func.coalesce(~no_fault, True)),
-            _separate_vectors(tenant_id),
+            document_count().filter(settled, sa.func.coalesce(~no_fault, True)),
+            _select_separate_vectors(tenant_id),
         )
         query = query.outerjoin(record, record.c.document_id == documents.c.document_id)
         query = query.outerjoin(answering, answering.c.document_id == documents.c.document_id)
@@ -158,15 +144,15 @@ class RecordFreshnessQuery(CatalogQueries):
 
 
 def select_documents(
-    tenant_id: str, readers: Collection[str] | None, *columns: ColumnElement[Any]
-) -> Select[Any]:
+    tenant_id: str, readers: Collection[str] | None, *columns: sa.ColumnElement[Any]
+) -> sa.Select[Any]:
     """Return a query on a tenant's documents and their versions; see FreshnessQuery.read()."""
-    is_serving = and_(
+    is_serving = sa.and_(
         serving.c.tenant == documents.c.tenant, serving.c.generation == document_index.c.generation
     )
     told = () if readers is None else (is_readable(documents, readers),)
     return (
-        select(*columns)
+        sa.select(*columns)
         .select_from(documents)
         .outerjoin(document_index, is_same_document())
         .outerjoin(serving, is_serving)
@@ -174,42 +160,44 @@ def select_documents(
     )
 
 
-def freshness_columns() -> tuple[ColumnElement[Any], ...]:
+def freshness_columns() -> tuple[sa.ColumnElement[Any], ...]:
     """Return columns for select_documents(): chunks, stale documents, last indexing time."""
     held, left = document_index.c, is_out_of_builds()
-    indexed = and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
+    indexed = sa.and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
     return (
-        func.coalesce(func.sum(held.chunk_count).filter(indexed, ~left), 0),
+        sa.func.coalesce(sa.func.sum(held.chunk_count).filter(indexed, ~left), 0),
         document_count().filter(indexed, ~left, is_behind_source()),
-        func.max(case((indexed, held.indexed_at))),
+        sa.func.max(sa.case((indexed, held.indexed_at))),
     )
 
 
 def document_count() -> Any:
     """Return the SQL count of distinct documents; a document in several builds counts once."""
-    return func.count(documents.c.document_id.distinct())
+    return sa.func.count(documents.c.document_id.distinct())
 
 
-def is_processing() -> ColumnElement[bool]:
+def is_processing() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a listed document waits to be indexed."""
-    return and_(documents.c.status == "PROCESSING", ~is_excluded())
+    return sa.and_(documents.c.status == "PROCESSING", ~is_excluded())
 
 
-def leaves_index() -> ColumnElement[bool]:
+def leaves_index() -> sa.ColumnElement[bool]:
     """Return the SQL condition that entries of a document must still be removed from a build."""
-    return and_(is_out_of_builds(), document_index.c.document_id.is_not(None))
+    return sa.and_(is_out_of_builds(), document_index.c.document_id.is_not(None))
 
 
-def count_never_listed(tenant_id: str, sources: Collection[str]) -> ColumnElement[int]:
+def count_never_listed(tenant_id: str, sources: Collection[str]) -> sa.ColumnElement[int]:
     """Return the SQL count of records and uploads that no listing has found yet."""
     counts = [
-        rows.with_only_columns(func.count(), maintain_column_froms=True).scalar_subquery()
+        rows.with_only_columns(sa.func.count(), maintain_column_froms=True).scalar_subquery()
         for rows in select_unlisted(tenant_id, sources)
     ]
     return counts[0] + counts[1]
 
 
-def select_unlisted(tenant_id: str, sources: Collection[str]) -> tuple[Select[Any], Select[Any]]:
+def select_unlisted(
+    tenant_id: str, sources: Collection[str]
+) -> tuple[sa.Select[Any], sa.Select[Any]]:
     """Return queries for the arrival times of records, and of uploads, that were never listed."""
     of_files = (uploads.c.enabled, ~is_of_record())
     came = source_records.c.waiting_since, uploads.c.updated_at
@@ -217,20 +205,20 @@ def select_unlisted(tenant_id: str, sources: Collection[str]) -> tuple[Select[An
     rows = []
     for table, at, which in zip((source_records, uploads), came, found, strict=True):
         pushed = table.c
-        known = exists().where(matches_document(documents.c, pushed))
+        known = sa.exists().where(matches_document(documents.c, pushed))
         of_sources = (pushed.tenant == tenant_id, matches_any(pushed.source, sources))
-        rows.append(select(at).select_from(table).where(*of_sources, ~known, *which))
+        rows.append(sa.select(at).select_from(table).where(*of_sources, ~known, *which))
     return rows[0], rows[1]
 
 
-def _select_records(tenant_id: str) -> FromClause:
+def _select_records(tenant_id: str) -> sa.FromClause:
     """Return the subquery of a tenant's records.
 
     Its columns `is_found` and `expires_at` state whether a record is listed, and until when.
     """
     record = source_records.c
     return (
-        select(
+        sa.select(
             *(record.document_id, record.revision, record.waiting_since),
             is_found().label("is_found"),
             build_expiry_time().label("expires_at"),
@@ -241,8 +229,8 @@ def _select_records(tenant_id: str) -> FromClause:
 
 
 def _select_unlisted_by_readers(
-    tenant_id: str, sources: Collection[str], readers: Collection[str] | None, out: FromClause
-) -> list[FromClause]:
+    tenant_id: str, sources: Collection[str], readers: Collection[str] | None, out: sa.FromClause
+) -> list[sa.FromClause]:
     """Return queries for the arrival times of records and uploads that the next listing will find.
 
     With `readers`, only the times of records that they may read are returned; the readers of an
@@ -250,84 +238,86 @@ def _select_unlisted_by_readers(
     """
     if readers is None:
         return [rows.subquery() for rows in select_unlisted(tenant_id, sources)]
-    rows = select_placed_records(tenant_id, literal(NOBODY)).where(
+    rows = select_placed_records(tenant_id, sa.literal(NOBODY)).where(
         documents.c.document_id.is_(None), is_found(), matches_any(source_records.c.source, sources)
     )
     placed = add_excluded_scopes(rows.add_columns(source_records.c.waiting_since), out)
-    return [select(placed.c.waiting_since).where(is_readable(placed, readers)).subquery()]
+    return [sa.select(placed.c.waiting_since).where(is_readable(placed, readers)).subquery()]
 
 
-def _may_be_known(tenant_id: str, readers: Collection[str], out: FromClause) -> ColumnElement[bool]:
+def _may_be_known(
+    tenant_id: str, readers: Collection[str], out: sa.FromClause
+) -> sa.ColumnElement[bool]:
     """Return the SQL condition that readers may know of a document, as present or past readers.
 
     The readers of an archived or switched-off page still count.
     """
-    placed = select(literal(tenant_id).label("tenant"), out.c.uuid, out.c.scope).subquery()
-    theirs = select(placed.c.uuid).where(is_readable(placed, readers, column="scope"))
-    of_page_out = and_(is_excluded(), documents.c.page_uuid.in_(theirs))
-    return or_(is_readable(documents, readers), of_page_out)
+    placed = sa.select(sa.literal(tenant_id).label("tenant"), out.c.uuid, out.c.scope).subquery()
+    theirs = sa.select(placed.c.uuid).where(is_readable(placed, readers, column="scope"))
+    of_page_out = sa.and_(is_excluded(), documents.c.page_uuid.in_(theirs))
+    return sa.or_(is_readable(documents, readers), of_page_out)
 
 
-def _wait_conditions(
-    record: FromClause, answering: FromClause
-) -> list[tuple[ColumnElement[bool], ColumnElement[Any]]]:
+def _list_wait_conditions(
+    record: sa.FromClause, answering: sa.FromClause
+) -> list[tuple[sa.ColumnElement[bool], sa.ColumnElement[Any]]]:
     """Return the SQL conditions under which a document waits, each with the start of the wait."""
     row, own = documents.c, record.c
-    uploaded_at = select(uploads.c.updated_at).where(*_is_its_upload()).scalar_subquery()
-    pushed_at = func.coalesce(own.waiting_since, uploaded_at)
-    is_back = and_(row.status == "DELETED", own.document_id.is_not(None), own.is_found)
-    is_held = or_(row.status != "DELETED", document_index.c.document_id.is_not(None))
-    left_at = func.greatest(own.waiting_since, own.expires_at)
+    uploaded_at = sa.select(uploads.c.updated_at).where(*_is_its_upload()).scalar_subquery()
+    pushed_at = sa.func.coalesce(own.waiting_since, uploaded_at)
+    is_back = sa.and_(row.status == "DELETED", own.document_id.is_not(None), own.is_found)
+    is_held = sa.or_(row.status != "DELETED", document_index.c.document_id.is_not(None))
+    left_at = sa.func.greatest(own.waiting_since, own.expires_at)
     return [
-        (and_(_is_left_out(record), is_held), left_at),
+        (sa.and_(_is_left_out(record), is_held), left_at),
         (is_processing(), row.waiting_since),
         (leaves_index(), row.waiting_since),
-        (and_(_is_pushed_again(record), ~_is_left_out(record)), pushed_at),
+        (sa.and_(_is_pushed_again(record), ~_is_left_out(record)), pushed_at),
         (is_back, pushed_at),
-        (is_awaiting_build(answering), func.coalesce(row.waiting_since, row.updated_at)),
+        (is_awaiting_build(answering), sa.func.coalesce(row.waiting_since, row.updated_at)),
     ]
 
 
-def _is_left_out(record: FromClause) -> ColumnElement[bool]:
+def _is_left_out(record: sa.FromClause) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's record is stored, but left out of listings."""
-    return and_(record.c.document_id.is_not(None), ~record.c.is_found)
+    return sa.and_(record.c.document_id.is_not(None), ~record.c.is_found)
 
 
-def _is_pushed_again(record: FromClause) -> ColumnElement[bool]:
+def _is_pushed_again(record: sa.FromClause) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's record or upload changed since it was listed."""
     own, revision = record.c, documents.c.revision
-    changed = exists().where(
+    changed = sa.exists().where(
         *_is_its_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
     )
-    return or_(
-        and_(own.document_id.is_not(None), own.revision.is_distinct_from(revision)),
+    return sa.or_(
+        sa.and_(own.document_id.is_not(None), own.revision.is_distinct_from(revision)),
         # The content of a file record has the record's revision.
-        and_(own.document_id.is_(None), changed),
+        sa.and_(own.document_id.is_(None), changed),
     )
 
 
-def _is_its_upload() -> tuple[ColumnElement[bool], ...]:
+def _is_its_upload() -> tuple[sa.ColumnElement[bool], ...]:
     own = uploads.c
     return own.tenant == documents.c.tenant, own.document_id == documents.c.document_id
 
 
 def _count_left_out(
-    tenant_id: str, readers: Collection[str] | None, out: FromClause
-) -> ColumnElement[Any]:
+    tenant_id: str, readers: Collection[str] | None, out: sa.FromClause
+) -> sa.ColumnElement[Any]:
     """Return the SQL count of records that are stored, but left out of listings."""
     if readers is None:
-        kept = select(func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
+        kept = sa.select(sa.func.count()).where(source_records.c.tenant == tenant_id, ~is_found())
         return kept.scalar_subquery()
     # All of these are attached to pages, because only comments and files are kept like this.
-    rows = select_placed_records(tenant_id, literal(NOBODY)).where(~is_found())
+    rows = select_placed_records(tenant_id, sa.literal(NOBODY)).where(~is_found())
     placed = add_excluded_scopes(rows, out)
-    count = select(func.count()).select_from(placed).where(is_readable(placed, [*readers]))
+    count = sa.select(sa.func.count()).select_from(placed).where(is_readable(placed, [*readers]))
     return count.scalar_subquery()
 
 
-def _separate_vectors(tenant_id: str) -> ColumnElement[Any]:
-    its_build = and_(
+def _select_separate_vectors(tenant_id: str) -> sa.ColumnElement[Any]:
+    its_build = sa.and_(
         serving.c.tenant == generations.c.tenant, serving.c.generation == generations.c.generation
     )
-    query = select(generations.c.vectors_beside).join(serving, its_build)
+    query = sa.select(generations.c.vectors_beside).join(serving, its_build)
     return query.where(generations.c.tenant == tenant_id).scalar_subquery()

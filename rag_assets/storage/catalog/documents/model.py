@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Label, Row, and_, case, or_
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import Insert
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -35,10 +35,6 @@ class _ListedDocument:
 
     Attributes:
         facts: the listing facts; each of their fields is also a column of `documents`.
-        modified_at: when its current content was written, according to its source.
-        said_title: the title that its source gives; None if the title is read from the content.
-        error_kind: the kind of its failure.
-        source_id, page_uuid: see ListedDocument in rag_assets.ingest.sources.
     """
 
     document_id: str
@@ -62,11 +58,7 @@ class _ListedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentChange(_ListedDocument):
-    """A document that a listing found new, changed or touched.
-
-    Attributes:
-        error: why it could not be read; None if it was read.
-    """
+    """A document that a listing found new, changed or touched."""
 
     error: str | None = None
 
@@ -104,7 +96,6 @@ class Document(_ListedDocument):
     """One row of `documents`.
 
     Attributes:
-        reindex_requests: the number of reindex requests for it.
         lane: 0 for an individual change, 1 for a bulk import.
     """
 
@@ -152,7 +143,6 @@ class Failure:
 
     Attributes:
         message: the reason, for operators.
-        kind: the kind of failure, for the people of the tenant.
         retry_at: when to try again; None if the failure is permanent.
         environment: key of the environment whose settings cause the failure; empty for other
             reasons.
@@ -171,7 +161,7 @@ _LISTED = tuple(each.name for each in fields(_ListedDocument) if each.name != "f
 _IDENTITY = frozenset({"document_id", "source", "source_type"})
 
 
-def facts_columns() -> tuple[ColumnElement[Any], ...]:
+def facts_columns() -> tuple[sa.ColumnElement[Any], ...]:
     """Return the columns of `documents` that read_facts reads."""
     return tuple(documents.c[name] for name in _FACTS)
 
@@ -181,7 +171,7 @@ def read_facts(row: Any) -> ListingFacts:
     return read_row(ListingFacts, row, inode=int(row.inode))
 
 
-def read_document(row: Row[Any]) -> Document:
+def read_document(row: sa.Row[Any]) -> Document:
     """Return the document in a row with all columns of `documents`."""
     return read_row(
         Document, row, facts=read_facts(row), tags=tuple(row.tags), reindex_requests=row.edition
@@ -189,11 +179,7 @@ def read_document(row: Row[Any]) -> Document:
 
 
 def build_row(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, Any]:
-    """Return the row of `documents` for a change: PROCESSING, or FAILED if it is unreadable.
-
-    Args:
-        lane: 0 for an individual change, 1 for a bulk import.
-    """
+    """Return the row of `documents` for a change: PROCESSING, or FAILED if it is unreadable."""
     key = change.document_key
     return {
         "tenant": ref.id,
@@ -219,38 +205,38 @@ def record_statement() -> Insert:
     new = upsert(documents).values(changed_at=time_to_record())
     key = numbered_key(new.excluded.document_key, table.edition)
     unreadable = new.excluded.failed_document_key.is_not(None)
-    fresh = or_(
+    fresh = sa.or_(
         *(table.document_key.is_distinct_from(key), table.status == "DELETED"),
-        and_(unreadable, table.status == "PROCESSING"),
+        sa.and_(unreadable, table.status == "PROCESSING"),
     )
     progress = {"status", "lane", "changed_at", *NO_FAILURE}
     listed = {*_LISTED, *_FACTS, "updated_at"} - _IDENTITY - progress
-    failed_key = case((unreadable, key), else_=None)
+    failed_key = sa.case((unreadable, key), else_=None)
     return new.on_conflict_do_update(
         index_elements=["tenant", "document_id"],
         set_={
             **{name: new.excluded[name] for name in sorted(listed)},
             **{
-                name: case((fresh, new.excluded[name]), else_=table[name])
+                name: sa.case((fresh, new.excluded[name]), else_=table[name])
                 for name in sorted(progress)
             },
             "document_key": key,
-            "failed_document_key": case((fresh, failed_key), else_=table.failed_document_key),
+            "failed_document_key": sa.case((fresh, failed_key), else_=table.failed_document_key),
         },
     )
 
 
-def urgency() -> Label[int]:
+def urgency() -> sa.Label[int]:
     """Return the SQL column with a document's rank in the processing order.
 
     0: a small document with an individual change. 1: another document in the lane of individual
     changes: it is large, failed before, or must be rebuilt. 2: a document of a bulk import.
     """
     table = documents.c
-    is_changed = and_(table.status == "PROCESSING", table.size <= LARGE_BYTES)
-    return case((table.lane != 0, 2), (is_changed, 0), else_=1).label("urgency")
+    is_changed = sa.and_(table.status == "PROCESSING", table.size <= LARGE_BYTES)
+    return sa.case((table.lane != 0, 2), (is_changed, 0), else_=1).label("urgency")
 
 
-def processing_order() -> tuple[ColumnElement[Any], ...]:
+def processing_order() -> tuple[sa.ColumnElement[Any], ...]:
     """Return the SQL columns that sort documents for processing, the most urgent first."""
     return urgency(), documents.c.changed_at, documents.c.document_id

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BindParameter, ColumnElement, Row, Select, and_, literal, select, tuple_
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import CatalogQueries, Texts, matches_any, read_row
@@ -21,15 +21,7 @@ from rag_assets.storage.catalog.tables import document_index, documents, serving
 
 @dataclass(frozen=True, slots=True)
 class ReadableVersion:
-    """The version of a document that a caller may read.
-
-    Attributes:
-        indexed_key: the key of the version's entries.
-        uri: the document's uri, from the catalog.
-        access_scope: the document's access scope.
-        content_sha256: hash of the document's content at its last listing.
-        stale: whether a later listing or push changed the document.
-    """
+    """The version of a document that a caller may read."""
 
     indexed_key: str
     uri: str
@@ -44,7 +36,6 @@ class ReadableDocument:
 
     Attributes:
         media_type: derived from the file's name; None if the name does not show it.
-        access_scope: the scope that its readers need.
     """
 
     document_id: str
@@ -75,12 +66,12 @@ class ReadableDocuments(CatalogQueries):
 
     def any(self, tenant_id: str, principals: Collection[str]) -> bool:
         """Return whether a tenant's searches find any passage that these principals may read."""
-        is_serving = and_(
+        is_serving = sa.and_(
             document_index.c.tenant == serving.c.tenant,
             document_index.c.generation == serving.c.generation,
         )
         query = (
-            select(literal(1))
+            sa.select(sa.literal(1))
             .select_from(serving)
             .join(document_index, is_serving)
             .join(documents, is_same_document())
@@ -104,11 +95,7 @@ class ReadableDocuments(CatalogQueries):
         limit: int,
         after: str | None = None,
     ) -> list[ReadableDocument]:
-        """Return the first documents, by URI, with a version that these principals may read.
-
-        Args:
-            after: only documents after the document with this `place`.
-        """
+        """Return the first documents, by URI, with a version that these principals may read."""
         found = documents.c
         query = (
             select_returnable(
@@ -122,21 +109,21 @@ class ReadableDocuments(CatalogQueries):
         )
         if after is not None:
             uri, _, document_id = after.partition(" ")
-            query = query.where(tuple_(found.uri, found.document_id) > (uri, document_id))
+            query = query.where(sa.tuple_(found.uri, found.document_id) > (uri, document_id))
         return [read_row(ReadableDocument, row) for row in self._database.fetch_rows(query)]
 
 
 def select_returnable(
-    tenant_id: str | BindParameter[str],
-    generation: int | BindParameter[int],
-    *columns: ColumnElement[Any],
-) -> Select[Any]:
+    tenant_id: str | sa.BindParameter[str],
+    generation: int | sa.BindParameter[int],
+    *columns: sa.ColumnElement[Any],
+) -> sa.Select[Any]:
     """Return the query for the versions that searches may return.
 
     They are complete, and their documents are neither deleted nor excluded.
     """
     return (
-        select(*columns)
+        sa.select(*columns)
         .select_from(document_index)
         .join(documents, is_same_document())
         .where(
@@ -149,15 +136,12 @@ def select_returnable(
 
 
 def select_readable_versions(
-    tenant_id: str | BindParameter[str],
-    generation: int | BindParameter[int],
+    tenant_id: str | sa.BindParameter[str],
+    generation: int | sa.BindParameter[int],
     document_ids: Texts,
     principals: Texts,
-) -> Select[Any]:
-    """Return the query for the versions that a caller may read; `map_by_document` reads its rows.
-
-    It leaves out deleted documents, and documents that none of the principals may read.
-    """
+) -> sa.Select[Any]:
+    """Return the query for the versions that a caller may read; see map_by_document()."""
     held = document_index.c
     return select_returnable(
         tenant_id,
@@ -168,6 +152,6 @@ def select_readable_versions(
     ).where(matches_any(held.document_id, document_ids), is_readable(documents, principals))
 
 
-def map_by_document(rows: Iterable[Row[Any]]) -> dict[str, ReadableVersion]:
+def map_by_document(rows: Iterable[sa.Row[Any]]) -> dict[str, ReadableVersion]:
     """Return the version of each document in the rows of `select_readable_versions`."""
     return {row.document_id: read_row(ReadableVersion, row) for row in rows}

@@ -26,25 +26,9 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
+import sqlalchemy as sa
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    ForeignKeyConstraint,
-    Row,
-    Table,
-    Text,
-    and_,
-    delete,
-    exists,
-    func,
-    insert,
-    null,
-    select,
-    update,
-)
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
@@ -52,6 +36,7 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    is_of_documents,
     matches_any,
     matches_document,
     put_row,
@@ -86,7 +71,6 @@ class RemovalTable(CatalogQueries):
         A document that its source still has is not added again until it changes.
 
         Args:
-            by: the caller's name, for the event.
             invalidate: whether a later request may add the document again unchanged. If it was
                 removed before, it can be added again only if both removals allow this.
 
@@ -97,7 +81,7 @@ class RemovalTable(CatalogQueries):
             UnknownDocument: no document has that id, not even a recently deleted one.
         """
         table = documents.c
-        known = select(table.content_sha256, table.status).where(
+        known = sa.select(table.content_sha256, table.status).where(
             table.tenant == ref.id, table.document_id == document_id
         )
         with self._database.begin_exclusive(ref) as connection:
@@ -109,43 +93,45 @@ class RemovalTable(CatalogQueries):
                     f"tenant {ref.id!r} has no such document",
                     hint="use an id from the list of documents",
                 )
-            exists = row is not None and row.status != "DELETED"
-            if row is not None and exists and not pushed:
+            is_present = row is not None and row.status != "DELETED"
+            if row is not None and is_present and not pushed:
                 content = row.content_sha256 or UNREADABLE
-                _add_tombstone(connection, ref, document_id, content, invalidate)
+                key = {"tenant": ref.id, "document_id": document_id}
+                values = {"content_sha256": content, "pruned_at": sa.func.now()}
+                statement = put_row(tombstones, key, {**values, "invalidated": invalidate})
+                connection.execute(statement)
             elif not invalidate:
-                _keep_out(connection, ref, document_id)
+                # Requests can no longer add it again unchanged.
+                former = is_of_documents(tombstones.c, ref.id, [document_id])
+                connection.execute(sa.update(tombstones).where(former).values(invalidated=False))
             withdraw_documents(connection, ref, [document_id], by)
-        return exists or pushed
+        return is_present or pushed
 
 
 def delete_records(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> frozenset[str]:
     """Delete pushed records and their former texts; return the documents whose record existed."""
     delete_former_texts(connection, ref, document_ids)
     record = source_records.c
-    its = (record.tenant == ref.id, matches_any(record.document_id, document_ids))
-    gone = delete(source_records).where(*its).returning(record.document_id)
+    its = is_of_documents(record, ref.id, document_ids)
+    gone = sa.delete(source_records).where(its).returning(record.document_id)
     return frozenset(connection.scalars(gone))
 
 
 def delete_former_texts(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> None:
     """Delete the former texts of these records, which were kept for runs."""
     text = record_texts.c
-    its = (text.tenant == ref.id, matches_any(text.document_id, document_ids))
-    connection.execute(delete(record_texts).where(*its))
+    its = is_of_documents(text, ref.id, document_ids)
+    connection.execute(sa.delete(record_texts).where(its))
 
 
 def withdraw_documents(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str], by: str
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str], by: str
 ) -> None:
-    """Mark documents deleted, and withhold their versions from searches.
-
-    Documents that are already marked deleted are skipped.
-    """
+    """Mark documents deleted, and withhold their versions from searches."""
     if not document_ids:
         return
     ids = sorted(document_ids)
@@ -157,11 +143,11 @@ def withdraw_documents(
             {"tenant": ref.id, "kind": "document_removed", "payload": {"uri": row.uri, "by": by}}
             for row in rows
         ]
-        connection.execute(insert(events), payloads)
+        connection.execute(sa.insert(events), payloads)
 
 
 def drop_superseded(
-    connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
+    connection: sa.Connection, ref: TenantRef, changes: Sequence[DocumentChange]
 ) -> list[DocumentChange]:
     """Return a listing's changes without those that later deletions or pushes have superseded.
 
@@ -190,7 +176,7 @@ def drop_superseded(
 
 
 def _may_be_recorded(
-    change: DocumentChange, present: Row[Any] | None, kept: Collection[tuple[str, str]]
+    change: DocumentChange, present: sa.Row[Any] | None, kept: Collection[tuple[str, str]]
 ) -> bool:
     if change.facts.revision is None:
         return present is None
@@ -203,71 +189,51 @@ def _may_be_recorded(
 
 
 def _find_tombstone_contents(
-    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> dict[str, str]:
     """Return, for each deleted document, the hash of the content that must not be added again."""
     table = tombstones.c
-    exists = documents.c.document_id.is_not(None) & (documents.c.status != "DELETED")
+    is_living = documents.c.document_id.is_not(None) & (documents.c.status != "DELETED")
     query = (
-        select(table.document_id, table.content_sha256)
+        sa.select(table.document_id, table.content_sha256)
         .outerjoin(documents, matches_document(documents.c, table))
-        .where(table.tenant == ref.id, matches_any(table.document_id, document_ids), ~exists)
+        .where(is_of_documents(table, ref.id, document_ids), ~is_living)
     )
     return dict(connection.execute(query).all())
 
 
 def _find_pushed(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
-) -> dict[str, Row[Any]]:
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
+) -> dict[str, sa.Row[Any]]:
     """Return the revision and the `place` of each of these pushed records and uploads.
 
     The `place` of a record determines who may read it: its page, or else its own access scope. The
     place of an upload is None.
     """
     columns = source_records.c
-    records = select(
+    records = sa.select(
         columns.document_id,
         columns.revision,
-        func.coalesce(columns.page_uuid, columns.said["access_scope"].astext).label("place"),
-    ).where(columns.tenant == ref.id, matches_any(columns.document_id, document_ids))
-    files = select(uploads.c.document_id, uploads.c.revision, null().label("place")).where(
-        uploads.c.tenant == ref.id,
-        matches_any(uploads.c.document_id, document_ids),
-        uploads.c.enabled,
+        sa.func.coalesce(columns.page_uuid, columns.said["access_scope"].astext).label("place"),
+    ).where(is_of_documents(columns, ref.id, document_ids))
+    files = sa.select(uploads.c.document_id, uploads.c.revision, sa.null().label("place")).where(
+        is_of_documents(uploads.c, ref.id, document_ids), uploads.c.enabled
     )
     # The content of a file record is an upload, but the listing listed the record.
     found = {row.document_id: row for row in connection.execute(files)}
     return found | {row.document_id: row for row in connection.execute(records)}
 
 
-def _add_tombstone(
-    connection: Connection, ref: TenantRef, document_id: str, content_sha256: str, invalidated: bool
-) -> None:
-    content = {
-        "content_sha256": content_sha256,
-        "pruned_at": func.now(),
-        "invalidated": invalidated,
-    }
-    connection.execute(put_row(tombstones, {"tenant": ref.id, "document_id": document_id}, content))
-
-
-def _keep_out(connection: Connection, ref: TenantRef, document_id: str) -> None:
-    """Keep an invalidated document out: requests can no longer add it again unchanged."""
-    table = tombstones.c
-    of_document = (table.tenant == ref.id, table.document_id == document_id)
-    connection.execute(update(tombstones).where(*of_document).values(invalidated=False))
-
-
 _BATCH = 2_000
 
-moved_documents = Table(
+moved_documents = sa.Table(
     "moved_documents",
     metadata,
-    Column("tenant", Text, primary_key=True),
-    Column("document_id", Text, primary_key=True),
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("document_id", sa.Text, primary_key=True),
     # The document at its new location; a listing records it right afterwards.
-    Column("successor", Text, nullable=False),
-    ForeignKeyConstraint(
+    sa.Column("successor", sa.Text, nullable=False),
+    sa.ForeignKeyConstraint(
         ["tenant", "document_id"], ["documents.tenant", "documents.document_id"], ondelete="CASCADE"
     ),
 )
@@ -277,14 +243,7 @@ class MovedDocuments(CatalogQueries):
     """Records moved documents, and deletes them once their new location is indexed."""
 
     def record(self, ref: TenantRef, successors: Mapping[str, str]) -> None:
-        """Record documents that their source moved to another location.
-
-        Args:
-            successors: maps each former document to the document at its new location.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Record documents that their source moved to another location."""
         moved = moved_documents.c
         new = upsert(moved_documents)
         statement = new.on_conflict_do_update(
@@ -297,28 +256,25 @@ class MovedDocuments(CatalogQueries):
                     for id_ in batch
                 ]
                 connection.execute(statement, rows)
-                for id_ in _find_awaited(connection, ref, batch):
-                    # Documents that moved to this location have now moved on from it.
-                    there = and_(moved.tenant == ref.id, moved.successor == id_)
+                # Documents that moved to one of these locations have now moved on from it.
+                there = (moved.tenant == ref.id, matches_any(moved.successor, batch))
+                query = sa.select(moved.successor).where(*there).distinct()
+                for id_ in connection.scalars(query).all():
                     connection.execute(
-                        update(moved_documents).where(there).values(successor=successors[id_])
+                        sa.update(moved_documents)
+                        .where(moved.tenant == ref.id, moved.successor == id_)
+                        .values(successor=successors[id_])
                     )
 
     def end(self, ref: TenantRef) -> int:
-        """Mark moved documents deleted once they need not wait; return their number.
-
-        A moved document waits until the document at its new location is indexed.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Mark moved documents deleted once they need not wait; return their number."""
         moved = moved_documents.c
-        waits = exists().where(
+        waits = sa.exists().where(
             documents.c.tenant == moved.tenant,
             documents.c.document_id == moved.successor,
             documents.c.status == "PROCESSING",
         )
-        query = select(moved.document_id).where(moved.tenant == ref.id, ~waits)
+        query = sa.select(moved.document_id).where(moved.tenant == ref.id, ~waits)
         ended = sorted(self._database.fetch_values(query))
         for batch in batched(ended, _BATCH):
             ids = list(batch)
@@ -328,35 +284,27 @@ class MovedDocuments(CatalogQueries):
         return len(ended)
 
 
-def is_moved() -> ColumnElement[bool]:
+def is_moved() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's content is now at another location."""
     moved = moved_documents.c
-    return exists().where(matches_document(moved, documents.c))
+    return sa.exists().where(matches_document(moved, documents.c))
 
 
-def forget_moves(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+def forget_moves(connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
     """Delete the recorded moves of documents that are gone or back at their former location."""
     moved = moved_documents.c
-    wanted = moved.tenant == ref.id, matches_any(moved.document_id, [*document_ids])
-    connection.execute(delete(moved_documents).where(*wanted))
-
-
-def _find_awaited(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
-) -> list[str]:
-    moved = moved_documents.c
-    wanted = moved.tenant == ref.id, matches_any(moved.successor, [*document_ids])
-    return [*connection.scalars(select(moved.successor).where(*wanted).distinct())]
+    wanted = is_of_documents(moved, ref.id, [*document_ids])
+    connection.execute(sa.delete(moved_documents).where(wanted))
 
 
 _NONCE_BYTES: Final = 12
 
 
-def add_tombstones(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+def add_tombstones(connection: sa.Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
     """Add tombstones for documents, with the hashes of their current contents."""
-    content = func.coalesce(documents.c.content_sha256, "")
-    buried = select(documents.c.tenant, documents.c.document_id, content).where(
-        documents.c.tenant == ref.id, matches_any(documents.c.document_id, document_ids)
+    content = sa.func.coalesce(documents.c.content_sha256, "")
+    buried = sa.select(documents.c.tenant, documents.c.document_id, content).where(
+        is_of_documents(documents.c, ref.id, document_ids)
     )
     new = upsert(tombstones).from_select(["tenant", "document_id", "content_sha256"], buried)
     connection.execute(
@@ -364,7 +312,7 @@ def add_tombstones(connection: Connection, ref: TenantRef, document_ids: Sequenc
             index_elements=["tenant", "document_id"],
             set_={
                 "content_sha256": new.excluded.content_sha256,
-                "pruned_at": func.now(),
+                "pruned_at": sa.func.now(),
                 "invalidated": False,
             },
         )
@@ -372,11 +320,11 @@ def add_tombstones(connection: Connection, ref: TenantRef, document_ids: Sequenc
 
 
 def seal_tombstones(
-    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> list[str]:
     """Return a journal entry for each purged document: "<keyed hash>.<encrypted tombstone>"."""
-    query = select(tombstones.c.document_id, tombstones.c.content_sha256).where(
-        tombstones.c.tenant == ref.id, matches_any(tombstones.c.document_id, document_ids)
+    query = sa.select(tombstones.c.document_id, tombstones.c.content_sha256).where(
+        is_of_documents(tombstones.c, ref.id, document_ids)
     )
     contents = {row.document_id: row.content_sha256 for row in connection.execute(query)}
     cipher = _cipher(connection)
@@ -394,7 +342,7 @@ def parse_hash(sealed: str) -> str:
     return sealed.partition(".")[0]
 
 
-def add_sealed_tombstones(connection: Connection, ref: TenantRef, sealed: Sequence[str]) -> int:
+def add_sealed_tombstones(connection: sa.Connection, ref: TenantRef, sealed: Sequence[str]) -> int:
     """Add tombstones from a journal to the catalog; return how many could be decrypted.
 
     The journal of a different catalog or an earlier version has no tombstones for this catalog.
@@ -417,5 +365,5 @@ def add_sealed_tombstones(connection: Connection, ref: TenantRef, sealed: Sequen
     return len(rows)
 
 
-def _cipher(connection: Connection) -> AESGCM:
+def _cipher(connection: sa.Connection) -> AESGCM:
     return AESGCM(hmac.digest(receipt_key(connection), b"tombstones of the journal", "sha256"))

@@ -12,28 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
-from sqlalchemy import (
-    ARRAY,
-    BindParameter,
-    ColumnElement,
-    Connection,
-    FromClause,
-    Interval,
-    LargeBinary,
-    Text,
-    Update,
-    and_,
-    bindparam,
-    case,
-    cast,
-    delete,
-    func,
-    insert,
-    literal,
-    null,
-    or_,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
@@ -42,13 +21,15 @@ from rag_assets.ingest.sources.records import EXCLUDED
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    is_of_documents,
     matches_any,
     matches_document,
     notify,
+    write_event,
 )
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.retention import embedding_columns
-from rag_assets.storage.catalog.tables import document_index, documents, events, syncs, tombstones
+from rag_assets.storage.catalog.tables import document_index, documents, syncs, tombstones
 from rag_assets.storage.catalog.uploads.rows import is_pushed_again
 
 Status = Literal["PROCESSING", "READY", "FAILED", "DELETED"]
@@ -63,7 +44,6 @@ class Transition(NamedTuple):
     """A change of a document's status.
 
     Attributes:
-        to: the new status.
         clears_failure: whether the columns of NO_FAILURE are cleared.
     """
 
@@ -108,47 +88,51 @@ NO_FAILURE: Final[Mapping[str, Any]] = {
 """The columns of `documents` that describe a failure, as they are without one."""
 
 
-def change_status(cause: Cause, ref: TenantRef, *which: ColumnElement[bool]) -> Update:
-    """Return the statement that changes the status of a tenant's documents.
-
-    Args:
-        cause: determines the new status; see TRANSITIONS.
-        which: conditions on the documents; deleted documents are never changed.
-    """
+def change_status(cause: Cause, ref: TenantRef, *which: sa.ColumnElement[bool]) -> sa.Update:
+    """Return the statement that changes the status of a tenant's documents."""
     change = TRANSITIONS[cause]
     return (
-        update(documents)
+        sa.update(documents)
         .where(documents.c.tenant == ref.id, documents.c.status != "DELETED", *which)
         .values(
-            status=change.to, updated_at=func.now(), **(NO_FAILURE if change.clears_failure else {})
+            status=change.to,
+            updated_at=sa.func.now(),
+            **(NO_FAILURE if change.clears_failure else {}),
         )
     )
 
 
 def is_of_generation(
-    tenant_id: str | BindParameter[str],
-    generation: int | BindParameter[int],
+    tenant_id: str | sa.BindParameter[str],
+    generation: int | sa.BindParameter[int],
     document_ids: Sequence[str] | None = None,
-) -> ColumnElement[bool]:
+) -> sa.ColumnElement[bool]:
     """Return the SQL condition for rows of one generation: all, or only of the named documents."""
     held = document_index.c
-    rows = and_(held.tenant == tenant_id, held.generation == generation)
-    return rows if document_ids is None else and_(rows, matches_any(held.document_id, document_ids))
+    rows = sa.and_(held.tenant == tenant_id, held.generation == generation)
+    return (
+        rows if document_ids is None else sa.and_(rows, matches_any(held.document_id, document_ids))
+    )
 
 
-def is_same_document() -> ColumnElement[bool]:
+def select_entry_count(*which: sa.ColumnElement[bool]) -> sa.Select[int]:
+    """Return the query for the number of entries of the versions in these rows."""
+    return sa.select(sa.func.coalesce(sa.func.sum(document_index.c.chunk_count), 0)).where(*which)
+
+
+def is_same_document() -> sa.ColumnElement[bool]:
     """Return the SQL condition that joins a row of `document_index` with its document."""
     return matches_document(documents.c, document_index.c)
 
 
-def join_versions(generation: int) -> FromClause:
+def join_versions(generation: int) -> sa.FromClause:
     """Return the join of every document with its row for the generation, if it exists."""
     return documents.outerjoin(
-        document_index, and_(is_same_document(), document_index.c.generation == generation)
+        document_index, sa.and_(is_same_document(), document_index.c.generation == generation)
     )
 
 
-def is_excluded() -> ColumnElement[bool]:
+def is_excluded() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's page excludes it from search.
 
     An excluded document is not indexed, and is removed from builds. Its texts and vectors stay in
@@ -157,158 +141,143 @@ def is_excluded() -> ColumnElement[bool]:
     return documents.c.access_scope == EXCLUDED
 
 
-def is_out_of_builds() -> ColumnElement[bool]:
+def is_out_of_builds() -> sa.ColumnElement[bool]:
     """Return the SQL condition that builds must not hold entries of the document."""
-    return or_(documents.c.status == "DELETED", is_excluded())
+    return sa.or_(documents.c.status == "DELETED", is_excluded())
 
 
-def is_behind(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the SQL condition that a document's indexed version is missing or outdated.
-
-    It is outdated if it was built from another content or configuration.
-    """
+def is_behind(config_key: str | sa.ColumnElement[str]) -> sa.ColumnElement[bool]:
+    """Return the SQL condition that a document's indexed version is missing or outdated."""
     held = document_index.c
-    return or_(
+    return sa.or_(
         held.document_key.is_distinct_from(documents.c.document_key),
         held.config_key.is_distinct_from(config_key),
     )
 
 
-def is_behind_source() -> ColumnElement[bool]:
+def is_behind_source() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document changed after its indexed version was built."""
     indexed, listed = (
-        func.split_part(table.c.document_key, ".", 1) for table in (document_index, documents)
+        sa.func.split_part(table.c.document_key, ".", 1) for table in (document_index, documents)
     )
-    return or_(indexed.is_distinct_from(listed), is_pushed_again())
+    return sa.or_(indexed.is_distinct_from(listed), is_pushed_again())
 
 
-def is_pending(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
+def is_pending(
+    config_key: str | sa.ColumnElement[str], *, for_superseded_build: bool = False
+) -> sa.ColumnElement[bool]:
     """Return the SQL condition that the document can be processed now.
 
     It is behind or not yet marked ready. A quarantined or deferred document counts only after its
     retry time.
+
+    Args:
+        for_superseded_build: whether the build serves, but the configuration asks for another one.
+            The status describes that other build, and is therefore ignored.
     """
-    waits = and_(
+    if for_superseded_build:
+        return _is_pending_in_superseded_build(config_key)
+    waits = sa.and_(
         documents.c.status.in_(("FAILED", "PROCESSING")),
         documents.c.failed_document_key == documents.c.document_key,
         _failed_config_key(documents.c).in_((config_key, "*")),
-        or_(documents.c.retry_at.is_(None), documents.c.retry_at > func.now()),
+        sa.or_(documents.c.retry_at.is_(None), documents.c.retry_at > sa.func.now()),
     )
     # A change that was reverted leaves the right version in the index and the status PROCESSING.
-    return and_(
+    return sa.and_(
         documents.c.status != "DELETED",
         ~is_excluded(),
-        or_(is_behind(config_key), documents.c.status == "PROCESSING"),
-        ~func.coalesce(waits, False),
+        sa.or_(is_behind(config_key), documents.c.status == "PROCESSING"),
+        ~sa.func.coalesce(waits, False),
     )
 
 
-def is_pending_in_superseded_build(config_key: str | ColumnElement[str]) -> ColumnElement[bool]:
-    """Return the condition of is_pending() for a build that serves but is no longer configured.
-
-    The document's status is ignored, because it describes the build that the configuration asks
-    for.
-    """
+def _is_pending_in_superseded_build(
+    config_key: str | sa.ColumnElement[str],
+) -> sa.ColumnElement[bool]:
     held, listed = document_index.c, documents.c
-    waits = and_(
+    waits = sa.and_(
         held.failed_document_key == listed.document_key,
         _failed_config_key(held) == config_key,
-        or_(held.retry_at.is_(None), held.retry_at > func.now()),
+        sa.or_(held.retry_at.is_(None), held.retry_at > sa.func.now()),
     )
-    unreadable = and_(
+    unreadable = sa.and_(
         listed.failed_document_key == listed.document_key, listed.failed_config_key == "*"
     )
-    return and_(
+    return sa.and_(
         listed.status != "DELETED",
         ~is_excluded(),
         is_behind(config_key),
-        ~func.coalesce(waits, False),
-        ~func.coalesce(unreadable, False),
+        ~sa.func.coalesce(waits, False),
+        ~sa.func.coalesce(unreadable, False),
     )
 
 
 def failed_key(
-    table: FromClause, config_key: str, environment: ColumnElement[str], document_key: Any
-) -> ColumnElement[str]:
+    table: sa.FromClause, config_key: str, environment: sa.ColumnElement[str], document_key: Any
+) -> sa.ColumnElement[str]:
     """Return the SQL value of `failed_config_key` to store for a failure.
 
     It is `config_key`, or for a failure caused by a setting, `config_key` followed by every
     environment in which the document failed so far. Each environment is tried once.
-
-    Args:
-        table: `documents` or `document_index`.
-        environment: key of the environment; empty for other failures.
-        document_key: key of the document that failed.
     """
     former = table.c.failed_config_key
-    is_again = and_(
+    is_again = sa.and_(
         table.c.failed_document_key == document_key,
         former.startswith(config_key + _ENVIRONMENTS, autoescape=True),
     )
-    return case(
+    return sa.case(
         (environment == "", config_key),
-        (and_(is_again, func.strpos(former, environment) > 0), former),
+        (sa.and_(is_again, sa.func.strpos(former, environment) > 0), former),
         (is_again, former + "," + environment),
-        else_=literal(config_key + _ENVIRONMENTS) + environment,
+        else_=sa.literal(config_key + _ENVIRONMENTS) + environment,
     )
 
 
 def first_failed_key(config_key: str, environment: str) -> str:
-    """Return the `failed_config_key` of a document that failed once; later failures extend it.
-
-    Args:
-        environment: key of the environment whose setting caused the failure; empty for other
-            failures.
-    """
+    """Return the `failed_config_key` of a document that failed once; later failures extend it."""
     return f"{config_key}{_ENVIRONMENTS}{environment}" if environment else config_key
 
 
-def select_environment(failed: ColumnElement[Any]) -> ColumnElement[str]:
+def select_environment(failed: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
     """Return the SQL environment in a first_failed_key(); empty if no setting is the cause."""
-    return func.split_part(failed, _ENVIRONMENTS, 2)
+    return sa.func.split_part(failed, _ENVIRONMENTS, 2)
 
 
-def fails_in_other_environment(table: FromClause, environment: str) -> ColumnElement[bool]:
+def fails_in_other_environment(table: sa.FromClause, environment: str) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a setting made a document fail in other environments only."""
     failed = table.c.failed_config_key
-    return and_(
+    return sa.and_(
         failed.contains(_ENVIRONMENTS),
         ~failed.contains(environment, autoescape=True),
-        or_(table.c.retry_at.is_(None), table.c.retry_at > func.now()),
+        sa.or_(table.c.retry_at.is_(None), table.c.retry_at > sa.func.now()),
     )
 
 
-def _failed_config_key(columns: Any) -> ColumnElement[str]:
+def _failed_config_key(columns: Any) -> sa.ColumnElement[str]:
     """Return the SQL key of the configuration in a `failed_config_key`, without environments."""
-    return func.split_part(columns.failed_config_key, _ENVIRONMENTS, 1)
+    return sa.func.split_part(columns.failed_config_key, _ENVIRONMENTS, 1)
 
 
-def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
-    """Return the statement that withholds all versions of documents from searches.
-
-    The next run deletes their entries.
-    """
+def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> sa.Update:
+    """Return the statement that withholds all versions of documents from searches."""
     keys = (
         *("indexed_key", "document_key", "config_key"),
         *("content_sha256", "parse_key", "chunk_set_key"),
     )
     return (
-        update(document_index)
-        .where(
-            document_index.c.tenant == ref.id,
-            matches_any(document_index.c.document_id, document_ids),
-        )
+        sa.update(document_index)
+        .where(is_of_documents(document_index.c, ref.id, document_ids))
         .values(**dict.fromkeys(keys), chunk_count=0, dirty=True)
     )
 
 
 def mark_ready_statement(
     ref: TenantRef, clock_skew: timedelta, *, for_superseded_build: bool = False
-) -> Update:
+) -> sa.Update:
     """Return the statement that marks documents READY; execute it with `build_ready_parameters`.
 
     Args:
-        clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
         for_superseded_build: whether the configuration asks for another build. Documents that
             wait in the configuration's build then keep waiting.
     """
@@ -316,36 +285,39 @@ def mark_ready_statement(
     return change_status(
         "indexed",
         ref,
-        documents.c.document_id == bindparam("version_of"),
-        documents.c.document_key == bindparam("version_key"),
+        documents.c.document_id == sa.bindparam("version_of"),
+        documents.c.document_key == sa.bindparam("version_key"),
         *((~waits,) if for_superseded_build else ()),
     ).values(
-        title=bindparam("version_title"),
-        chunk_count=bindparam("version_chunks"),
-        dropped_count=bindparam("version_dropped"),
-        **embedding_columns(literal(clock_skew, Interval)),
+        title=sa.bindparam("version_title"),
+        chunk_count=sa.bindparam("version_chunks"),
+        dropped_count=sa.bindparam("version_dropped"),
+        **embedding_columns(sa.literal(clock_skew, sa.Interval)),
     )
 
 
 def put_off_statement(
     cause: Literal["failed", "deferred"], ref: TenantRef, config_key: str
-) -> Update:
+) -> sa.Update:
     """Return the statement that makes a document wait; execute it with a row for each document."""
     key = documents.c.document_key
-    environment = bindparam("environment", type_=Text)
+    environment = sa.bindparam("environment", type_=sa.Text)
     statement = change_status(
-        cause, ref, documents.c.document_id == bindparam("waiting"), key == bindparam("waiting_key")
+        cause,
+        ref,
+        documents.c.document_id == sa.bindparam("waiting"),
+        key == sa.bindparam("waiting_key"),
     ).values(
-        error_message=bindparam("message"),
-        error_kind=bindparam("kind"),
+        error_message=sa.bindparam("message"),
+        error_kind=sa.bindparam("kind"),
         failed_document_key=key,
         failed_config_key=failed_key(documents, config_key, environment, key),
-        retry_at=bindparam("again"),
+        retry_at=sa.bindparam("again"),
     )
     return statement.values(attempts=documents.c.attempts + 1) if cause == "failed" else statement
 
 
-def reindex_statement(ref: TenantRef, lane: int, *which: ColumnElement[bool]) -> Update:
+def reindex_statement(ref: TenantRef, lane: int, *which: sa.ColumnElement[bool]) -> sa.Update:
     """Return the statement that counts a reindex request, which changes documents' keys."""
     number = documents.c.edition + 1
     return change_status("reindexed", ref, *which).values(
@@ -353,40 +325,43 @@ def reindex_statement(ref: TenantRef, lane: int, *which: ColumnElement[bool]) ->
     )
 
 
-def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> Update:
+def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> sa.Update:
     """Return the statement that marks documents deleted and clears titles, tags and metadata.
 
     Their URIs stay, so that a deleted document can still be looked up. Held documents are not
     cleared.
     """
-    nothing = {"title": null(), "said_title": null(), "tags": literal([], ARRAY(Text))}
-    nothing |= {"source_id": null(), "page_uuid": null()}
-    nothing |= {"metadata": literal({}, JSONB), "path": literal(b"", LargeBinary)}
+    nothing = {
+        "title": sa.null(),
+        "said_title": sa.null(),
+        "tags": sa.literal([], sa.ARRAY(sa.Text)),
+    }
+    nothing |= {"source_id": sa.null(), "page_uuid": sa.null()}
+    nothing |= {"metadata": sa.literal({}, JSONB), "path": sa.literal(b"", sa.LargeBinary)}
     cleared = {
-        name: case((is_held(), documents.c[name]), else_=value) for name, value in nothing.items()
+        name: sa.case((is_held(), documents.c[name]), else_=value)
+        for name, value in nothing.items()
     }
     of_documents = matches_any(documents.c.document_id, document_ids)
     statement = change_status("removed", ref, of_documents)
-    return statement.values(**cleared, changed_at=func.now())
+    return statement.values(**cleared, changed_at=sa.func.now())
 
 
 def numbered_key(
-    document_key: ColumnElement[str], requests: ColumnElement[int]
-) -> ColumnElement[str]:
+    document_key: sa.ColumnElement[str], requests: sa.ColumnElement[int]
+) -> sa.ColumnElement[str]:
     """Return the SQL expression of a document_key extended by its number of reindex requests."""
-    plain = func.split_part(document_key, ".", 1)
-    return case((requests > 0, plain.concat(".").concat(cast(requests, Text))), else_=plain)
+    plain = sa.func.split_part(document_key, ".", 1)
+    return sa.case(
+        (requests > 0, plain.concat(".").concat(sa.cast(requests, sa.Text))), else_=plain
+    )
 
 
 class ReindexRequestTable(CatalogQueries):
     """Requests reindexing by incrementing the column `edition` of documents."""
 
     def request_tenant(self, ref: TenantRef, by: str) -> int:
-        """Request that all documents of a tenant are indexed again; return their number.
-
-        Args:
-            by: the caller's name, for the event.
-        """
+        """Request that all documents of a tenant are indexed again; return their number."""
         return self._request(ref, {"scope": "tenant", "by": by})
 
     def request_source(self, ref: TenantRef, source: str, by: str) -> int:
@@ -416,24 +391,21 @@ class ReindexRequestTable(CatalogQueries):
         """Let the next listing add invalidated documents again; return their number.
 
         Documents that were deleted, purged or past their retention stay excluded.
-
-        Args:
-            document_ids: ids of the documents; all documents by default.
         """
         wanted = [tombstones.c.tenant == ref.id, tombstones.c.invalidated]
         if document_ids is not None:
             wanted.append(matches_any(tombstones.c.document_id, document_ids))
         with self._database.begin_exclusive(ref) as connection:
-            readmitted = connection.execute(delete(tombstones).where(*wanted)).rowcount
+            readmitted = connection.execute(sa.delete(tombstones).where(*wanted)).rowcount
             if readmitted:
                 # Otherwise the next sync would treat an unchanged source as listed.
                 of_tenant = syncs.c.tenant == ref.id
-                connection.execute(update(syncs).where(of_tenant).values(listing_digest=None))
+                connection.execute(sa.update(syncs).where(of_tenant).values(listing_digest=None))
                 notify(connection, ref.id)
         return readmitted
 
     def _request(
-        self, ref: TenantRef, scope: Mapping[str, Any], *conditions: ColumnElement[bool]
+        self, ref: TenantRef, scope: Mapping[str, Any], *conditions: sa.ColumnElement[bool]
     ) -> int:
         # The transaction is exclusive, because a sync that updates the same rows in another order
         # could deadlock.
@@ -442,25 +414,21 @@ class ReindexRequestTable(CatalogQueries):
 
 
 def request_reindex(
-    connection: Connection,
+    connection: sa.Connection,
     ref: TenantRef,
     scope: Mapping[str, Any],
-    *conditions: ColumnElement[bool],
+    *conditions: sa.ColumnElement[bool],
 ) -> int:
     """Request that documents of a tenant are indexed again; return their number.
 
     Args:
         connection: a connection in a transaction that excludes others of the tenant.
-        scope: the scope of the request and the caller, for the event.
-        conditions: SQL conditions on the documents; without any, all documents.
     """
     lane = 0 if scope["scope"] == "document" else 1
     statement = reindex_statement(ref, lane, *conditions).values(listed_at_ns=READ_AGAIN_NS)
     count = connection.execute(statement).rowcount
-    payload = {**scope, "documents": count}
-    event = {"tenant": ref.id, "kind": "reindex_requested", "payload": payload}
     if count or not conditions:
-        connection.execute(insert(events).values(event))
+        write_event(connection, ref.id, "reindex_requested", {**scope, "documents": count})
     if count:
         notify(connection, ref.id)
     return count

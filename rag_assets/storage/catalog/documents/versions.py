@@ -12,27 +12,14 @@ from dataclasses import dataclass, fields
 from datetime import timedelta
 from typing import Any, TypeAlias
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Row,
-    Select,
-    Table,
-    and_,
-    case,
-    delete,
-    func,
-    or_,
-    select,
-    true,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    is_of_documents,
     matches_any,
     texts_parameter,
 )
@@ -46,10 +33,10 @@ from rag_assets.storage.catalog.documents.status import (
     is_of_generation,
     is_out_of_builds,
     is_pending,
-    is_pending_in_superseded_build,
     is_same_document,
     join_versions,
     mark_ready_statement,
+    select_entry_count,
     select_environment,
     withhold_statement,
 )
@@ -70,7 +57,6 @@ class IndexedVersion:
         document_key, config_key: keys of the inputs from which it was built.
         parse_key, chunk_set_key: keys of its text and its chunks in the lake.
         token_count: the number of tokens in its chunks; None keeps the recorded number.
-        content_sha256: hash of the content from which it was built.
     """
 
     document_id: str
@@ -108,12 +94,6 @@ class ExpectedEntries:
 
     The last versions distinguish a complete index from one that was rolled back, because both may
     have the same number of entries.
-
-    Attributes:
-        entries: the number of entries of all versions.
-        recent_keys: the indexed_key of each of the last versions.
-        recent: the number of entries of the last versions.
-        is_settled: whether no entries wait to be deleted or written again.
     """
 
     entries: int = 0
@@ -122,22 +102,22 @@ class ExpectedEntries:
     is_settled: bool = True
 
     @classmethod
-    def from_row(cls, row: Row[Any]) -> ExpectedEntries:
+    def from_row(cls, row: sa.Row[Any]) -> ExpectedEntries:
         """Return the expected entries in a row of `select_expected_entries`."""
         return cls(row.entries, tuple(row.recent_keys or ()), row.recent, row.is_settled)
 
 
-def select_expected_entries() -> Select[Any]:
+def select_expected_entries() -> sa.Select[Any]:
     """Return the query for `ExpectedEntries.from_row`, with one row for each build of a tenant.
 
     Its parameter "tenants" names the tenants.
     """
     held, build = document_index.c, generations.c
-    of_build = and_(held.tenant == build.tenant, held.generation == build.generation)
+    of_build = sa.and_(held.tenant == build.tenant, held.generation == build.generation)
     totals = (
-        select(
-            func.coalesce(func.sum(held.chunk_count), 0).label("entries"),
-            func.coalesce(func.bool_and(~or_(held.dirty, is_out_of_builds())), True).label(
+        sa.select(
+            sa.func.coalesce(sa.func.sum(held.chunk_count), 0).label("entries"),
+            sa.func.coalesce(sa.func.bool_and(~sa.or_(held.dirty, is_out_of_builds())), True).label(
                 "is_settled"
             ),
         )
@@ -146,34 +126,34 @@ def select_expected_entries() -> Select[Any]:
         .lateral("totals")
     )
     last = (
-        select(held.indexed_key, held.chunk_count)
+        sa.select(held.indexed_key, held.chunk_count)
         .where(of_build, held.indexed_key.is_not(None))
         .order_by(held.indexed_at.desc(), held.document_id)
         .limit(_RECENT_VERSIONS)
         .correlate(generations)
         .subquery()
     )
-    recent = select(
-        func.array_agg(last.c.indexed_key).label("recent_keys"),
-        func.coalesce(func.sum(last.c.chunk_count), 0).label("recent"),
+    recent = sa.select(
+        sa.func.array_agg(last.c.indexed_key).label("recent_keys"),
+        sa.func.coalesce(sa.func.sum(last.c.chunk_count), 0).label("recent"),
     ).lateral("recent")
     return (
-        select(build.tenant, build.generation, *totals.c, *recent.c)
+        sa.select(build.tenant, build.generation, *totals.c, *recent.c)
         .select_from(generations)
-        .join(totals, true())
-        .join(recent, true())
+        .join(totals, sa.true())
+        .join(recent, sa.true())
         .where(matches_any(build.tenant, texts_parameter("tenants")), build.state != "REMOVING")
     )
 
 
 def select_valid_versions(
-    tenant_id: str, generation: int, document_ids: Sequence[str], column: ColumnElement[Any]
-) -> Select[Any]:
+    tenant_id: str, generation: int, document_ids: Sequence[str], column: sa.ColumnElement[Any]
+) -> sa.Select[Any]:
     """Return the query for one column of each document's valid version, with the document id.
 
     A version is valid if it is complete and was not invalidated afterwards.
     """
-    return select(document_index.c.document_id, column).where(
+    return sa.select(document_index.c.document_id, column).where(
         is_of_generation(tenant_id, generation, document_ids),
         document_index.c.indexed_key.is_not(None),
         document_index.c.document_key.is_not(None),
@@ -192,6 +172,7 @@ def build_ready_parameters(version: IndexedVersion) -> dict[str, Any]:
 
 
 _BATCH = 2_000
+_KEY = ("tenant", "generation", "document_id")
 _VERSION = tuple(field.name for field in fields(IndexedVersion) if field.name in document_index.c)
 _WAITING = ("failed_document_key", "failed_config_key", "error_message", "retry_at")
 
@@ -200,7 +181,7 @@ _URGENT_DIVISOR = 4
 number."""
 
 
-RowRecorder: TypeAlias = Callable[[Connection, TenantRef, Collection[str]], None]
+RowRecorder: TypeAlias = Callable[[sa.Connection, TenantRef, Collection[str]], None]
 """Writes rows about the texts of versions in an open transaction; the texts are given by
 chunk_set_key."""
 
@@ -208,12 +189,8 @@ chunk_set_key."""
 class IndexTable(CatalogQueries):
     """Records which version of each document is in each build, and finds pending documents."""
 
-    def refresh_statistics(self, tables: Iterable[Table] = ()) -> None:
-        """Run ANALYZE on documents, their versions, and further tables; see Database.
-
-        Args:
-            tables: tables of systems.
-        """
+    def refresh_statistics(self, tables: Iterable[sa.Table] = ()) -> None:
+        """Run ANALYZE on documents, their versions, and further tables; see Database."""
         self._database.refresh_statistics(documents, document_index, *tables)
 
     def pending(
@@ -234,31 +211,28 @@ class IndexTable(CatalogQueries):
         because people wait for the urgent ones.
 
         Args:
-            generation: the build that should hold the documents.
             for_superseded_build: whether the configuration asks for another build.
-            documents_limit: the maximum number of documents; None for all.
-            bytes_limit: the approximate maximum of content bytes; None for all.
             answers: whether the build serves searches. In other builds nobody waits for an edit,
                 and a document that is edited all the time comes last.
         """
         order = processing_order() if answers else (documents.c.lane, *processing_order()[1:])
-        bytes_before = func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
+        bytes_before = sa.func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
         work = (
-            select(
+            sa.select(
                 documents.c.document_id,
                 urgency(),
-                func.coalesce(bytes_before, 0).label("bytes_before"),
+                sa.func.coalesce(bytes_before, 0).label("bytes_before"),
             )
             .select_from(join_versions(generation))
             .where(
                 documents.c.tenant == tenant_id,
-                _is_pending(config_key, for_superseded_build=for_superseded_build),
+                is_pending(config_key, for_superseded_build=for_superseded_build),
             )
             .order_by(*order)
             .limit(None if documents_limit is None else documents_limit + 1)
             .subquery()
         )
-        query = select(work.c.document_id, work.c.urgency)
+        query = sa.select(work.c.document_id, work.c.urgency)
         if bytes_limit is not None:
             query = query.where(work.c.bytes_before < bytes_limit)
         rows = self._database.fetch_rows(query)
@@ -278,39 +252,30 @@ class IndexTable(CatalogQueries):
         for_superseded_build: bool = False,
     ) -> int:
         """Return the number of documents that can be processed now; see pending()."""
-        query = (
-            select(func.count())
-            .select_from(join_versions(generation))
-            .where(
-                documents.c.tenant == tenant_id,
-                _is_pending(config_key, for_superseded_build=for_superseded_build),
-            )
-        )
-        return self._database.fetch_value(query) or 0
+        due = is_pending(config_key, for_superseded_build=for_superseded_build)
+        return self._count(tenant_id, generation, due)
 
     def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
         """Return the number of documents that can be processed now or at a later retry time."""
-        retried = and_(
-            documents.c.status.in_(("FAILED", "PROCESSING")), documents.c.retry_at.is_not(None)
+        row = documents.c
+        waits = sa.and_(
+            row.status.in_(("FAILED", "PROCESSING")),
+            row.retry_at.is_not(None),
+            is_behind(config_key),
+            ~is_excluded(),
         )
-        query = (
-            select(func.count())
-            .select_from(join_versions(generation))
-            .where(
-                documents.c.tenant == tenant_id,
-                or_(is_pending(config_key), and_(retried, is_behind(config_key), ~is_excluded())),
-            )
-        )
-        return self._database.fetch_value(query) or 0
+        return self._count(tenant_id, generation, sa.or_(is_pending(config_key), waits))
+
+    def _count(self, tenant_id: str, generation: int, which: sa.ColumnElement[bool]) -> int:
+        query = sa.select(sa.func.count()).select_from(join_versions(generation))
+        return self._database.fetch_value(query.where(documents.c.tenant == tenant_id, which)) or 0
 
     def entry_count(self, tenant_id: str, generation: int) -> int:
         """Return the number of entries that a generation should have."""
-        query = (
-            select(func.coalesce(func.sum(document_index.c.chunk_count), 0))
-            .join(documents, is_same_document())
-            .where(is_of_generation(tenant_id, generation), documents.c.status != "DELETED")
+        query = select_entry_count(
+            is_of_generation(tenant_id, generation), documents.c.status != "DELETED"
         )
-        return int(self._database.fetch_value(query) or 0)
+        return self._database.fetch_value(query.join(documents, is_same_document())) or 0
 
     def expected_entries(self, tenant_ids: Sequence[str]) -> dict[tuple[str, int], ExpectedEntries]:
         """Return how many entries builds of these tenants should have, by tenant and generation."""
@@ -319,16 +284,13 @@ class IndexTable(CatalogQueries):
 
     def entry_count_in_builds(self, tenant_id: str, document_ids: Sequence[str]) -> int:
         """Return the number of entries of these documents that all generations should have."""
-        query = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-            document_index.c.tenant == tenant_id,
-            matches_any(document_index.c.document_id, document_ids),
-        )
-        return int(self._database.fetch_value(query) or 0)
+        query = select_entry_count(is_of_documents(document_index.c, tenant_id, document_ids))
+        return self._database.fetch_value(query) or 0
 
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
         """Return deleted and excluded documents that a build may still contain, by generation."""
         query = (
-            select(document_index.c.generation, document_index.c.document_id)
+            sa.select(document_index.c.generation, document_index.c.document_id)
             .join(documents, is_same_document())
             .where(documents.c.tenant == tenant_id, is_out_of_builds())
             .order_by(document_index.c.generation)
@@ -350,22 +312,16 @@ class IndexTable(CatalogQueries):
     def mark_writing(
         self, ref: TenantRef, generation: int, document_ids: Sequence[str]
     ) -> set[str]:
-        """Record that entries of these documents are about to be written.
-
-        Returns:
-            the documents that may already have entries.
-        """
+        """Record that entries of documents will be written; return those that may have some."""
         table = document_index
-        before = select(table.c.document_id).where(
+        before = sa.select(table.c.document_id).where(
             is_of_generation(ref.id, generation, document_ids)
         )
         rows = [
             {"tenant": ref.id, "generation": generation, "document_id": document_id}
             for document_id in document_ids
         ]
-        statement = upsert(table).on_conflict_do_update(
-            index_elements=["tenant", "generation", "document_id"], set_={"dirty": True}
-        )
+        statement = upsert(table).on_conflict_do_update(index_elements=_KEY, set_={"dirty": True})
         with self._database.begin_tenant(ref) as connection:
             present = set(connection.scalars(before))
             if rows:
@@ -387,22 +343,18 @@ class IndexTable(CatalogQueries):
         Documents that were deleted or excluded in the meantime are left out.
 
         Args:
-            versions: versions whose entries are all written.
             clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
-            for_superseded_build: whether the configuration asks for another build.
-            recorders: write further rows about these texts in the same transaction.
         """
         if not versions:
             return
-        left = select(documents.c.document_id).where(
-            documents.c.tenant == ref.id,
-            matches_any(documents.c.document_id, [version.document_id for version in versions]),
+        left = sa.select(documents.c.document_id).where(
+            is_of_documents(documents.c, ref.id, [version.document_id for version in versions]),
             is_out_of_builds(),
         )
         new = upsert(document_index)
-        tokens = func.coalesce(new.excluded.token_count, document_index.c.token_count)
+        tokens = sa.func.coalesce(new.excluded.token_count, document_index.c.token_count)
         statement = new.on_conflict_do_update(
-            index_elements=["tenant", "generation", "document_id"],
+            index_elements=_KEY,
             set_={
                 **{name: new.excluded[name] for name in (*_VERSION, "indexed_at", *_WAITING)},
                 "token_count": tokens,
@@ -438,19 +390,12 @@ class IndexTable(CatalogQueries):
 
     def mark_clean(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Record that these documents have only entries of their indexed version."""
-        self._database.write(
-            ref,
-            update(document_index)
-            .where(is_of_generation(ref.id, generation, document_ids))
-            .values(dirty=False),
-        )
+        are_versions = is_of_generation(ref.id, generation, document_ids)
+        self._database.update(ref, document_index, are_versions, dirty=False)
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
-        """Return the indexed_key to keep, by document that may have entries of other versions.
-
-        None means that no entries of the document are to be kept.
-        """
-        query = select(document_index.c.document_id, document_index.c.indexed_key).where(
+        """Return the indexed_key to keep, by document that may have entries of other versions."""
+        query = sa.select(document_index.c.document_id, document_index.c.indexed_key).where(
             is_of_generation(tenant_id, generation), document_index.c.dirty
         )
         return {row.document_id: row.indexed_key for row in self._database.fetch_rows(query)}
@@ -460,23 +405,17 @@ class IndexTable(CatalogQueries):
         with self._database.begin_tenant(ref) as connection:
             for batch in batched(document_ids, _BATCH):
                 connection.execute(
-                    delete(document_index).where(is_of_generation(ref.id, generation, batch))
+                    sa.delete(document_index).where(is_of_generation(ref.id, generation, batch))
                 )
 
     def reset(self, ref: TenantRef, generation: int) -> None:
         """Delete all rows of a generation, after its index was lost."""
-        self._database.write(
-            ref, delete(document_index).where(is_of_generation(ref.id, generation))
-        )
+        self._database.delete(ref, document_index, document_index.c.generation == generation)
 
     def invalidate(self, ref: TenantRef, generation: int, document_ids: Sequence[str]) -> None:
         """Mark versions of these documents invalid: the next run rewrites them from the lake."""
-        self._database.write(
-            ref,
-            update(document_index)
-            .where(is_of_generation(ref.id, generation, document_ids))
-            .values(document_key=None, dirty=True),
-        )
+        are_versions = is_of_generation(ref.id, generation, document_ids)
+        self._database.update(ref, document_index, are_versions, document_key=None, dirty=True)
 
     def document_keys(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
@@ -490,10 +429,7 @@ class IndexTable(CatalogQueries):
     def put_off(
         self, ref: TenantRef, generation: int, waits: Sequence[Failure], *, config_key: str
     ) -> None:
-        """Make documents wait in a build that is not the configured build, and record why.
-
-        Their entries in that build stay as they are.
-        """
+        """Make documents wait in a build that is not the configured build, and record why."""
         if not waits:
             return
         statement = upsert(document_index)
@@ -519,11 +455,7 @@ class IndexTable(CatalogQueries):
             for wait in waits
         ]
         self._database.write(
-            ref,
-            statement.on_conflict_do_update(
-                index_elements=["tenant", "generation", "document_id"], set_=columns
-            ),
-            rows,
+            ref, statement.on_conflict_do_update(index_elements=_KEY, set_=columns), rows
         )
 
     def put_off_reason(
@@ -531,7 +463,7 @@ class IndexTable(CatalogQueries):
     ) -> str | None:
         """Return why one of these documents waits for a retry in a build; None if none waits."""
         query = (
-            select(document_index.c.error_message)
+            sa.select(document_index.c.error_message)
             .join(documents, is_same_document())
             .where(
                 is_of_generation(tenant_id, generation, document_ids),
@@ -553,16 +485,10 @@ class IndexTable(CatalogQueries):
             tenant_id,
             generation,
             *(held.document_id, held.indexed_key, held.chunk_count),
-            case((~or_(is_pushed_again(), has_moved_page(documents)), documents.c.access_scope)),
+            sa.case(
+                (~sa.or_(is_pushed_again(), has_moved_page(documents)), documents.c.access_scope)
+            ),
         ).order_by(held.document_id)
         with self._database.begin() as connection:
             for row in connection.execution_options(yield_per=_BATCH).execute(query):
                 yield HeldVersion(*row)
-
-
-def _is_pending(config_key: str, *, for_superseded_build: bool) -> ColumnElement[bool]:
-    return (
-        is_pending_in_superseded_build(config_key)
-        if for_superseded_build
-        else is_pending(config_key)
-    )

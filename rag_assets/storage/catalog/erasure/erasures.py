@@ -8,25 +8,12 @@ same receipt.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
-from sqlalchemy import (
-    ARRAY,
-    Connection,
-    Row,
-    Select,
-    Text,
-    bindparam,
-    delete,
-    func,
-    insert,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import UnknownDocument
@@ -35,7 +22,7 @@ from rag_assets.storage.catalog.builds.judgements import forget_judgements
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
-    matches_any,
+    is_of_documents,
     notify,
     read_row,
 )
@@ -45,7 +32,12 @@ from rag_assets.storage.catalog.documents.removals import (
     delete_records,
     seal_tombstones,
 )
-from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
+from rag_assets.storage.catalog.documents.status import (
+    is_of_generation,
+    mark_deleted_statement,
+    select_entry_count,
+    withhold_statement,
+)
 from rag_assets.storage.catalog.erasure.holds import list_holds, require_no_hold
 from rag_assets.storage.catalog.erasure.receipts import (
     ErasureKind,
@@ -81,23 +73,19 @@ from rag_assets.storage.catalog.uploads.rows import delete_uploads
 _BATCH = 2_000
 _NAMED_DOCUMENTS = 100
 """Maximum number of purged documents per entry in the journal of security changes."""
-_FORGET_SLICES = text(
+_FORGET_SLICES = sa.text(
     f"UPDATE {SCHEMA}.slices SET document_ids = document_ids - :ids"  # noqa: S608 - nothing given
     " WHERE tenant = :tenant AND document_ids ?| :ids"
-).bindparams(bindparam("ids", type_=ARRAY(Text)))
+).bindparams(sa.bindparam("ids", type_=sa.ARRAY(sa.Text)))
 
 
 @dataclass(frozen=True, slots=True)
 class Erasure:
-    """An erasure of documents from every store.
+    """An erasure of documents from every store: a row of `erasures`.
 
     Attributes:
         id: id of the erasure, and also of its receipt.
-        kind, rule, by, at: see Receipt.
-        parse_keys, chunk_set_keys: keys of the documents' texts and chunks in the lake.
-        blobs: hashes of the documents' uploaded files.
         counts: the numbers of erased objects, by store; complete when every store has counted.
-        progress: the state of a scan for credentials, a removal or a discard.
     """
 
     id: UUID
@@ -115,7 +103,7 @@ class Erasure:
 
 
 def begin_erasure(
-    connection: Connection,
+    connection: sa.Connection,
     ref: TenantRef,
     whole: Sequence[str],
     former: Sequence[str],
@@ -131,20 +119,21 @@ def begin_erasure(
     Args:
         whole: documents to erase completely.
         former: documents of which only the indexed former version is erased.
-        kind, rule, by, at: recorded in the receipt.
-        staged: number of staged rows that were deleted, for the receipt.
     """
     held = document_index.c
-    of_documents = (held.tenant == ref.id, matches_any(held.document_id, [*whole, *former]))
-    keys = select(
-        func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
-        func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
-        func.coalesce(func.sum(held.chunk_count), 0),
-    ).where(*of_documents)
+    keys = sa.select(
+        sa.func.array_agg(held.parse_key.distinct()).filter(held.parse_key.is_not(None)),
+        sa.func.array_agg(held.chunk_set_key.distinct()).filter(held.chunk_set_key.is_not(None)),
+        sa.func.coalesce(sa.func.sum(held.chunk_count), 0),
+    ).where(is_of_documents(held, ref.id, [*whole, *former]))
     parse_keys, chunk_set_keys, entries = connection.execute(keys).one()
     judgements = forget_judgements(connection, ref, whole)
     records = len(delete_records(connection, ref, whole))
-    kept = _find_keys_of_disabled(connection, ref, whole)
+    # Uploads that are disabled are in no build.
+    of_disabled = sa.select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
+        is_of_documents(held_texts.c, ref.id, whole)
+    )
+    kept = connection.execute(of_disabled).all()
     blobs = delete_uploads(connection, ref, whole)
     add_tombstones(connection, ref, whole)
     for batch in batched(whole, _BATCH):
@@ -154,7 +143,7 @@ def begin_erasure(
     made = insert_erasure(
         connection,
         ref,
-        kind=kind,
+        kind,
         rule=rule,
         by=by,
         at=at,
@@ -178,14 +167,12 @@ def begin_erasure(
     return made
 
 
-def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
+def require_known(connection: sa.Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
     """Raise UnknownDocument if a document has no row, record, upload or tombstone."""
     known: set[str] = set()
     # Tombstones count: a person who doubts that a document was deleted may purge it again.
     for table in (documents, source_records, uploads, tombstones):
-        query = select(table.c.document_id).where(
-            table.c.tenant == ref.id, matches_any(table.c.document_id, document_ids)
-        )
+        query = sa.select(table.c.document_id).where(is_of_documents(table.c, ref.id, document_ids))
         known.update(connection.scalars(query))
     if unknown := [id_ for id_ in document_ids if id_ not in known]:
         raise UnknownDocument(
@@ -194,66 +181,25 @@ def require_known(connection: Connection, ref: TenantRef, document_ids: Sequence
         )
 
 
-def end_erasure(connection: Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
-    """Delete an erasure's row, and write its receipt.
-
-    Args:
-        proof: see Receipt.
-    """
-    connection.execute(delete(erasures).where(erasures.c.id == erasure.id))
-    return append_receipt(
-        connection,
-        id_=erasure.id,
-        tenant=erasure.ref.id,
-        incarnation=erasure.ref.incarnation,
-        kind=erasure.kind,
-        rule=erasure.rule,
-        by=erasure.by,
-        at=erasure.at,
-        counts=erasure.counts,
-        document_ids=erasure.document_ids,
-        proof=proof,
-    )
+def end_erasure(connection: sa.Connection, erasure: Erasure, proof: Mapping[str, Any]) -> Receipt:
+    """Delete an erasure's row, and write its receipt."""
+    row = connection.execute(
+        sa.delete(erasures).where(erasures.c.id == erasure.id).returning(erasures)
+    ).one()
+    return append_receipt(connection, row, proof)
 
 
-def delete_documents(connection: Connection, erasure: Erasure) -> None:
+def delete_documents(connection: sa.Connection, erasure: Erasure) -> None:
     """Delete the rows of an erasure's documents, unless they were added again."""
     for batch in batched(erasure.document_ids, _BATCH):
         connection.execute(
-            delete(documents).where(
-                documents.c.tenant == erasure.ref.id,
-                matches_any(documents.c.document_id, batch),
-                documents.c.status == "DELETED",
+            sa.delete(documents).where(
+                is_of_documents(documents.c, erasure.ref.id, batch), documents.c.status == "DELETED"
             )
         )
 
 
-def clear_slice(connection: Connection, erasure: Erasure) -> None:
-    """Remove the ids of an erasure's documents from the slice of the tenant's last run."""
-    given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
-    connection.execute(_FORGET_SLICES, given)
-
-
-def _find_keys_of_disabled(
-    connection: Connection, ref: TenantRef, document_ids: Sequence[str]
-) -> Sequence[Row[Any]]:
-    """Return the lake keys of those uploads that are disabled and therefore in no build."""
-    query: Select[Any] = select(held_texts.c.parse_key, held_texts.c.chunk_set_key).where(
-        held_texts.c.tenant == ref.id, matches_any(held_texts.c.document_id, document_ids)
-    )
-    return connection.execute(query).all()
-
-
-def clear_embedding(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
-    """Clear the embedding times and hashes of documents whose former version is withheld."""
-    connection.execute(
-        update(documents)
-        .where(documents.c.tenant == ref.id, matches_any(documents.c.document_id, document_ids))
-        .values(embedded_at=None, embedded_sha256=None)
-    )
-
-
-def read_erasure(row: Row[Any]) -> Erasure:
+def read_erasure(row: sa.Row[Any]) -> Erasure:
     """Return the erasure in a row of `erasures`."""
     return read_row(
         Erasure,
@@ -267,23 +213,12 @@ def read_erasure(row: Row[Any]) -> Erasure:
 
 
 def insert_erasure(
-    connection: Connection,
-    ref: TenantRef,
-    *,
-    kind: ErasureKind,
-    rule: str,
-    by: str,
-    at: datetime,
-    **columns: Any,
+    connection: sa.Connection, ref: TenantRef, kind: ErasureKind, **columns: Any
 ) -> Erasure:
-    """Insert the row of a new erasure.
-
-    Args:
-        kind, rule, by, at: recorded in the receipt.
-        columns: further columns of `erasures`.
-    """
-    given = {"kind": kind, "rule": rule, "by": by, "at": at, **columns}
-    row = insert(erasures).values(id=uuid4(), tenant=ref.id, incarnation=ref.incarnation, **given)
+    """Insert the row of a new erasure; `columns` must contain `rule`, `by` and `at`."""
+    row = sa.insert(erasures).values(
+        id=uuid4(), tenant=ref.id, incarnation=ref.incarnation, kind=kind, **columns
+    )
     return read_erasure(connection.execute(row.returning(erasures)).one())
 
 
@@ -294,12 +229,15 @@ _OUTLIVING = frozenset(
 
 
 class ErasureTable(CatalogQueries):
-    """Starts, records and ends erasures, in `erasures`."""
+    """Starts, records and ends erasures, in `erasures`.
+
+    The arguments `rule`, `by` and `at` are recorded in the receipt.
+    """
 
     def list_open(self, tenant_id: str) -> list[Erasure]:
         """Return the open erasures of a tenant, oldest first."""
         query = (
-            select(erasures)
+            sa.select(erasures)
             .where(erasures.c.tenant == tenant_id)
             .order_by(erasures.c.at, erasures.c.id)
         )
@@ -315,18 +253,13 @@ class ErasureTable(CatalogQueries):
         by: str,
         at: datetime,
     ) -> Erasure | None:
-        """Start an erasure of documents past their retention; searches omit them from now on.
+        """Start to erase documents past their retention; return None if none is due.
 
         Tombstones, which contain only hashes, prevent a document from being added again until it
         changes in its source. Pushed records and staged rows are deleted immediately.
 
         Args:
-            cutoffs: the tenant's retention.
             held: names of the sources with documents that stay until a person confirms.
-            rule, by, at: recorded in the receipt.
-
-        Returns:
-            the erasure; None if nothing is due.
         """
         with self._database.begin_exclusive(ref) as connection:
             due = [
@@ -342,7 +275,11 @@ class ErasureTable(CatalogQueries):
             made = begin_erasure(
                 connection, ref, whole, former, kind="prune", rule=rule, by=by, at=at, staged=staged
             )
-            clear_embedding(connection, ref, former)
+            connection.execute(
+                sa.update(documents)
+                .where(is_of_documents(documents.c, ref.id, former))
+                .values(embedded_at=None, embedded_sha256=None)
+            )
             return made
 
     def begin_purge(
@@ -355,7 +292,6 @@ class ErasureTable(CatalogQueries):
         Args:
             document_ids: the documents. They may have been deleted before, if a row or tombstone
                 remains.
-            by, at: recorded in the receipt.
 
         Raises:
             UnknownDocument: the tenant does not know one of the documents.
@@ -372,11 +308,7 @@ class ErasureTable(CatalogQueries):
             return made
 
     def restore_tombstones(self, ref: TenantRef, sealed: Sequence[str]) -> None:
-        """Restore tombstones of documents that were purged after the dump of a restored catalog.
-
-        Args:
-            sealed: the tombstones of the documents, as stored in the journal.
-        """
+        """Restore tombstones of documents that were purged after the dump of a restored catalog."""
         with self._database.begin_exclusive(ref) as connection:
             add_sealed_tombstones(connection, ref, sealed)
 
@@ -385,22 +317,21 @@ class ErasureTable(CatalogQueries):
 
         Args:
             ref: the tenant, in the state REMOVING.
-            by, at: who requested it, and when; recorded in the receipt.
         """
-        begun = select(erasures).where(
+        begun = sa.select(erasures).where(
             erasures.c.tenant == ref.id,
             erasures.c.incarnation == ref.incarnation,
             erasures.c.kind == "removal",
         )
-        ids = select(documents.c.document_id).where(documents.c.tenant == ref.id)
-        entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-            document_index.c.tenant == ref.id
-        )
-        records = select(func.count()).where(source_records.c.tenant == ref.id)
-        blobs = select(func.count(uploads.c.content_sha256.distinct())).where(
+        ids = sa.select(documents.c.document_id).where(documents.c.tenant == ref.id)
+        entries = select_entry_count(document_index.c.tenant == ref.id)
+        records = sa.select(sa.func.count()).where(source_records.c.tenant == ref.id)
+        blobs = sa.select(sa.func.count(uploads.c.content_sha256.distinct())).where(
             uploads.c.tenant == ref.id
         )
-        indexes = select(generations.c.index_name).where(generations.c.tenant == ref.id).distinct()
+        indexes = (
+            sa.select(generations.c.index_name).where(generations.c.tenant == ref.id).distinct()
+        )
         with self._database.begin() as connection:
             row = connection.execute(begun).first()
             if row is not None:
@@ -408,7 +339,7 @@ class ErasureTable(CatalogQueries):
             document_ids = list(connection.scalars(ids))
             counts = {
                 "documents": {"documents": len(document_ids)},
-                "index": {"entries": int(connection.scalar(entries) or 0)},
+                "index": {"entries": connection.scalar(entries) or 0},
                 "records": {
                     "records": connection.scalar(records) or 0,
                     "staged": count_staged(connection, ref.id),
@@ -419,7 +350,7 @@ class ErasureTable(CatalogQueries):
             return insert_erasure(
                 connection,
                 ref,
-                kind="removal",
+                "removal",
                 rule="request",
                 by=by,
                 at=at,
@@ -431,18 +362,10 @@ class ErasureTable(CatalogQueries):
     def begin_discard(
         self, ref: TenantRef, generation: Generation, *, by: str, at: datetime
     ) -> Erasure:
-        """Start the erasure of a build that does not serve searches.
-
-        If it was already started, return the open erasure.
-
-        Args:
-            by, at: who requested it, and when; recorded in the receipt.
-        """
+        """Start the erasure of a build that does not serve searches."""
         number = generation.number
-        entries = select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-            document_index.c.tenant == ref.id, document_index.c.generation == number
-        )
-        begun = select(erasures).where(
+        entries = select_entry_count(is_of_generation(ref.id, number))
+        begun = sa.select(erasures).where(
             erasures.c.tenant == ref.id,
             erasures.c.kind == "discard",
             erasures.c.progress["generation"].as_integer() == number,
@@ -453,15 +376,15 @@ class ErasureTable(CatalogQueries):
             if (row := connection.execute(begun).first()) is not None:
                 return read_erasure(row)
             connection.execute(
-                update(generations)
+                sa.update(generations)
                 .where(generations.c.tenant == ref.id, generations.c.generation == number)
                 .values(state="REMOVING")
             )
-            counts = {"index": {"builds": 1, "entries": int(connection.scalar(entries) or 0)}}
+            counts = {"index": {"builds": 1, "entries": connection.scalar(entries) or 0}}
             return insert_erasure(
                 connection,
                 ref,
-                kind="discard",
+                "discard",
                 rule="request",
                 by=by,
                 at=at,
@@ -470,42 +393,27 @@ class ErasureTable(CatalogQueries):
             )
 
     def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
-        """Record how many items an erasure is about to delete from a store.
-
-        Args:
-            counts: the number of items of each kind, such as "entries".
-
-        Returns:
-            the changed erasure.
-        """
-        added = {**erasure.counts, store: dict(counts)}
-        with self._database.begin() as connection:
-            connection.execute(
-                update(erasures).where(erasures.c.id == erasure.id).values(counts=added)
-            )
-            row = connection.execute(select(erasures).where(erasures.c.id == erasure.id)).one()
-            return read_erasure(row)
+        """Record how many items will be deleted from a store; return the changed erasure."""
+        return self._update(erasure, counts={**erasure.counts, store: dict(counts)})
 
     def record_progress(self, erasure: Erasure, progress: Mapping[str, Any]) -> Erasure:
         """Record the progress of an erasure; return the changed erasure."""
+        return self._update(erasure, progress=progress)
+
+    def _update(self, erasure: Erasure, **values: Any) -> Erasure:
+        changed = sa.update(erasures).where(erasures.c.id == erasure.id).values(values)
         with self._database.begin() as connection:
-            connection.execute(
-                update(erasures).where(erasures.c.id == erasure.id).values(progress=progress)
-            )
-        return replace(erasure, progress=progress)
+            return read_erasure(connection.execute(changed.returning(erasures)).one())
 
     def forget(self, erasure: Erasure) -> None:
         """Delete the rows of an erasure's documents, and their ids in the last run's slice."""
         with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
-            clear_slice(connection, erasure)
+            given = {"tenant": erasure.ref.id, "ids": list(erasure.document_ids)}
+            connection.execute(_FORGET_SLICES, given)
 
     def end(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
-        """End an erasure: delete the rows of its documents, and write the receipt.
-
-        Args:
-            proof: see Receipt.
-        """
+        """End an erasure: delete the rows of its documents, and write the receipt."""
         with self._database.begin_tenant(erasure.ref) as connection:
             delete_documents(connection, erasure)
             return end_erasure(connection, erasure, proof or {})
@@ -516,21 +424,15 @@ class ErasureTable(CatalogQueries):
         with self._database.begin() as connection:
             for table in reversed(all_tables()):
                 if "tenant" in table.c and table.name not in _OUTLIVING:
-                    connection.execute(delete(table).where(table.c.tenant == ref.id))
+                    connection.execute(sa.delete(table).where(table.c.tenant == ref.id))
 
     def end_removal(self, erasure: Erasure, proof: Mapping[str, Any] | None = None) -> Receipt:
-        """Delete a tenant with all of its rows, and write the receipt.
-
-        The tenant's other open erasures end with it.
-        """
+        """Delete a tenant with all of its rows, and write the receipt."""
         ref = erasure.ref
-        others = select(erasures).where(erasures.c.tenant == ref.id, erasures.c.id != erasure.id)
+        others = sa.select(erasures).where(erasures.c.tenant == ref.id, erasures.c.id != erasure.id)
+        is_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
         with self._database.begin() as connection:
-            connection.execute(
-                delete(tenants).where(
-                    tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
-                )
-            )
+            connection.execute(sa.delete(tenants).where(*is_tenant))
             record_removal(connection, ref)
             for row in connection.execute(others.order_by(erasures.c.at, erasures.c.id)).all():
                 end_erasure(connection, read_erasure(row), {})

@@ -12,25 +12,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    FromClause,
-    delete,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-)
-from sqlalchemy.dialects.postgresql import insert as upsert
+import sqlalchemy as sa
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    is_of_documents,
     matches_any,
     matches_document,
+    put_row,
+    write_event,
 )
 from rag_assets.storage.catalog.erasure.receipts import (
     document_hashes,
@@ -39,11 +31,14 @@ from rag_assets.storage.catalog.erasure.receipts import (
     holds,
 )
 from rag_assets.storage.catalog.journal.security_changes import ChangeKind, record_change
-from rag_assets.storage.catalog.tables import documents, events, source_records
+from rag_assets.storage.catalog.tables import documents, source_records
 from rag_assets.storage.catalog.uploads.model import held_uploads, uploads
 
 if TYPE_CHECKING:
     from rag_assets.storage.catalog.journal.events import EventKind
+
+
+_WITH_SOURCES = (documents, source_records, uploads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +60,6 @@ class Hold:
 
     Attributes:
         reason: a person's text, with credentials masked.
-        by: who set the hold.
     """
 
     scope: HoldScope
@@ -77,12 +71,8 @@ class Hold:
 def require_no_hold(covering: Sequence[Hold], tenant_id: str, what: str) -> None:
     """Require that no hold covers documents that are to be deleted permanently.
 
-    Args:
-        covering: the holds that cover them.
-        what: the name of the refused action, for the message.
-
     Raises:
-        OnHold: at least one hold covers them.
+        OnHold: at least one hold covers them; `what` names the refused action.
     """
     if covering:
         first = covering[0]
@@ -103,35 +93,20 @@ class HoldTable(CatalogQueries):
 
     def document_count(self, tenant_id: str) -> int:
         """Return how many documents are held; deleted documents and disabled uploads count too."""
-        held = select(func.count()).where(documents.c.tenant == tenant_id, is_held())
-        return self._database.fetch_value(held) or 0
+        return self._database.count(tenant_id, documents, is_held())
 
     def set(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> None:
-        """Set a hold, or replace the reason of an existing hold.
-
-        Raises:
-            UnknownDocument, UnknownSource: the tenant does not know the document or source.
-        """
+        """Set a hold, or replace the reason of an existing hold."""
         row = {"source": scope.source, "document_id": scope.document_id}
         said = {"reason": reason, "by": by}
         with self._database.begin_tenant(ref) as connection:
             _require_known(connection, ref, scope)
             _record_change(connection, ref, "hold_set", scope)
-            connection.execute(
-                upsert(holds)
-                .values(tenant=ref.id, **row, **said)
-                .on_conflict_do_update(
-                    index_elements=["tenant", "source", "document_id"], set_=said
-                )
-            )
+            connection.execute(put_row(holds, {"tenant": ref.id, **row}, said))
             _write_event(connection, ref, "hold_set", scope, said)
 
     def lift(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> bool:
-        """Lift a hold, and delete the data that was kept only because of it.
-
-        Returns:
-            whether the hold existed.
-        """
+        """Lift a hold, and delete the data kept only because of it; return whether it existed."""
         of_tenant = holds.c.tenant == ref.id
         the_hold = (
             of_tenant,
@@ -139,34 +114,28 @@ class HoldTable(CatalogQueries):
             holds.c.document_id.is_not_distinct_from(scope.document_id),
         )
         with self._database.begin_tenant(ref) as connection:
-            if not connection.execute(delete(holds).where(*the_hold)).rowcount:
+            if not connection.execute(sa.delete(holds).where(*the_hold)).rowcount:
                 return False
             _record_change(connection, ref, "hold_lifted", scope)
             for kept in (held_texts, held_records, held_uploads):
-                covered = exists().where(matches_document(documents.c, kept.c), is_held())
-                connection.execute(delete(kept).where(kept.c.tenant == ref.id, ~covered))
+                covered = sa.exists().where(matches_document(documents.c, kept.c), is_held())
+                connection.execute(sa.delete(kept).where(kept.c.tenant == ref.id, ~covered))
             _write_event(connection, ref, "hold_lifted", scope, {"reason": reason, "by": by})
         return True
 
 
 def list_holds(
-    connection: Connection, tenant_id: str, document_ids: Sequence[str] | None = None
+    connection: sa.Connection, tenant_id: str, document_ids: Sequence[str] | None = None
 ) -> list[Hold]:
-    """Return a tenant's holds, oldest first.
-
-    Args:
-        document_ids: only holds that cover one of these documents; None for all holds.
-    """
-    query = select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
+    """Return a tenant's holds, oldest first."""
+    query = sa.select(holds).where(holds.c.tenant == tenant_id).order_by(holds.c.id)
     if document_ids is not None:
         sources = [
-            select(table.c.source).where(
-                table.c.tenant == tenant_id, matches_any(table.c.document_id, document_ids)
-            )
-            for table in (documents, source_records, uploads)
+            sa.select(table.c.source).where(is_of_documents(table.c, tenant_id, document_ids))
+            for table in _WITH_SOURCES
         ]
         query = query.where(
-            or_(
+            sa.or_(
                 matches_any(holds.c.document_id, document_ids),
                 *(holds.c.source.in_(of_table) for of_table in sources),
                 holds.c.document_id.is_(None) & holds.c.source.is_(None),
@@ -178,13 +147,13 @@ def list_holds(
     ]
 
 
-def is_held() -> ColumnElement[bool]:
+def is_held() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a hold covers a document, or that it is a disabled upload."""
-    disabled = exists().where(matches_document(uploads.c, documents.c), ~uploads.c.enabled)
-    return or_(is_row_held(documents), disabled.correlate(documents))
+    disabled = sa.exists().where(matches_document(uploads.c, documents.c), ~uploads.c.enabled)
+    return sa.or_(is_row_held(documents), disabled.correlate(documents))
 
 
-def is_row_held(table: FromClause) -> ColumnElement[bool]:
+def is_row_held(table: sa.FromClause) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a hold covers a row; every deletion by age must check it.
 
     A hold on all documents covers every row of the tenant. A hold on a document or a source covers
@@ -193,42 +162,43 @@ def is_row_held(table: FromClause) -> ColumnElement[bool]:
     Args:
         table: with a column `tenant`, and `document_id` if its rows belong to documents.
     """
-    scopes: list[ColumnElement[bool]] = [holds.c.document_id.is_(None) & holds.c.source.is_(None)]
+    scopes: list[sa.ColumnElement[bool]] = [
+        holds.c.document_id.is_(None) & holds.c.source.is_(None)
+    ]
     if "document_id" in table.c:
         scopes.append(holds.c.document_id == table.c.document_id)
         scopes.append(holds.c.source == select_source(table))
-    return exists().where(holds.c.tenant == table.c.tenant, or_(*scopes)).correlate(table)
+    return sa.exists().where(holds.c.tenant == table.c.tenant, sa.or_(*scopes)).correlate(table)
 
 
-def select_source(table: FromClause) -> ColumnElement[str | None]:
+def select_source(table: sa.FromClause) -> sa.ColumnElement[str | None]:
     """Return the SQL expression of the source of a row's document; null without a document."""
     if "source" in table.c:
         return table.c.source
     return (
-        select(documents.c.source)
+        sa.select(documents.c.source)
         .where(matches_document(documents.c, table.c))
         .correlate(table)
         .scalar_subquery()
     )
 
 
-def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> None:
-    of_tenant = documents.c.tenant == ref.id
+def _require_known(connection: sa.Connection, ref: TenantRef, scope: HoldScope) -> None:
     if scope.document_id is not None:
-        query = select(documents.c.source).where(
-            of_tenant, documents.c.document_id == scope.document_id
+        known = sa.select(sa.literal(1)).where(
+            is_of_documents(documents.c, ref.id, [scope.document_id])
         )
-        if connection.execute(query.limit(1)).first() is None:
+        if connection.scalar(known) is None:
             raise UnknownDocument(
                 f"tenant {ref.id!r} has no such document",
                 hint=f"`rag-assets documents {ref.id} --json` shows their ids",
             )
     elif scope.source is not None:
-        known = [
-            select(table.c.source).where(table.c.tenant == ref.id, table.c.source == scope.source)
-            for table in (documents, source_records, uploads)
+        of_source = [
+            sa.exists().where(table.c.tenant == ref.id, table.c.source == scope.source)
+            for table in _WITH_SOURCES
         ]
-        if all(connection.execute(query.limit(1)).first() is None for query in known):
+        if not connection.scalar(sa.select(sa.or_(*of_source))):
             raise UnknownSource(
                 f"tenant {ref.id!r} has nothing of a source {scope.source!r}",
                 hint=f"`rag-assets documents {ref.id}` shows what it has",
@@ -236,7 +206,7 @@ def _require_known(connection: Connection, ref: TenantRef, scope: HoldScope) -> 
 
 
 def _record_change(
-    connection: Connection, ref: TenantRef, kind: ChangeKind, scope: HoldScope
+    connection: sa.Connection, ref: TenantRef, kind: ChangeKind, scope: HoldScope
 ) -> None:
     held = () if scope.document_id is None else (scope.document_id,)
     about = (scope.source or "", *document_hashes(connection, held))
@@ -244,11 +214,12 @@ def _record_change(
 
 
 def _write_event(
-    connection: Connection, ref: TenantRef, kind: EventKind, scope: HoldScope, said: dict[str, str]
+    connection: sa.Connection,
+    ref: TenantRef,
+    kind: EventKind,
+    scope: HoldScope,
+    said: dict[str, str],
 ) -> None:
-    payload = dict(said)
-    if scope.source is not None:
-        payload["source"] = scope.source
-    if scope.document_id is not None:
-        payload["document_id"] = scope.document_id
-    connection.execute(insert(events).values(tenant=ref.id, kind=kind, payload=payload))
+    named = {"source": scope.source, "document_id": scope.document_id}
+    payload = said | {name: value for name, value in named.items() if value is not None}
+    write_event(connection, ref.id, kind, payload)

@@ -13,22 +13,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal, TypeVar
 from uuid import UUID
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Identity,
-    LargeBinary,
-    Row,
-    SmallInteger,
-    Table,
-    Text,
-    UniqueConstraint,
-    Uuid,
-    insert,
-    select,
-    text,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.hashing import canonical, keyed_digest, sha256_hex
 from rag_assets.storage.catalog.database import CatalogQueries, read_row
@@ -40,57 +25,57 @@ from rag_assets.storage.catalog.tables import (
     time_column,
 )
 
-holds = Table(
+holds = sa.Table(
     "holds",
     metadata,
-    Column("id", BigInteger, Identity(always=True), primary_key=True),
+    sa.Column("id", sa.BigInteger, sa.Identity(always=True), primary_key=True),
     tenant_column(primary_key=False),
     # If both are null, all documents of the tenant are held.
-    Column("source", Text),
-    Column("document_id", Text),
-    Column("reason", Text, nullable=False),
-    Column("by", Text, nullable=False),
+    sa.Column("source", sa.Text),
+    sa.Column("document_id", sa.Text),
+    sa.Column("reason", sa.Text, nullable=False),
+    sa.Column("by", sa.Text, nullable=False),
     now_column("set_at"),
-    UniqueConstraint("tenant", "source", "document_id", postgresql_nulls_not_distinct=True),
+    sa.UniqueConstraint("tenant", "source", "document_id", postgresql_nulls_not_distinct=True),
 )
 
 # Rows are written by a trigger, when a version of a held document leaves `document_index`.
-held_texts = Table(
+held_texts = sa.Table(
     "held_texts",
     metadata,
     tenant_column(),
-    Column("document_id", Text, primary_key=True),
-    Column("parse_key", Text, primary_key=True),
-    Column("chunk_set_key", Text, primary_key=True),
+    sa.Column("document_id", sa.Text, primary_key=True),
+    sa.Column("parse_key", sa.Text, primary_key=True),
+    sa.Column("chunk_set_key", sa.Text, primary_key=True),
 )
 
 # Rows are written by a trigger, when a held record is pushed again or deleted.
-held_records = Table(
+held_records = sa.Table(
     "held_records",
     metadata,
     tenant_column(),
-    Column("document_id", Text, primary_key=True),
-    Column("revision", BigInteger, primary_key=True, autoincrement=False),
-    Column("source", Text, nullable=False),
-    Column("source_type", Text, nullable=False),
-    Column("source_id", Text, nullable=False),
-    Column("text", Text, nullable=False),
-    Column("media_type", Text, nullable=False),
-    Column("content_sha256", Text, nullable=False),
+    sa.Column("document_id", sa.Text, primary_key=True),
+    sa.Column("revision", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("source_type", sa.Text, nullable=False),
+    sa.Column("source_id", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("media_type", sa.Text, nullable=False),
+    sa.Column("content_sha256", sa.Text, nullable=False),
     json_column("said"),
     time_column("modified_at"),
     now_column("changed_at"),
 )
 
-erasures = Table(
+erasures = sa.Table(
     "erasures",
     metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("tenant", Text, nullable=False, index=True),
-    Column("incarnation", BigInteger, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("rule", Text, nullable=False),
-    Column("by", Text, nullable=False),
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("tenant", sa.Text, nullable=False, index=True),
+    sa.Column("incarnation", sa.BigInteger, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("rule", sa.Text, nullable=False),
+    sa.Column("by", sa.Text, nullable=False),
     now_column("at"),
     json_column("document_ids", "[]"),
     # Keys in the lake, recorded before the rows with these keys are deleted.
@@ -103,30 +88,30 @@ erasures = Table(
     json_column("progress"),
 )
 
-receipts = Table(
+receipts = sa.Table(
     "receipts",
     metadata,
-    Column("number", BigInteger, primary_key=True, autoincrement=False),
-    Column("id", Uuid, nullable=False, unique=True),
-    Column("tenant", Text, nullable=False, index=True),
-    Column("incarnation", BigInteger, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("rule", Text, nullable=False),
-    Column("by", Text, nullable=False),
+    sa.Column("number", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("id", sa.Uuid, nullable=False, unique=True),
+    sa.Column("tenant", sa.Text, nullable=False, index=True),
+    sa.Column("incarnation", sa.BigInteger, nullable=False),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("rule", sa.Text, nullable=False),
+    sa.Column("by", sa.Text, nullable=False),
     now_column("at"),
     json_column("counts"),
     # Keyed hashes of document ids.
     json_column("documents", "[]"),
     json_column("proof"),
-    Column("previous", Text, nullable=False),
-    Column("hash", Text, nullable=False),
+    sa.Column("previous", sa.Text, nullable=False),
+    sa.Column("hash", sa.Text, nullable=False),
 )
 
-receipt_keys = Table(
+receipt_keys = sa.Table(
     "receipt_keys",
     metadata,
-    Column("id", SmallInteger, primary_key=True, autoincrement=False),
-    Column("key", LargeBinary, nullable=False),
+    sa.Column("id", sa.SmallInteger, primary_key=True, autoincrement=False),
+    sa.Column("key", sa.LargeBinary, nullable=False),
 )
 
 
@@ -144,16 +129,11 @@ class Receipt:
 
     Attributes:
         number: counted from 1, over all tenants.
-        id: id of the erasure.
         kind: prune: by retention; purge: documents, on request; removal: a tenant; discard: a
             build; secrets: credentials that new rules found.
         rule: the setting, or the request, that demanded the erasure.
-        by: the person or the automatic process that asked for it.
-        counts: the number of erased items, by store.
-        documents: keyed hashes of the documents' ids.
         proof: the search for traces afterwards: its scope, its results, and the locations that
             cannot be reached.
-        previous: hash of the receipt before it.
     """
 
     number: int
@@ -188,7 +168,6 @@ class ChainReport:
     """The result of verifying the chain.
 
     Attributes:
-        receipts: how many receipts exist.
         broken: numbers of receipts that were altered, or whose predecessor is missing or altered.
         last: hash of the last receipt. Somebody who keeps a copy of it elsewhere can later detect
             whether a receipt was removed.
@@ -204,14 +183,14 @@ class ReceiptTable(CatalogQueries):
 
     def all(self, tenant_id: str | None = None) -> list[Receipt]:
         """Return the receipts of one tenant, or of all, in order."""
-        query = select(receipts).order_by(receipts.c.number)
+        query = sa.select(receipts).order_by(receipts.c.number)
         if tenant_id is not None:
             query = query.where(receipts.c.tenant == tenant_id)
         return [_read_receipt(row) for row in self._database.fetch_rows(query)]
 
     def find_removed_tenants(self, tenant_ids: Collection[str]) -> set[str]:
         """Return the tenants with a receipt of their removal."""
-        query = select(receipts.c.tenant).where(
+        query = sa.select(receipts.c.tenant).where(
             receipts.c.kind == "removal", receipts.c.tenant.in_(tenant_ids)
         )
         return set(self._database.fetch_values(query.distinct()))
@@ -227,9 +206,9 @@ class ReceiptTable(CatalogQueries):
             return dict(zip(document_hashes(connection, document_ids), document_ids, strict=True))
 
 
-def verify_chain(connection: Connection) -> ChainReport:
+def verify_chain(connection: sa.Connection) -> ChainReport:
     """Verify, in a transaction, every receipt and that no earlier receipt is missing."""
-    query = select(receipts).order_by(receipts.c.number)
+    query = sa.select(receipts).order_by(receipts.c.number)
     broken = []
     count = number = 0
     previous = FIRST
@@ -243,60 +222,42 @@ def verify_chain(connection: Connection) -> ChainReport:
 
 
 def append_receipt(
-    connection: Connection,
-    *,
-    id_: UUID,
-    tenant: str,
-    incarnation: int,
-    kind: str,
-    rule: str,
-    by: str,
-    at: datetime,
-    counts: Mapping[str, Any],
-    document_ids: Sequence[str],
-    proof: Mapping[str, Any],
+    connection: sa.Connection, erasure: sa.Row[Any], proof: Mapping[str, Any]
 ) -> Receipt:
-    """Append a receipt to the chain, in the transaction that ends the erasure.
+    """Append the receipt of an erasure to the chain, in the transaction that ends the erasure.
 
     Args:
-        kind, rule, by, at, counts, proof: see Receipt.
-        document_ids: recorded as keyed hashes.
+        proof: see Receipt.
     """
-    connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHAIN_LOCK})
+    connection.execute(sa.text("SELECT pg_advisory_xact_lock(:key)"), {"key": _CHAIN_LOCK})
     last = connection.execute(
-        select(receipts.c.number, receipts.c.hash).order_by(receipts.c.number.desc()).limit(1)
+        sa.select(receipts.c.number, receipts.c.hash).order_by(receipts.c.number.desc()).limit(1)
     ).first()
-    receipt = Receipt(
+    receipt = read_row(
+        Receipt,
+        erasure,
         number=1 if last is None else last.number + 1,
-        id=id_,
-        tenant=tenant,
-        incarnation=incarnation,
-        kind=kind,
-        rule=rule,
-        by=by,
-        at=at,
-        counts=counts,
-        documents=tuple(sorted(document_hashes(connection, document_ids))),
+        documents=tuple(sorted(document_hashes(connection, erasure.document_ids))),
         proof=proof,
         previous=FIRST if last is None else last.hash,
     )
     row = {**asdict(receipt), "documents": list(receipt.documents), "hash": receipt.hash}
-    connection.execute(insert(receipts).values(row))
+    connection.execute(sa.insert(receipts).values(row))
     return receipt
 
 
-def document_hashes(connection: Connection, document_ids: Sequence[str]) -> list[str]:
+def document_hashes(connection: sa.Connection, document_ids: Sequence[str]) -> list[str]:
     """Return the keyed hashes by which receipts and the journal name documents."""
     key = receipt_key(connection)
     return [keyed_digest(key, "document", document_id) for document_id in document_ids]
 
 
-def receipt_key(connection: Connection) -> bytes:
+def receipt_key(connection: sa.Connection) -> bytes:
     """Return the key of the keyed hashes in receipts, which is stored only in the catalog."""
-    return bytes(connection.execute(select(receipt_keys.c.key)).scalar_one())
+    return bytes(connection.execute(sa.select(receipt_keys.c.key)).scalar_one())
 
 
-def _read_receipt(row: Row[Any]) -> Receipt:
+def _read_receipt(row: sa.Row[Any]) -> Receipt:
     """Return the receipt in a row; a JSON value of the wrong type is replaced by an empty one.
 
     The hash of such a receipt does not match, so that verify_chain() reports it.

@@ -12,24 +12,18 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    column,
-    delete,
-    func,
-    insert,
-    null,
-    or_,
-    select,
-    table,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    is_of_documents,
+    matches_any,
+    write_event,
+)
 from rag_assets.storage.catalog.documents.model import (
     Document,
     DocumentChange,
@@ -37,7 +31,11 @@ from rag_assets.storage.catalog.documents.model import (
     read_document,
     record_statement,
 )
-from rag_assets.storage.catalog.documents.status import reindex_statement, withhold_statement
+from rag_assets.storage.catalog.documents.status import (
+    reindex_statement,
+    select_entry_count,
+    withhold_statement,
+)
 from rag_assets.storage.catalog.erasure.erasures import (
     Erasure,
     end_erasure,
@@ -53,7 +51,6 @@ class ScanPosition:
     """The position that a scan has reached.
 
     Attributes:
-        phase: texts, names, columns or stores.
         after: the last key, document id or column that was scanned; empty before the first.
     """
 
@@ -73,11 +70,8 @@ class FoundTexts:
     Attributes:
         masked: by parse_key, the key in the lake under which the masked text is kept for holds;
             None if the text could not be masked, and is removed.
-        chunk_sets: keys of all chunk sets made from them.
-        hashes: text_sha256 of the chunks with credentials.
         present: documents whose current text is one of them, each with its number of reindex
             requests.
-        rules: how many credentials were found, by rule.
     """
 
     masked: Mapping[str, str | None] = field(default_factory=dict)
@@ -89,13 +83,7 @@ class FoundTexts:
 
 @dataclass(frozen=True, slots=True)
 class MaskedDocument:
-    """A document's row with its credentials masked.
-
-    Attributes:
-        before: the row before masking.
-        change: the row as a listing would write it.
-        title: the displayed title.
-    """
+    """A document's row with its credentials masked."""
 
     before: Document
     change: DocumentChange
@@ -104,17 +92,17 @@ class MaskedDocument:
 
 def has_texts(
     ref: TenantRef, parse_keys: Sequence[str], *, unknown: bool = False
-) -> tuple[ColumnElement[bool], ...]:
+) -> tuple[sa.ColumnElement[bool], ...]:
     """Return the SQL conditions for versions with one of these texts, or with an unknown text."""
     held = document_index.c
     either = matches_any(held.parse_key, parse_keys)
     if unknown:
-        either = or_(either, held.parse_key.is_(None) & held.indexed_key.is_not(None))
+        either = sa.or_(either, held.parse_key.is_(None) & held.indexed_key.is_not(None))
     return held.tenant == ref.id, either
 
 
 def mask_held_texts(
-    connection: Connection, ref: TenantRef, masked: Mapping[str, str | None]
+    connection: sa.Connection, ref: TenantRef, masked: Mapping[str, str | None]
 ) -> None:
     """Replace the texts that holds keep by their masked forms.
 
@@ -123,7 +111,7 @@ def mask_held_texts(
     """
     kept = held_texts.c
     rows = connection.execute(
-        delete(held_texts)
+        sa.delete(held_texts)
         .where(kept.tenant == ref.id, matches_any(kept.parse_key, list(masked)))
         .returning(kept.document_id, kept.parse_key)
     ).all()
@@ -136,17 +124,19 @@ def mask_held_texts(
         connection.execute(upsert(held_texts).on_conflict_do_nothing(), new)
 
 
-def reindex_documents(connection: Connection, ref: TenantRef, present: Mapping[str, int]) -> None:
+def reindex_documents(
+    connection: sa.Connection, ref: TenantRef, present: Mapping[str, int]
+) -> None:
     """Reindex documents under new keys, so that no run uses the text with credentials again.
 
     Args:
         present: by document, its number of reindex requests when it was scanned; a document with
             more requests is already being reindexed.
     """
-    table = documents.c
+    row = documents.c
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
-        which = (matches_any(table.document_id, ids), table.edition == requests)
+        which = (matches_any(row.document_id, ids), row.edition == requests)
         connection.execute(reindex_statement(ref, 0, *which).values(title=None))
 
 
@@ -159,7 +149,7 @@ def names_statement(ref: TenantRef, document: MaskedDocument) -> Any:
         values["metadata"] = dict(document.change.metadata)
         values["tags"] = list(document.change.tags)
     return (
-        update(documents)
+        sa.update(documents)
         .where(documents.c.tenant == ref.id, documents.c.document_id == document.before.document_id)
         .values(**values)
     )
@@ -173,31 +163,27 @@ class RescanTable(CatalogQueries):
     ) -> Erasure | None:
         """Start to scan a tenant's stores with a version of the rules, and record the version.
 
-        Args:
-            version: the version of the rules.
-            rule, by, at: recorded in the receipt.
-
         Returns:
             the scan; None if the stores were already scanned with this version, or are empty.
         """
         of_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
         with self._database.begin_exclusive(ref) as connection:
-            known = connection.scalar(select(tenants.c.scanned).where(*of_tenant)) or {}
+            known = connection.scalar(sa.select(tenants.c.scanned).where(*of_tenant)) or {}
             if known.get("version") == version:
                 return None
             scanned = {**known, "version": version}
-            connection.execute(update(tenants).where(*of_tenant).values(scanned=scanned))
+            connection.execute(sa.update(tenants).where(*of_tenant).values(scanned=scanned))
             if not _holds_anything(connection, ref):
                 return None
             progress = asdict(ScanPosition("texts"))
             return insert_erasure(
-                connection, ref, kind="secrets", rule=rule, by=by, at=at, progress=progress
+                connection, ref, "secrets", rule=rule, by=by, at=at, progress=progress
             )
 
     def versions(self, tenant_id: str, parse_keys: Collection[str]) -> list[RecordedKeys]:
         """Return the lake keys of versions with one of these texts, in builds and under holds."""
         queries = [
-            select(held.c.document_id, held.c.parse_key, held.c.chunk_set_key).where(
+            sa.select(held.c.document_id, held.c.parse_key, held.c.chunk_set_key).where(
                 held.c.tenant == tenant_id, matches_any(held.c.parse_key, parse_keys)
             )
             for held in (document_index, held_texts)
@@ -206,13 +192,9 @@ class RescanTable(CatalogQueries):
         return [RecordedKeys(*row) for row in rows]
 
     def documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
-        """Return a tenant's next documents in the order of their ids, including deleted documents.
-
-        Args:
-            after: the last document id that was scanned.
-        """
+        """Return a tenant's next documents, also deleted ones, in the order of their ids."""
         query = (
-            select(documents)
+            sa.select(documents)
             .where(documents.c.tenant == tenant_id, documents.c.document_id > after)
             .order_by(documents.c.document_id)
             .limit(limit)
@@ -222,25 +204,22 @@ class RescanTable(CatalogQueries):
     def withhold_texts(
         self, ref: TenantRef, scan: Erasure, found: FoundTexts, *, after: str
     ) -> Erasure:
-        """Withhold all versions with these texts; reindex their documents without credentials.
-
-        Args:
-            found: the texts; their masked forms are in the lake.
-            after: the last key that was scanned.
-        """
+        """Withhold all versions with these texts; reindex their documents without credentials."""
         held = document_index.c
         keys = list(found.masked)
         with self._database.begin_tenant(ref) as connection:
-            known = set(connection.scalars(select(held.parse_key).where(*has_texts(ref, keys))))
+            known = set(connection.scalars(sa.select(held.parse_key).where(*has_texts(ref, keys))))
             # A version with an unknown text may have a text that no known version has.
             of_texts = has_texts(ref, keys, unknown=not known.issuperset(keys))
             rows = connection.execute(
-                select(held.document_id, held.chunk_count).where(*of_texts)
+                sa.select(held.document_id, held.chunk_count).where(*of_texts)
             ).all()
-            emptied = dict.fromkeys(("indexed_key", "document_key", "config_key"), null())
-            emptied |= dict.fromkeys(("parse_key", "chunk_set_key"), null())
+            emptied = dict.fromkeys(("indexed_key", "document_key", "config_key"), sa.null())
+            emptied |= dict.fromkeys(("parse_key", "chunk_set_key"), sa.null())
             connection.execute(
-                update(document_index).where(*of_texts).values(**emptied, chunk_count=0, dirty=True)
+                sa.update(document_index)
+                .where(*of_texts)
+                .values(**emptied, chunk_count=0, dirty=True)
             )
             mask_held_texts(connection, ref, found.masked)
             reindex_documents(connection, ref, found.present)
@@ -269,22 +248,14 @@ class RescanTable(CatalogQueries):
         *,
         after: str,
     ) -> Erasure:
-        """Write documents' rows with masked names, and withhold their versions in all builds.
-
-        Args:
-            rules: how many credentials were found, by rule.
-            after: the last document id that was scanned.
-        """
+        """Write documents' rows with masked names, and withhold their versions in all builds."""
         if not masked:
             return self.advance(scan, ScanPosition("names", after), {})
         ids = [document.before.document_id for document in masked]
         living = [document for document in masked if document.before.status != "DELETED"]
         with self._database.begin_tenant(ref) as connection:
             entries = connection.scalar(
-                select(func.coalesce(func.sum(document_index.c.chunk_count), 0)).where(
-                    document_index.c.tenant == ref.id,
-                    matches_any(document_index.c.document_id, ids),
-                )
+                select_entry_count(is_of_documents(document_index.c, ref.id, ids))
             )
             if living:
                 rows = [build_row(ref, one.change, 0) for one in living]
@@ -299,7 +270,7 @@ class RescanTable(CatalogQueries):
                 document_ids=ids,
                 counts={
                     "documents": {"names masked": len(masked)},
-                    "index": {"entries": int(entries or 0)},
+                    "index": {"entries": entries or 0},
                     "rules": rules,
                 },
             )
@@ -316,7 +287,7 @@ class RescanTable(CatalogQueries):
         ref = scan.ref
         with self._database.begin_exclusive(ref) as connection:
             if not scan.counts:
-                connection.execute(delete(erasures).where(erasures.c.id == scan.id))
+                connection.execute(sa.delete(erasures).where(erasures.c.id == scan.id))
                 _store_result(connection, ref, {"found": {}, "receipt": None})
                 return None
             receipt = end_erasure(connection, scan, proof)
@@ -327,9 +298,7 @@ class RescanTable(CatalogQueries):
                 "rules": rules,
                 "receipt": str(receipt.id),
             }
-            connection.execute(
-                insert(events).values(tenant=ref.id, kind="secrets_masked", payload=payload)
-            )
+            write_event(connection, ref.id, "secrets_masked", payload)
             return receipt
 
 
@@ -338,20 +307,20 @@ def read_hashes(scan: Erasure) -> set[str]:
     return set(scan.progress.get("hashes", ()))
 
 
-def _holds_anything(connection: Connection, ref: TenantRef) -> bool:
+def _holds_anything(connection: sa.Connection, ref: TenantRef) -> bool:
     texts = {
         name.partition(".")[0] for system in installed_systems() for name in system.system.texts
     }
-    of_systems = (table(name, column("tenant"), schema=SCHEMA) for name in texts)
+    of_systems = (sa.table(name, sa.column("tenant"), schema=SCHEMA) for name in texts)
     either = (
-        select(rows.c.tenant).where(rows.c.tenant == ref.id).exists()
+        sa.select(rows.c.tenant).where(rows.c.tenant == ref.id).exists()
         for rows in (documents, events, *of_systems)
     )
-    return bool(connection.scalar(select(or_(*either))))
+    return bool(connection.scalar(sa.select(sa.or_(*either))))
 
 
 def _record_batch(
-    connection: Connection,
+    connection: sa.Connection,
     scan: Erasure,
     place: ScanPosition,
     *,
@@ -367,7 +336,7 @@ def _record_batch(
         if counter := Counter({what: number for what, number in of_store.items() if number}):
             total.setdefault(store, Counter()).update(counter)
     row = connection.execute(
-        update(erasures)
+        sa.update(erasures)
         .where(erasures.c.id == scan.id)
         .values(
             document_ids=sorted({*scan.document_ids, *document_ids}),
@@ -381,8 +350,8 @@ def _record_batch(
     return read_erasure(row)
 
 
-def _store_result(connection: Connection, ref: TenantRef, result: Mapping[str, Any]) -> None:
+def _store_result(connection: sa.Connection, ref: TenantRef, result: Mapping[str, Any]) -> None:
     """Store a scan's result for the asset check."""
     of_tenant = tenants.c.id == ref.id, tenants.c.incarnation == ref.incarnation
-    known = connection.scalar(select(tenants.c.scanned).where(*of_tenant)) or {}
-    connection.execute(update(tenants).where(*of_tenant).values(scanned={**known, **result}))
+    known = connection.scalar(sa.select(tenants.c.scanned).where(*of_tenant)) or {}
+    connection.execute(sa.update(tenants).where(*of_tenant).values(scanned={**known, **result}))

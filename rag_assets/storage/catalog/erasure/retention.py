@@ -7,18 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    DateTime,
-    and_,
-    case,
-    func,
-    literal,
-    null,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
@@ -33,19 +22,18 @@ class Cutoffs:
     """The times before which content is past its retention.
 
     Attributes:
-        each: the time for each source type.
         others: the time for all other source types; None: they are kept.
     """
 
     each: Mapping[str, datetime]
     others: datetime | None = None
 
-    def select_cutoff(self, source_type: ColumnElement[str]) -> ColumnElement[Any]:
+    def select_cutoff(self, source_type: sa.ColumnElement[str]) -> sa.ColumnElement[Any]:
         """Return the SQL cutoff for a row's source type; null if such rows are kept."""
-        kind = DateTime(timezone=True)
-        others = null() if self.others is None else literal(self.others, kind)
-        whens = [(source_type == name, literal(at, kind)) for name, at in self.each.items()]
-        return case(*whens, else_=others) if whens else others
+        kind = sa.DateTime(timezone=True)
+        others = sa.null() if self.others is None else sa.literal(self.others, kind)
+        whens = [(source_type == name, sa.literal(at, kind)) for name, at in self.each.items()]
+        return sa.case(*whens, else_=others) if whens else others
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,20 +63,6 @@ class DueDocuments:
     living: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Aging:
-    """The age of one source type's documents, compared with their retention.
-
-    Attributes:
-        left: time until the oldest document is past its retention; negative if it already is.
-        before: number of documents that are past their retention at the requested time.
-    """
-
-    source_type: str
-    left: timedelta
-    before: int
-
-
 class RetentionQuery(CatalogQueries):
     """Finds documents that are past their retention, or soon will be."""
 
@@ -96,19 +70,25 @@ class RetentionQuery(CatalogQueries):
         """Return the documents with content that was embedded before their cutoff."""
         with self._database.begin() as connection:
             due = find_due_documents(connection, tenant_id, cutoffs)
-            return DueDocuments(due, _count_living(connection, tenant_id) if due else {})
+            living = (
+                sa.select(documents.c.source, sa.func.count())
+                .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+                .group_by(documents.c.source)
+            )
+            return DueDocuments(due, dict(connection.execute(living).all()) if due else {})
 
-    def list_aging(self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs) -> list[Aging]:
-        """Return by source type how soon documents are past their retention, and how many are.
+    def list_aging(
+        self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs
+    ) -> list[tuple[str, timedelta, int]]:
+        """Return by source type how soon documents are past their retention, and how many will be.
 
         Args:
-            cutoffs: the current cutoffs.
             later: the cutoffs at the time for which documents are counted.
         """
         age, kind = select_age_start(), documents.c.source_type
-        left = func.min(age - cutoffs.select_cutoff(kind))
+        left = sa.func.min(age - cutoffs.select_cutoff(kind))
         query = (
-            select(kind, left, func.count().filter(age < later.select_cutoff(kind)))
+            sa.select(kind, left, sa.func.count().filter(age < later.select_cutoff(kind)))
             .where(
                 documents.c.tenant == tenant_id,
                 *_may_age(),
@@ -118,19 +98,15 @@ class RetentionQuery(CatalogQueries):
             .group_by(kind)
             .order_by(kind)
         )
-        return [Aging(*row) for row in self._database.fetch_rows(query)]
+        return [(kind, left, before) for kind, left, before in self._database.fetch_rows(query)]
 
     def record_held(self, ref: TenantRef, held: Mapping[str, int]) -> bool:
-        """Record how many documents of each source await a person's consent to be pruned.
-
-        Returns:
-            whether a number changed.
-        """
-        whens = [(syncs.c.source == source, literal(count)) for source, count in held.items()]
-        counts = case(*whens, else_=0) if whens else literal(0)
+        """Record how many documents await consent to be pruned; return whether a number changed."""
+        whens = [(syncs.c.source == source, sa.literal(count)) for source, count in held.items()]
+        counts = sa.case(*whens, else_=0) if whens else sa.literal(0)
         with self._database.begin_tenant(ref) as connection:
             changed = connection.execute(
-                update(syncs)
+                sa.update(syncs)
                 .where(syncs.c.tenant == ref.id, syncs.c.held_prunes != counts)
                 .values(held_prunes=counts)
             )
@@ -138,12 +114,12 @@ class RetentionQuery(CatalogQueries):
 
 
 def find_due_documents(
-    connection: Connection, tenant_id: str, cutoffs: Cutoffs
+    connection: sa.Connection, tenant_id: str, cutoffs: Cutoffs
 ) -> list[DueDocument]:
     """Return the documents embedded before their cutoff, without documents under a hold."""
-    former = and_(documents.c.embedded_at.is_not(None), ~_is_embedded())
+    former = sa.and_(documents.c.embedded_at.is_not(None), ~_is_embedded())
     query = (
-        select(documents.c.document_id, documents.c.source, former)
+        sa.select(documents.c.document_id, documents.c.source, former)
         .where(
             documents.c.tenant == tenant_id,
             select_age_start() < cutoffs.select_cutoff(documents.c.source_type),
@@ -154,36 +130,33 @@ def find_due_documents(
     return [DueDocument(*row) for row in connection.execute(query)]
 
 
-def _may_age() -> tuple[ColumnElement[bool], ...]:
+def _may_age() -> tuple[sa.ColumnElement[bool], ...]:
     """Return the SQL conditions under which a document can be pruned by age."""
     return (documents.c.status != "DELETED", ~is_held(), ~has_unlisted_content())
 
 
-def select_age_start() -> ColumnElement[Any]:
+def select_age_start() -> sa.ColumnElement[Any]:
     """Return the SQL time from which a document's age counts; null if it was not embedded yet.
 
     The age of a document that failed permanently without an embedded version counts from the
     listing of its content.
     """
-    failed = and_(documents.c.status == "FAILED", documents.c.retry_at.is_(None))
-    return case(
+    failed = sa.and_(documents.c.status == "FAILED", documents.c.retry_at.is_(None))
+    return sa.case(
         (documents.c.embedded_at.is_not(None), documents.c.embedded_at),
         (failed, documents.c.changed_at),
     )
 
 
-def embedding_columns(clock_skew: ColumnElement[Any]) -> dict[str, ColumnElement[Any]]:
+def embedding_columns(clock_skew: sa.ColumnElement[Any]) -> dict[str, sa.ColumnElement[Any]]:
     """Return the column values that record that a document's current content is embedded.
 
     A copy is as old as its content, and so is a renamed document: the row of its former name has
     the same content.
-
-    Args:
-        clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
     """
     copies = documents.alias("copies")
     oldest = (
-        select(func.min(copies.c.embedded_at))
+        sa.select(sa.func.min(copies.c.embedded_at))
         .where(
             copies.c.tenant == documents.c.tenant,
             copies.c.embedded_sha256 == documents.c.content_sha256,
@@ -191,39 +164,30 @@ def embedding_columns(clock_skew: ColumnElement[Any]) -> dict[str, ColumnElement
         .correlate(documents)
         .scalar_subquery()
     )
-    first = func.least(time_to_record() + clock_skew, oldest)
+    first = sa.func.least(time_to_record() + clock_skew, oldest)
     return {
-        "embedded_at": case((_is_embedded(), documents.c.embedded_at), else_=first),
+        "embedded_at": sa.case((_is_embedded(), documents.c.embedded_at), else_=first),
         "embedded_sha256": documents.c.content_sha256,
     }
 
 
-def _is_embedded() -> ColumnElement[bool]:
-    return and_(
+def _is_embedded() -> sa.ColumnElement[bool]:
+    return sa.and_(
         documents.c.embedded_at.is_not(None),
         documents.c.embedded_sha256.is_not_distinct_from(documents.c.content_sha256),
     )
 
 
-def _count_living(connection: Connection, tenant_id: str) -> dict[str, int]:
-    query = (
-        select(documents.c.source, func.count())
-        .where(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
-        .group_by(documents.c.source)
-    )
-    return dict(connection.execute(query).all())
-
-
 class StagedRows(Protocol):
     """Counts and deletes a system's staged rows: rows from which its documents are made."""
 
-    def count(self, connection: Connection, tenant_id: str) -> int:
+    def count(self, connection: sa.Connection, tenant_id: str) -> int:
         """Return the number of a tenant's staged rows."""
         ...
 
     def delete_expired(
         self,
-        connection: Connection,
+        connection: sa.Connection,
         ref: TenantRef,
         cutoffs: Cutoffs,
         kept_sources: Collection[str],
@@ -231,21 +195,17 @@ class StagedRows(Protocol):
         """Delete staged rows that are past their retention; return the number of rows.
 
         A row is kept while a hold covers its document.
-
-        Args:
-            cutoffs: the cutoffs by source type.
-            kept_sources: names of sources whose rows are not deleted now.
         """
         ...
 
 
-def count_staged(connection: Connection, tenant_id: str) -> int:
+def count_staged(connection: sa.Connection, tenant_id: str) -> int:
     """Return the number of a tenant's staged rows in all systems."""
     return sum(rows.count(connection, tenant_id) for rows in _iter_staged_rows())
 
 
 def delete_staged(
-    connection: Connection, ref: TenantRef, cutoffs: Cutoffs, kept_sources: Collection[str]
+    connection: sa.Connection, ref: TenantRef, cutoffs: Cutoffs, kept_sources: Collection[str]
 ) -> int:
     """Delete the staged rows of all systems that are past their retention; see StagedRows."""
     return sum(

@@ -18,20 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import (
-    Column,
-    Connection,
-    Integer,
-    Table,
-    Text,
-    TextClause,
-    bindparam,
-    delete,
-    func,
-    literal,
-    select,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, insert
 
 from rag_assets.dagster_tables import (
@@ -43,7 +30,12 @@ from rag_assets.dagster_tables import (
 )
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    is_of_documents,
+    matches_any,
+)
 from rag_assets.storage.catalog.tables import (
     SCHEMA,
     all_tables,
@@ -64,9 +56,7 @@ class TextColumn:
     """A column with texts of a tenant.
 
     Attributes:
-        table: the table's name, with its schema.
         type: type of the column: text, jsonb, or text that contains JSON ("json").
-        condition: SQL condition for the tenant's rows.
     """
 
     table: str
@@ -123,70 +113,50 @@ def scanned_columns() -> tuple[TextColumn, ...]:
     return (*SCANNED, *added)
 
 
-@dataclass(frozen=True, slots=True)
-class StoredText:
-    """A text in a row.
-
-    Attributes:
-        place: the physical position (ctid) of the row in its table.
-    """
-
-    place: str
-    text: str
-
-
 class TextColumnStore(CatalogQueries):
-    """Reads and replaces a tenant's texts in one column of a table."""
+    """Masks credentials in a tenant's texts in one column of a table."""
 
-    def batches(self, ref: TenantRef, column: TextColumn) -> Iterator[list[StoredText]]:
-        """Stream a tenant's texts in one column; no texts if Dagster's table does not exist."""
-        query = text(
+    def mask(self, ref: TenantRef, column: TextColumn, masker: Masker) -> int:
+        """Mask the credentials in a tenant's texts in a column; return how many rows changed.
+
+        A text that changed since it was read stays.
+        """
+        kind = "jsonb" if column.type == "jsonb" else "text"
+        statement = sa.text(
+            f"UPDATE {column.table} SET {column.column} = CAST(:new AS {kind})"  # noqa: S608 - ours
+            f" WHERE ctid = CAST(:place AS tid) AND {column.column}::text = :old"
+        )
+        changed = 0
+        for batch in self._iter_batches(ref, column):
+            values = [_parse_stored(column, stored) for _, stored in batch]
+            masker.prime(leaf for value in values for leaf in _iter_leaves(value))
+            masked = [_mask_value(value, masker) for value in values]
+            rows = [
+                {
+                    "new": new
+                    if column.type == "text" or isinstance(new, str)
+                    else json.dumps(new),
+                    "place": place,
+                    "old": stored,
+                }
+                for (place, stored), before, new in zip(batch, values, masked, strict=True)
+                if new != before
+            ]
+            if rows:
+                with self._database.begin_tenant(ref) as connection:
+                    changed += sum(connection.execute(statement, row).rowcount for row in rows)
+        return changed
+
+    def _iter_batches(self, ref: TenantRef, column: TextColumn) -> Iterator[Sequence[sa.Row[Any]]]:
+        """Stream (ctid, text) of a column's rows; nothing if Dagster's table does not exist."""
+        query = sa.text(
             f"SELECT ctid::text, {column.column}::text FROM {column.table}"  # noqa: S608 - ours
             f" WHERE {column.condition} AND {column.column} IS NOT NULL"
         )
         with self._database.begin() as connection:
-            if not _exists(connection, column.table):
-                return
-            rows = connection.execution_options(yield_per=_BATCH).execute(query, {"tenant": ref.id})
-            for batch in rows.partitions():
-                yield [StoredText(*row) for row in batch]
-
-    def replace(
-        self, ref: TenantRef, column: TextColumn, texts: Sequence[tuple[StoredText, str]]
-    ) -> int:
-        """Replace texts that have not changed since they were read; return the number replaced.
-
-        Args:
-            texts: the texts as they were read, and their replacements.
-        """
-        kind = "jsonb" if column.type == "jsonb" else "text"
-        statement = text(
-            f"UPDATE {column.table} SET {column.column} = CAST(:new AS {kind})"  # noqa: S608 - ours
-            f" WHERE ctid = CAST(:place AS tid) AND {column.column}::text = :old"
-        )
-        with self._database.begin_tenant(ref) as connection:
-            return sum(
-                connection.execute(
-                    statement, {"new": new, "place": stored.place, "old": stored.text}
-                ).rowcount
-                for stored, new in texts
-            )
-
-
-def mask_column(query: TextColumnStore, ref: TenantRef, column: TextColumn, masker: Masker) -> int:
-    """Mask the credentials in a tenant's texts in a column; return the number of changed rows."""
-    changed = 0
-    for batch in query.batches(ref, column):
-        values = [_parse_stored(column, stored.text) for stored in batch]
-        masker.prime(leaf for value in values for leaf in _leaves(value))
-        masked = [_mask_value(value, masker) for value in values]
-        found = [
-            (stored, _format_stored(column, after))
-            for stored, before, after in zip(batch, values, masked, strict=True)
-            if after != before
-        ]
-        changed += query.replace(ref, column, found) if found else 0
-    return changed
+            if _table_exists(connection, column.table):
+                streaming = connection.execution_options(yield_per=_BATCH)
+                yield from streaming.execute(query, {"tenant": ref.id}).partitions()
 
 
 def _parse_stored(column: TextColumn, stored: str) -> Any:
@@ -198,16 +168,12 @@ def _parse_stored(column: TextColumn, stored: str) -> Any:
         return stored
 
 
-def _format_stored(column: TextColumn, value: Any) -> str:
-    return value if column.type == "text" or isinstance(value, str) else json.dumps(value)
-
-
-def _leaves(value: Any) -> Iterator[str]:
+def _iter_leaves(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | dict):
         for inner in value.values() if isinstance(value, dict) else value:
-            yield from _leaves(inner)
+            yield from _iter_leaves(inner)
 
 
 def _mask_value(value: Any, masker: Masker) -> Any:
@@ -219,8 +185,8 @@ def _mask_value(value: Any, masker: Masker) -> Any:
     return [_mask_value(inner, masker) for inner in value] if isinstance(value, list) else value
 
 
-def _exists(connection: Connection, table: str) -> bool:
-    return connection.scalar(text("SELECT to_regclass(:name)"), {"name": table}) is not None
+def _table_exists(connection: sa.Connection, table: str) -> bool:
+    return connection.scalar(sa.text("SELECT to_regclass(:name)"), {"name": table}) is not None
 
 
 PURGED: Final = "(purged)"
@@ -235,7 +201,7 @@ _NAMED: Mapping[tuple[str, str], str] = {
 """Columns that name documents, each with the condition for one tenant's rows."""
 _FORMER_HEADINGS: Final = r'("document": "\(purged\)", "heading": )"(?:[^"\\]|\\.)*"'
 """Headings of purged documents: earlier versions recorded them in the metadata of `chunks`."""
-_TEXT_COLUMNS = text(
+_TEXT_COLUMNS = sa.text(
     "SELECT c.table_schema, c.table_name, c.column_name, EXISTS ("
     "SELECT FROM information_schema.columns o WHERE o.table_schema = c.table_schema"
     " AND o.table_name = c.table_name AND o.column_name = 'tenant') AS of_tenants"
@@ -268,11 +234,13 @@ class TraceQuery(CatalogQueries):
         self, ref: TenantRef, document_ids: Sequence[str], phrases: Sequence[str]
     ) -> set[str]:
         """Return those phrases that also occur in a pushed record of another document."""
-        query = text(
+        query = sa.text(
             f"SELECT phrase FROM unnest(:phrases) AS phrase WHERE EXISTS ("  # noqa: S608 - ours
             f"SELECT FROM {SCHEMA}.source_records WHERE tenant = :tenant"
             " AND document_id <> ALL(:ids) AND strpos(text, phrase) > 0)"
-        ).bindparams(bindparam("phrases", type_=ARRAY(Text)), bindparam("ids", type_=ARRAY(Text)))
+        ).bindparams(
+            sa.bindparam("phrases", type_=ARRAY(sa.Text)), sa.bindparam("ids", type_=ARRAY(sa.Text))
+        )
         given = {"tenant": ref.id, "ids": [*document_ids], "phrases": [*phrases]}
         with self._database.begin() as connection:
             return set(connection.scalars(query, given))
@@ -280,9 +248,7 @@ class TraceQuery(CatalogQueries):
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
         """Return which of these documents exist, because they were added again after erasure."""
         queries = [
-            select(table.c.document_id).where(
-                table.c.tenant == ref.id, matches_any(table.c.document_id, document_ids)
-            )
+            sa.select(table.c.document_id).where(is_of_documents(table.c, ref.id, document_ids))
             for table in (documents, source_records, uploads)
         ]
         queries[0] = queries[0].where(documents.c.status != "DELETED")
@@ -290,15 +256,10 @@ class TraceQuery(CatalogQueries):
             return {id_ for query in queries for id_ in connection.scalars(query)}
 
     def redact(self, tenant_id: str, names: Sequence[str], phrases: Sequence[str] = ()) -> int:
-        """Replace names and phrases in a tenant's events and run records; return how many rows.
-
-        Args:
-            names: replaced unless they are part of a longer name.
-            phrases: replaced everywhere.
-        """
+        """Replace names and phrases in a tenant's events and run records; return how many rows."""
         if not names and not phrases:
             return 0
-        given = {"tenant": tenant_id, "pattern": _pattern(names, phrases), "purged": PURGED}
+        given = {"tenant": tenant_id, "pattern": _build_pattern(names, phrases), "purged": PURGED}
         given |= {"headings": _FORMER_HEADINGS, "heading": rf'\1"{PURGED}"'}
         changed = 0
         with self._database.begin() as connection:
@@ -310,7 +271,7 @@ class TraceQuery(CatalogQueries):
                     f" :headings, :heading, 'g')::{kind}"
                     f" WHERE {condition} AND {column}::text ~ :pattern"
                 )
-                changed += connection.execute(text(statement), given).rowcount
+                changed += connection.execute(sa.text(statement), given).rowcount
         return changed
 
     def vacuum(self, rewritten: Sequence[str] = (), *, only: Sequence[str] | None = None) -> int:
@@ -319,22 +280,24 @@ class TraceQuery(CatalogQueries):
         Args:
             rewritten: tables of the catalog to rewrite completely, because pages keep the bytes of
                 rows that were moved.
-            only: only vacuum these tables of the catalog; None: all.
 
         Returns:
             the number of remaining deleted rows, which another transaction may still read.
         """
         with self._database.session() as connection:
             for table in rewritten:
-                connection.execute(text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
+                connection.execute(sa.text(f'VACUUM (FULL) {SCHEMA}."{table}"'))
             left = 0
+            names = sa.text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
+            every = connection.scalars(names, {"schema": SCHEMA}) if only is None else only
+            tables = [f'{SCHEMA}."{name}"' for name in every]
+            if only is None:
+                named = {table for table, _ in _find_named_columns(connection)}
+                tables += sorted(table for table in named if not table.startswith(SCHEMA))
             for _ in range(_ATTEMPTS):
-                tables = [*_list_catalog_tables(connection), *_run_tables(connection)]
-                if only is not None:
-                    tables = [f'{SCHEMA}."{name}"' for name in only]
                 for table in tables:
-                    connection.execute(text(f"VACUUM {table}"))
-                left = _dead_rows(connection, tables)
+                    connection.execute(sa.text(f"VACUUM {table}"))
+                left = _count_dead_rows(connection, tables)
                 if not left:
                     break
         return left
@@ -367,58 +330,42 @@ class TraceQuery(CatalogQueries):
                     found.append(f"{schema}.{table}.{column}")
             if not names:
                 return found
-            given = {"tenant": tenant_id, "pattern": _pattern(names)}
+            given = {"tenant": tenant_id, "pattern": _build_pattern(names)}
             for (table, column), condition in _find_named_columns(connection).items():
                 named = (
                     f"SELECT 1 FROM {table} WHERE {condition}"  # noqa: S608 - nothing is given
                     f" AND {column}::text ~ :pattern LIMIT 1"
                 )
-                if connection.execute(text(named), given).first() is not None:
+                if connection.execute(sa.text(named), given).first() is not None:
                     found.append(f"{table}.{column}")
         return found
 
 
-def _select_trace(schema: str, table: str, column: str, condition: str) -> TextClause:
-    return text(
+def _select_trace(schema: str, table: str, column: str, condition: str) -> sa.TextClause:
+    return sa.text(
         f'SELECT 1 FROM "{schema}"."{table}" AS t WHERE {condition}'  # noqa: S608 - nothing given
         " AND EXISTS (SELECT FROM unnest(:traces) AS trace"
         f' WHERE strpos("{column}"::text, trace) > 0) LIMIT 1'
-    ).bindparams(bindparam("traces", type_=ARRAY(Text)))
+    ).bindparams(sa.bindparam("traces", type_=ARRAY(sa.Text)))
 
 
-def _find_named_columns(connection: Connection) -> dict[tuple[str, str], str]:
+def _find_named_columns(connection: sa.Connection) -> dict[tuple[str, str], str]:
     """Return those columns of _NAMED whose table exists, each with the condition for its rows.
 
     Dagster may not have created its tables yet.
     """
-    exists = text("SELECT to_regclass(:name)")
-    return {
-        place: condition
-        for place, condition in _NAMED.items()
-        if connection.scalar(exists, {"name": place[0]}) is not None
-    }
+    return {place: which for place, which in _NAMED.items() if _table_exists(connection, place[0])}
 
 
-def _list_catalog_tables(connection: Connection) -> list[str]:
-    query = text("SELECT tablename FROM pg_tables WHERE schemaname = :schema ORDER BY 1")
-    return [f'{SCHEMA}."{name}"' for name in connection.scalars(query, {"schema": SCHEMA})]
-
-
-def _run_tables(connection: Connection) -> list[str]:
-    return sorted(
-        {table for table, _ in _find_named_columns(connection) if not table.startswith(SCHEMA)}
-    )
-
-
-def _dead_rows(connection: Connection, tables: Sequence[str]) -> int:
-    query = text(
+def _count_dead_rows(connection: sa.Connection, tables: Sequence[str]) -> int:
+    query = sa.text(
         "SELECT coalesce(sum(n_dead_tup), 0) FROM pg_stat_user_tables"
         " WHERE relid = ANY(ARRAY(SELECT to_regclass(name) FROM unnest(:tables) AS name)::oid[])"
-    ).bindparams(bindparam("tables", type_=ARRAY(Text)))
+    ).bindparams(sa.bindparam("tables", type_=ARRAY(sa.Text)))
     return int(connection.scalar(query, {"tables": [*tables]}) or 0)
 
 
-def _pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
+def _build_pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
     """Return a Postgres regular expression that finds names and phrases within JSON."""
     found = []
     if names:
@@ -440,25 +387,20 @@ def _escape_for_json(text_: str) -> set[str]:
 
 
 # There is no foreign key: a row stays until the instance has deleted its records of the tenant.
-dagster_histories = Table(
+dagster_histories = sa.Table(
     "dagster_histories",
     metadata,
-    Column("tenant", Text, primary_key=True),
-    Column("incarnation", Integer, primary_key=True, autoincrement=False),
-    Column("instance", Text, primary_key=True),
-    Column("place", Text, nullable=False),
+    sa.Column("tenant", sa.Text, primary_key=True),
+    sa.Column("incarnation", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("instance", sa.Text, primary_key=True),
+    sa.Column("place", sa.Text, nullable=False),
     now_column("last_run_at"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class DagsterHistory:
-    """A Dagster instance that has run jobs for a tenant.
-
-    Attributes:
-        instance: the id that Dagster keeps in the instance's run storage.
-        place: the instance's folder and machine at the last run.
-    """
+    """A Dagster instance that has run jobs for a tenant."""
 
     instance: str
     place: str
@@ -473,10 +415,10 @@ class DagsterHistoryTable(CatalogQueries):
 
         Args:
             tenant_id: None for a job over all tenants.
-            instance, place: see DagsterHistory.
         """
-        ran = select(
-            *(tenants.c.id, tenants.c.incarnation), *(literal(instance), literal(place), func.now())
+        ran = sa.select(
+            *(tenants.c.id, tenants.c.incarnation),
+            *(sa.literal(instance), sa.literal(place), sa.func.now()),
         ).where(tenants.c.state != "REMOVING")
         if tenant_id is not None:
             ran = ran.where(tenants.c.id == tenant_id)
@@ -497,9 +439,9 @@ class DagsterHistoryTable(CatalogQueries):
         Records of earlier tenants with the same id count, too.
         """
         columns = dagster_histories.c
-        last = func.max(columns.last_run_at)
+        last = sa.func.max(columns.last_run_at)
         query = (
-            select(columns.instance, func.max(columns.place), last)
+            sa.select(columns.instance, sa.func.max(columns.place), last)
             .where(columns.tenant == tenant_id)
             .group_by(columns.instance)
             .order_by(last.desc(), columns.instance)
@@ -509,7 +451,7 @@ class DagsterHistoryTable(CatalogQueries):
     def tenants(self, instance: str) -> set[str]:
         """Return the tenants of which an instance may have records, including removed tenants."""
         columns = dagster_histories.c
-        query = select(columns.tenant).where(columns.instance == instance).distinct()
+        query = sa.select(columns.tenant).where(columns.instance == instance).distinct()
         return set(self._database.fetch_values(query))
 
     def forget(self, tenant_id: str, instance: str) -> None:
@@ -517,7 +459,7 @@ class DagsterHistoryTable(CatalogQueries):
         columns = dagster_histories.c
         with self._database.begin() as connection:
             connection.execute(
-                delete(dagster_histories).where(
+                sa.delete(dagster_histories).where(
                     columns.tenant == tenant_id, columns.instance == instance
                 )
             )

@@ -11,23 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import (
-    Boolean,
-    CheckConstraint,
-    Column,
-    ColumnElement,
-    Connection,
-    Double,
-    Table,
-    Text,
-    case,
-    delete,
-    func,
-    literal_column,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.clock import MOST_SKEW, BootTime
 from rag_assets.common.times import LAST_DAY
@@ -39,17 +23,17 @@ from rag_assets.storage.catalog.tables import TimeKind, all_tables, documents, m
 _WRITE_INTERVAL = timedelta(minutes=1)
 _NANOSECONDS = 1_000_000_000
 # A calendar day of the server's time zone may have 23 or 25 hours.
-_DAY: ColumnElement[Any] = literal_column("interval '24 hours'")
+_DAY: sa.ColumnElement[Any] = sa.literal_column("interval '24 hours'")
 
-installation_clock = Table(
+installation_clock = sa.Table(
     "installation_clock",
     metadata,
-    Column("singleton", Boolean, primary_key=True, server_default="true"),
+    sa.Column("singleton", sa.Boolean, primary_key=True, server_default="true"),
     now_column("trusted_at"),
     # The machine's uptime at that time; null if its system does not report it.
-    Column("boot_id", Text),
-    Column("boot_seconds", Double),
-    CheckConstraint("singleton", name="singleton"),
+    sa.Column("boot_id", sa.Text),
+    sa.Column("boot_seconds", sa.Double),
+    sa.CheckConstraint("singleton", name="singleton"),
 )
 
 
@@ -58,9 +42,7 @@ class TrustedTime:
     """The trusted time, and the time of Postgres's machine.
 
     Attributes:
-        at: the latest trusted time.
         boot: the machine's uptime at that time; None if its system does not report it.
-        server_at: the current time of Postgres's machine.
     """
 
     at: datetime
@@ -74,36 +56,30 @@ class ClockTable(CatalogQueries):
     def read(self) -> TrustedTime:
         """Return the trusted time and Postgres's present time."""
         row = installation_clock.c
-        query = select(row.trusted_at, row.boot_id, row.boot_seconds, func.clock_timestamp())
+        query = sa.select(row.trusted_at, row.boot_id, row.boot_seconds, sa.func.clock_timestamp())
         at, boot_id, boot_seconds, server_at = self._database.fetch_one(query)
         boot = None if boot_id is None else BootTime(boot_id, boot_seconds)
         return TrustedTime(at, boot, server_at)
 
     def advance(self, former: TrustedTime, now: datetime, boot: BootTime | None) -> None:
-        """Record a later trusted time, at most once a minute.
-
-        Args:
-            former: the trusted time as it was read.
-            now: the current time, which is trusted.
-            boot: the machine's present uptime.
-        """
+        """Record a later trusted time, at most once a minute."""
         if now - former.at < _WRITE_INTERVAL:
             return
-        later = update(installation_clock).where(installation_clock.c.trusted_at <= now)
+        later = sa.update(installation_clock).where(installation_clock.c.trusted_at <= now)
         with self._database.begin() as connection:
-            connection.execute(later.values(**_clock_columns(now, boot)))
+            connection.execute(later.values(**_build_clock_columns(now, boot)))
 
     def replace(self, now: datetime, boot: BootTime | None) -> None:
         """Replace the trusted time with an earlier or later time that a person has confirmed."""
         with self._database.begin() as connection:
-            connection.execute(update(installation_clock).values(**_clock_columns(now, boot)))
-
-    # -- times in the future
+            connection.execute(
+                sa.update(installation_clock).values(**_build_clock_columns(now, boot))
+            )
 
     def has_future_ages(self, tenant_id: str, now: datetime) -> bool:
         """Return whether the age of any document of a tenant counts from a future time."""
         at = documents.c.embedded_at
-        query = select(documents.c.document_id).where(
+        query = sa.select(documents.c.document_id).where(
             documents.c.tenant == tenant_id, at > now + MOST_SKEW
         )
         return self._database.fetch_row(query.limit(1)) is not None
@@ -118,9 +94,9 @@ class ClockTable(CatalogQueries):
         with self._database.begin() as connection:
             return sum(
                 connection.scalar(
-                    select(func.count())
+                    sa.select(sa.func.count())
                     .select_from(table)
-                    .where(table.c.tenant == tenant_id, or_(*(at > latest for at in times)))
+                    .where(table.c.tenant == tenant_id, sa.or_(*(at > latest for at in times)))
                 )
                 or 0
                 for table, times in _find_tables("event")
@@ -137,39 +113,38 @@ class ClockTable(CatalogQueries):
             now: the current time, which is trusted; times up to an hour later stay.
         """
         with self._database.begin_tenant(ref) as connection:
-            corrected = _correct(connection, ref, "event", now)
+            corrected = _correct_times(connection, ref, "event", now)
             corrected += _correct_lifetimes(connection, ref, now)
-            corrected += _read_again(connection, ref, now)
+            corrected += _mark_to_read_again(connection, ref, now)
             if corrected:
-                _correct(connection, ref, "retry", now)
+                _correct_times(connection, ref, "retry", now)
         return corrected
 
 
-def time_to_record(now: datetime | None = None) -> ColumnElement[Any]:
+def time_to_record(now: datetime | None = None) -> sa.ColumnElement[Any]:
     """Return the SQL expression of the current time, or of the trusted time if that is later.
 
     A slow clock would record the start of an age too early, and the row would be deleted as too old
     as soon as the clock is right.
-
-    Args:
-        now: the current time; Postgres's by default.
     """
-    return func.greatest(func.clock_timestamp() if now is None else now, _select_trusted_time())
+    return sa.func.greatest(
+        sa.func.clock_timestamp() if now is None else now, _select_trusted_time()
+    )
 
 
-def latest_trusted_time() -> ColumnElement[Any]:
+def latest_trusted_time() -> sa.ColumnElement[Any]:
     """Return the SQL expression of the current time, but at most a day after the trusted time.
 
     Expiry is judged by this time, so that nothing expires only because the clock is far too fast.
     """
-    return func.least(func.now(), _select_trusted_time() + _DAY)
+    return sa.func.least(sa.func.now(), _select_trusted_time() + _DAY)
 
 
-def _select_trusted_time() -> ColumnElement[Any]:
-    return select(installation_clock.c.trusted_at).scalar_subquery()
+def _select_trusted_time() -> sa.ColumnElement[Any]:
+    return sa.select(installation_clock.c.trusted_at).scalar_subquery()
 
 
-def _clock_columns(now: datetime, boot: BootTime | None) -> dict[str, object]:
+def _build_clock_columns(now: datetime, boot: BootTime | None) -> dict[str, object]:
     return {
         "trusted_at": now,
         "boot_id": boot and boot.boot_id,
@@ -177,7 +152,7 @@ def _clock_columns(now: datetime, boot: BootTime | None) -> dict[str, object]:
     }
 
 
-def _find_tables(kind: TimeKind) -> Iterator[tuple[Table, list[Column[Any]]]]:
+def _find_tables(kind: TimeKind) -> Iterator[tuple[sa.Table, list[sa.Column[Any]]]]:
     """Yield each table with times of this kind, and those columns; includes systems' tables."""
     for table in all_tables():
         times = [column for column in table.c if column.info.get("time") == kind]
@@ -185,44 +160,40 @@ def _find_tables(kind: TimeKind) -> Iterator[tuple[Table, list[Column[Any]]]]:
             yield table, times
 
 
-def _correct(connection: Connection, ref: TenantRef, kind: TimeKind, now: datetime) -> int:
+def _correct_times(connection: sa.Connection, ref: TenantRef, kind: TimeKind, now: datetime) -> int:
     """Replace a tenant's future times of a kind; return the number of corrected rows."""
     corrected = 0
     for table, times in _find_tables(kind):
         # Times from LAST_DAY on stay, because such a retry waits for a person.
         wrong = {at: (at > now + MOST_SKEW) & (at < LAST_DAY) for at in times}
-        values = {at.name: case((is_wrong, now), else_=at) for at, is_wrong in wrong.items()}
-        statement = update(table).where(table.c.tenant == ref.id, or_(*wrong.values()))
+        values = {at.name: sa.case((is_wrong, now), else_=at) for at, is_wrong in wrong.items()}
+        statement = sa.update(table).where(table.c.tenant == ref.id, sa.or_(*wrong.values()))
         corrected += connection.execute(statement.values(values)).rowcount
     return corrected
 
 
-def _correct_lifetimes(connection: Connection, ref: TenantRef, now: datetime) -> int:
-    """End panel sessions created in the future; make service tokens created then valid from now.
-
-    Returns:
-        the number of corrected rows.
-    """
+def _correct_lifetimes(connection: sa.Connection, ref: TenantRef, now: datetime) -> int:
+    """End panel sessions created in the future, and make such tokens valid from now; count them."""
     latest = now + MOST_SKEW
     ended = sum(
         connection.execute(
-            delete(table).where(table.c.tenant == ref.id, table.c.created_at > latest)
+            sa.delete(table).where(table.c.tenant == ref.id, table.c.created_at > latest)
         ).rowcount
         for table in (panel_sessions, panel_codes)
     )
     token = service_tokens.c
-    made_later = update(service_tokens).where(token.tenant == ref.id, token.created_at > latest)
+    made_later = sa.update(service_tokens).where(token.tenant == ref.id, token.created_at > latest)
     lifetimes = {"expires_at": now + (token.expires_at - token.created_at), "created_at": now}
     return ended + connection.execute(made_later.values(lifetimes)).rowcount
 
 
-def _read_again(connection: Connection, ref: TenantRef, now: datetime) -> int:
+def _mark_to_read_again(connection: sa.Connection, ref: TenantRef, now: datetime) -> int:
     """Mark files to be read again whose listing time is in the future; return their number.
 
     Such a time would hide later changes to the files.
     """
     latest_ns = int((now + MOST_SKEW).timestamp()) * _NANOSECONDS
-    statement = update(documents).where(
+    statement = sa.update(documents).where(
         documents.c.tenant == ref.id, documents.c.listed_at_ns > latest_ns
     )
     return connection.execute(statement.values(listed_at_ns=READ_AGAIN_NS)).rowcount

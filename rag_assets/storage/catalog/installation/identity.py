@@ -8,25 +8,11 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 from uuid import UUID, uuid4
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    Connection,
-    Table,
-    Text,
-    Uuid,
-    delete,
-    func,
-    select,
-    text,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
-from rag_assets.storage.catalog.database import CatalogQueries
+from rag_assets.storage.catalog.database import CatalogQueries, put_row
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
     generations,
@@ -41,49 +27,47 @@ PlaceKind: TypeAlias = Literal["lake", "blobs", "index", "vectors", "cluster"]
 """Kinds of places (locations of stores); the address of `index` is a prefix of names, the address
 of `cluster` is the cluster's id."""
 
-installation = Table(
+installation = sa.Table(
     "installation",
     metadata,
-    Column("singleton", Boolean, primary_key=True, server_default="true"),
-    Column("id", Uuid, nullable=False),
+    sa.Column("singleton", sa.Boolean, primary_key=True, server_default="true"),
+    sa.Column("id", sa.Uuid, nullable=False),
     # The database in which the row was written; a copy of the catalog is in another database.
-    Column("database", Text, nullable=False),
+    sa.Column("database", sa.Text, nullable=False),
     now_column("created_at"),
     # Counts security changes; see security_changes.
-    Column("epoch", BigInteger, nullable=False, server_default="0"),
+    sa.Column("epoch", sa.BigInteger, nullable=False, server_default="0"),
     # Whether a store has kept the epoch.
-    Column("epoch_kept", Boolean, nullable=False, server_default="false"),
-    CheckConstraint("singleton", name="singleton"),
+    sa.Column("epoch_kept", sa.Boolean, nullable=False, server_default="false"),
+    sa.CheckConstraint("singleton", name="singleton"),
 )
 
-places = Table(
+_SELECT_ROW = sa.select(installation.c.id, installation.c.database, installation.c.created_at)
+
+places = sa.Table(
     "installation_places",
     metadata,
-    Column("kind", Text, primary_key=True),
-    Column("address", Text, primary_key=True),
+    sa.Column("kind", sa.Text, primary_key=True),
+    sa.Column("address", sa.Text, primary_key=True),
     now_column("recorded_at"),
     # When the installation moved its data elsewhere; null for the current place.
     time_column("left_at"),
-    CheckConstraint("kind IN ('lake', 'blobs', 'index', 'vectors', 'cluster')", name="kind"),
+    sa.CheckConstraint("kind IN ('lake', 'blobs', 'index', 'vectors', 'cluster')", name="kind"),
 )
 
-homes = Table(
+homes = sa.Table(
     "installation_homes",
     metadata,
-    Column("id", Uuid, primary_key=True),
-    Column("path", Text, nullable=False),
-    Column("host", Text, nullable=False),
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("path", sa.Text, nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
     now_column("seen_at"),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class InstallationRow:
-    """The identity of an installation.
-
-    Attributes:
-        database: the system identifier and name of the database in which it was recorded.
-    """
+    """The identity of an installation."""
 
     id: UUID
     database: str
@@ -96,7 +80,6 @@ class Place:
 
     Attributes:
         address: without credentials.
-        left_at: when the installation moved away; None for the current place.
     """
 
     kind: PlaceKind
@@ -111,7 +94,6 @@ class InstallationState:
     Attributes:
         row: the installation's identity; None for a new catalog.
         present_database: system identifier and name of the database that holds the catalog now.
-        places: present and former places, in the order in which they were recorded.
     """
 
     row: InstallationRow | None
@@ -129,16 +111,11 @@ class InstallationTable(CatalogQueries):
 
     def read(self) -> InstallationRow | None:
         """Return the identity; None for a catalog that no home folder has opened yet."""
-        query = select(installation.c.id, installation.c.database, installation.c.created_at)
-        row = self._database.fetch_row(query)
+        row = self._database.fetch_row(_SELECT_ROW)
         return InstallationRow(*row) if row else None
 
     def create(self, installation_id: UUID | None = None) -> InstallationRow:
-        """Return the identity; create it if it is missing. Concurrent processes get the same id.
-
-        Args:
-            installation_id: id of a new identity; random by default.
-        """
+        """Return the identity; create it if it is missing. Concurrent processes get the same id."""
         row = self.read()
         if row is not None:
             return row
@@ -151,9 +128,8 @@ class InstallationTable(CatalogQueries):
 
     def state(self) -> InstallationState:
         """Return the catalog's record of the installation, and the database that holds it."""
-        query = select(installation.c.id, installation.c.database, installation.c.created_at)
         with self._database.begin() as connection:
-            row = connection.execute(query).first()
+            row = connection.execute(_SELECT_ROW).first()
             return InstallationState(
                 InstallationRow(*row) if row else None,
                 present_database(connection),
@@ -164,7 +140,7 @@ class InstallationTable(CatalogQueries):
         """Record that the catalog belongs to the current database, after it was moved there."""
         with self._database.begin() as connection:
             values = {"database": present_database(connection)}
-            connection.execute(update(installation).values(values))
+            connection.execute(sa.update(installation).values(values))
 
     def replace(self, new_id: UUID, *, keeps_builds: bool) -> None:
         """Give a copied catalog a new id, and delete rows that refer to data of the original.
@@ -173,20 +149,17 @@ class InstallationTable(CatalogQueries):
         issued.
 
         Args:
-            new_id: the copy's id.
             keeps_builds: whether the indexes of the builds were copied too; otherwise the rows of
                 the builds are deleted.
         """
         others = [places, homes, service_tokens, panel_codes, panel_sessions]
         with self._database.begin() as connection:
             values = {"id": new_id, "database": present_database(connection), "epoch_kept": False}
-            connection.execute(update(installation).values(values))
-            connection.execute(update(catalog_marks).values(kept=False))
-            connection.execute(update(tenants).values(home=None))
+            connection.execute(sa.update(installation).values(values))
+            connection.execute(sa.update(catalog_marks).values(kept=False))
+            connection.execute(sa.update(tenants).values(home=None))
             for table in [*others, *([] if keeps_builds else [serving, generations])]:
-                connection.execute(delete(table))
-
-    # -- places
+                connection.execute(sa.delete(table))
 
     def places(self) -> list[Place]:
         """Return every present and former place, in the order in which they were recorded."""
@@ -198,10 +171,10 @@ class InstallationTable(CatalogQueries):
         with self._database.begin() as connection:
             for place in present:
                 connection.execute(
-                    update(places)
+                    sa.update(places)
                     .where(places.c.kind == place.kind, places.c.address != place.address)
                     .where(places.c.left_at.is_(None))
-                    .values(left_at=func.now())
+                    .values(left_at=sa.func.now())
                 )
                 connection.execute(
                     insert(places)
@@ -213,9 +186,9 @@ class InstallationTable(CatalogQueries):
 
     def record_former_places(self, former: Iterable[Place]) -> None:
         """Record former places of the installation that are missing from this catalog."""
-        rows = [{"kind": p.kind, "address": p.address, "left_at": func.now()} for p in former]
         with self._database.begin() as connection:
-            for row in rows:
+            for place in former:
+                row = {"kind": place.kind, "address": place.address, "left_at": sa.func.now()}
                 connection.execute(insert(places).values(row).on_conflict_do_nothing())
 
     def leave_cluster(self) -> None:
@@ -225,11 +198,11 @@ class InstallationTable(CatalogQueries):
         """
         is_present = (places.c.kind == "cluster") & places.c.left_at.is_(None)
         with self._database.begin() as connection:
-            connection.execute(update(places).where(is_present).values(left_at=func.now()))
+            connection.execute(sa.update(places).where(is_present).values(left_at=sa.func.now()))
 
     def forget_place(self, place: Place) -> bool:
         """Forget a former place that is empty; return whether it was recorded."""
-        forgotten = delete(places).where(
+        forgotten = sa.delete(places).where(
             places.c.kind == place.kind,
             places.c.address == place.address,
             places.c.left_at.is_not(None),
@@ -237,43 +210,37 @@ class InstallationTable(CatalogQueries):
         with self._database.begin() as connection:
             return bool(connection.execute(forgotten).rowcount)
 
-    # -- homes
-
     def record_home(self, home_id: UUID, path: str, host: str) -> None:
         """Record that a home folder uses this catalog, and when."""
-        seen = {"path": path, "host": host, "seen_at": func.now()}
-        statement = insert(homes).values(id=home_id, **seen)
+        seen = {"path": path, "host": host, "seen_at": sa.func.now()}
         with self._database.begin() as connection:
-            connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_=seen))
+            connection.execute(put_row(homes, {"id": home_id}, seen))
 
     def find_home(self, path: str, host: str) -> UUID | None:
         """Return the id of the last recorded home folder with this path and host."""
-        query = select(homes.c.id).where(homes.c.path == path, homes.c.host == host)
+        query = sa.select(homes.c.id).where(homes.c.path == path, homes.c.host == host)
         return self._database.fetch_value(query.order_by(homes.c.seen_at.desc()).limit(1))
 
     def home_name(self, home_id: UUID) -> str:
         """Return the path and host of a home folder, for messages."""
-        query = select(homes.c.path, homes.c.host).where(homes.c.id == home_id)
+        query = sa.select(homes.c.path, homes.c.host).where(homes.c.id == home_id)
         row = self._database.fetch_row(query)
         return f"{row.path} on {row.host}" if row else f"an unknown home ({home_id})"
 
 
-def _list_places(connection: Connection) -> list[Place]:
-    query = select(places.c.kind, places.c.address, places.c.left_at)
+def _list_places(connection: sa.Connection) -> list[Place]:
+    query = sa.select(places.c.kind, places.c.address, places.c.left_at)
     rows = connection.execute(query.order_by(places.c.recorded_at, places.c.address))
     return [Place(*row) for row in rows]
 
 
-def raise_epoch(connection: Connection, at_least: int = 0) -> int:
+def raise_epoch(connection: sa.Connection, at_least: int = 0) -> int:
     """Raise the installation's epoch; return the new epoch.
 
     Other transactions that raise it wait until this transaction ends.
-
-    Args:
-        at_least: the minimum of the new epoch.
     """
-    above = func.greatest(installation.c.epoch + 1, at_least)
-    raised = update(installation).values(epoch=above).returning(installation.c.epoch)
+    above = sa.func.greatest(installation.c.epoch + 1, at_least)
+    raised = sa.update(installation).values(epoch=above).returning(installation.c.epoch)
     epoch = connection.scalar(raised)
     if epoch is None:
         values = {"id": uuid4(), "database": present_database(connection)}
@@ -282,15 +249,15 @@ def raise_epoch(connection: Connection, at_least: int = 0) -> int:
     return int(epoch or 0)
 
 
-def present_database(connection: Connection) -> str:
+def present_database(connection: sa.Connection) -> str:
     """Return an id that distinguishes this database from a copy restored from a dump.
 
     It is "<system identifier>/<name>"; initdb creates the system identifier. If the role may not
     read the identifier, only the name distinguishes databases.
     """
-    name = str(connection.scalar(select(func.current_database())))
-    readable = text("SELECT has_function_privilege('pg_control_system()', 'EXECUTE')")
+    name = str(connection.scalar(sa.select(sa.func.current_database())))
+    readable = sa.text("SELECT has_function_privilege('pg_control_system()', 'EXECUTE')")
     if not connection.scalar(readable):
         return f"unknown/{name}"
-    system = connection.scalar(text("SELECT system_identifier FROM pg_control_system()"))
+    system = connection.scalar(sa.text("SELECT system_identifier FROM pg_control_system()"))
     return f"{system}/{name}"

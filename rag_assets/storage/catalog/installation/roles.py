@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Final, Literal, TypeAlias, get_args
 
 from rag_assets.plugins.registry import installed_systems
@@ -47,133 +48,23 @@ _SERVICE_RIGHTS: Final[Mapping[str, str]] = {
 In all other tables, requests may add, change and delete rows.
 """
 
-_ROLES: Final = """
-DO $roles$
-DECLARE
-  prefix text := current_database() || '_';
-  owner text := prefix || 'owner';
-  writer text := prefix || 'writer';
-  service text := prefix || 'service';
-  dagster text := prefix || 'dagster';
-  name text;
-  item record;
-BEGIN
-  FOREACH name IN ARRAY ARRAY[owner, writer, service, dagster] LOOP
-    IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = name) THEN
-      EXECUTE format('CREATE ROLE %I LOGIN', name);
-    END IF;
-    EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), name);
-  END LOOP;
-  EXECUTE format('REVOKE ALL ON DATABASE %I FROM PUBLIC', current_database());
-  EXECUTE format('GRANT CREATE ON DATABASE %I TO %I, %I', current_database(), owner, writer);
-  EXECUTE format('GRANT TEMPORARY ON DATABASE %I TO %I, %I', current_database(), writer, service);
-  REVOKE CREATE ON SCHEMA public FROM PUBLIC;
-  -- Erasures remove names of documents from run records.
-  EXECUTE format('GRANT %I TO %I', dagster, writer);
-  IF current_setting('server_version_num')::int < 170000 THEN
-    -- Until version 17, only the owner of a table may vacuum it.
-    EXECUTE format('GRANT %I TO %I', owner, writer);
-  END IF;
-  -- Only a superuser may create it.
-  IF EXISTS (SELECT FROM pg_available_extensions e WHERE e.name = 'vector') THEN
-    CREATE EXTENSION IF NOT EXISTS vector;
-  END IF;
-
-  EXECUTE format('CREATE SCHEMA IF NOT EXISTS rag_catalog AUTHORIZATION %I', owner);
-  EXECUTE format('CREATE SCHEMA IF NOT EXISTS rag_dagster AUTHORIZATION %I', dagster);
-  FOR item IN
-    SELECT nspname, CASE nspname WHEN 'rag_catalog' THEN owner WHEN 'rag_dagster' THEN dagster
-      ELSE writer END AS new_owner
-    FROM pg_namespace WHERE nspname IN ('rag_catalog', 'rag_dagster') OR nspname ~ '_vectors_'
-  LOOP
-    EXECUTE format('ALTER SCHEMA %I OWNER TO %I', item.nspname, item.new_owner);
-    IF item.new_owner = writer THEN
-      EXECUTE format('GRANT USAGE ON SCHEMA %I TO %I', item.nspname, service);
-      EXECUTE format('GRANT SELECT ON ALL TABLES IN SCHEMA %I TO %I', item.nspname, service);
-    END IF;
-  END LOOP;
-  FOREACH name IN ARRAY ARRAY['USAGE ON SCHEMAS', 'SELECT ON TABLES'] LOOP
-    EXECUTE format('ALTER DEFAULT PRIVILEGES FOR ROLE %I GRANT %s TO %I', writer, name, service);
-  END LOOP;
-
-  FOR item IN
-    SELECT nspname, relname, CASE relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END AS kind,
-      CASE nspname WHEN 'rag_catalog' THEN owner WHEN 'rag_dagster' THEN dagster
-        ELSE writer END AS new_owner
-    FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-    WHERE relkind IN ('r', 'p', 'S')
-      -- The sequence of a column belongs to whoever the table belongs to.
-      AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.objid = c.oid AND d.deptype IN ('a', 'i'))
-      AND (nspname IN ('rag_catalog', 'rag_dagster') OR nspname ~ '_vectors_')
-  LOOP
-    EXECUTE format(
-      'ALTER %s %I.%I OWNER TO %I', item.kind, item.nspname, item.relname, item.new_owner);
-  END LOOP;
-  FOR item IN
-    SELECT p.oid::regprocedure AS what FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace
-    WHERE nspname = 'rag_catalog'
-  LOOP
-    EXECUTE format('ALTER ROUTINE %s OWNER TO %I', item.what, owner);
-  END LOOP;
-END
-$roles$;
-"""
-_GRANTS: Final = """
-DO $grants$
-DECLARE
-  writer text := current_database() || '_writer';
-  service text := current_database() || '_service';
-  right_ text;
-  item record;
-BEGIN
-  IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = service) THEN
-    RETURN;
-  END IF;
-  EXECUTE format('GRANT USAGE ON SCHEMA rag_catalog TO %I, %I', writer, service);
-  FOREACH right_ IN ARRAY ARRAY['USAGE, SELECT ON ALL SEQUENCES', 'SELECT ON ALL TABLES'] LOOP
-    EXECUTE format('GRANT %s IN SCHEMA rag_catalog TO %I, %I', right_, writer, service);
-  END LOOP;
-  FOR item IN
-    SELECT format('rag_catalog.%I', relname) AS name, relname LIKE 'alembic_version%' AS is_version,
-      coalesce('SERVICE_RIGHTS'::jsonb ->> relname::text, 'INSERT, UPDATE, DELETE') AS rights
-    FROM pg_class WHERE relnamespace = 'rag_catalog'::regnamespace AND relkind IN ('r', 'p')
-  LOOP
-    IF current_setting('server_version_num')::int >= 170000 THEN
-      EXECUTE format('GRANT MAINTAIN ON %s TO %I', item.name, writer);
-    END IF;
-    -- Rights that a former version granted, too.
-    EXECUTE format('REVOKE INSERT, UPDATE, DELETE ON %s FROM %I', item.name, service);
-    CONTINUE WHEN item.is_version;
-    EXECUTE format('GRANT INSERT, UPDATE, DELETE ON %s TO %I', item.name, writer);
-    IF item.rights <> '' THEN
-      EXECUTE format('GRANT %s ON %s TO %I', item.rights, item.name, service);
-    END IF;
-  END LOOP;
-END
-$grants$;
-"""
-
-_HEAD: Final = """\
--- Makes the roles of the database in which it runs, whose names begin with the database's: _owner,
--- _writer, _service and _dagster. It may run again at any time. Run it as a superuser.
-"""
-
 
 def roles_sql() -> str:
     """Return SQL that creates the roles, transfers existing objects to them, and grants rights."""
-    return _HEAD + _ROLES + grants_sql()
+    return f"{_read_sql('roles.sql')}\n{grants_sql()}"
 
 
 def grants_sql() -> str:
     """Return SQL that grants the roles their rights after an upgrade; no effect without roles."""
-    return _GRANTS.replace("SERVICE_RIGHTS", json.dumps(service_rights()))
+    return _read_sql("grants.sql").replace("SERVICE_RIGHTS", json.dumps(service_rights()))
+
+
+def _read_sql(name: str) -> str:
+    return files("rag_assets.storage.catalog.installation").joinpath(name).read_text("utf-8")
 
 
 def service_rights() -> dict[str, str]:
-    """Return the service's rights, by table, in the tables where they are restricted.
-
-    The tables of systems are included.
-    """
+    """Return the service's rights, by table, in the tables where they are restricted."""
     of_systems = (system.system.service_rights for system in installed_systems())
     return {
         **_SERVICE_RIGHTS,
@@ -182,12 +73,7 @@ def service_rights() -> dict[str, str]:
 
 
 def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
-    """Create the roles of a database, or bring them up to date.
-
-    Args:
-        url: the database's address, for a superuser.
-        passwords: the password of each role.
-    """
+    """Create the roles of a database, or bring them up to date."""
     import psycopg
     from psycopg import sql
 

@@ -36,8 +36,6 @@ class FormerTables:
     """Dagster's tables in the schema `public`, if they contain runs or sensors.
 
     Attributes:
-        runs: number of runs in `public`.
-        present_runs: number of runs in the schema of our instance.
         is_shared: whether some of the runs or sensors in `public` belong to other code.
     """
 
@@ -53,8 +51,6 @@ def prepare_run_storage(
     """Create the schema of the project's Dagster instance before its first use.
 
     Args:
-        url: the database's address, for the role of Dagster's storage.
-        owner_url: the database's address, for the role that may create schemas.
         is_embedded: whether the server is the embedded one. All tables on it belong to this
             project, so the tables of an earlier version are moved.
         before_move: raises an error if a process of an earlier version still uses the tables.
@@ -66,7 +62,6 @@ def prepare_run_storage(
     Raises:
         ConfigurationError: the schema is missing, and neither role may create it; or a pooler does
             not pass on its name.
-        ServiceUnavailable: Postgres does not answer.
     """
     with _connect(url) as connection:
         _create_schema(connection, owner_url)
@@ -77,19 +72,15 @@ def prepare_run_storage(
             return _find_former(connection)
         if _has_former(connection):
             before_move()
-            _move(connection)
+            _move_tables(connection)
     return None
 
 
 def find_former_tables(url: str) -> FormerTables | None:
     """Return Dagster's tables in `public`; None if they contain neither runs nor sensors.
 
-    Args:
-        url: the database's address, for the role of Dagster's storage.
-
     Raises:
         ConfigurationError: a pooler does not pass on the name of the schema.
-        ServiceUnavailable: Postgres does not answer.
     """
     with _connect(url) as connection:
         return _find_former(connection)
@@ -98,16 +89,11 @@ def find_former_tables(url: str) -> FormerTables | None:
 def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
     """Move Dagster's tables from `public` to our instance's schema, replacing its tables.
 
-    Args:
-        url: the database's address, for the role of Dagster's storage, which owns the tables.
-        owner_url: the database's address, for the role that may create schemas.
-
     Returns:
         the moved tables; None if none exist, or if they contain runs or sensors of other code.
 
     Raises:
         ConfigurationError: the role may not move them.
-        ServiceUnavailable: Postgres does not answer.
     """
     from psycopg import sql
 
@@ -120,20 +106,16 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
         if present := sorted(_list_tables(connection, DAGSTER_SCHEMA)):
             names = [sql.Identifier(DAGSTER_SCHEMA, table) for table in present]
             connection.execute(sql.SQL("DROP TABLE {}").format(sql.SQL(", ").join(names)))
-        _move(connection)
+        _move_tables(connection)
     return found
 
 
 def move_run_tables(url: str) -> None:
-    """Move Dagster's tables from `public` to our instance's schema, unless that has tables already.
-
-    Args:
-        url: the address of the embedded server's database, for its superuser.
-    """
+    """Move Dagster's tables from `public` to our schema, unless that has tables already."""
     with _connect(url) as connection:
         _create_schema(connection, url)
         if not _list_tables(connection, DAGSTER_SCHEMA) and _has_former(connection):
-            _move(connection)
+            _move_tables(connection)
 
 
 @contextmanager
@@ -155,7 +137,7 @@ def _connect(url: str) -> Iterator[Connection]:
         ) from None
     except psycopg.OperationalError as error:
         if "startup parameter" in str(error):
-            raise _unnamed_schema() from None
+            raise _build_unnamed_schema_error() from None
         raise ServiceUnavailable(
             "Postgres does not answer at the address of Dagster's storage",
             hint=hint_to_start("RAG_ASSETS_DAGSTER_DATABASE_URL, or RAG_ASSETS_DATABASE_URL"),
@@ -186,10 +168,10 @@ def _create_schema(connection: Connection, owner_url: str) -> None:
 def _require_schema(connection: Connection) -> None:
     row = connection.execute("SELECT current_schema()").fetchone()
     if row is None or row[0] != DAGSTER_SCHEMA:
-        raise _unnamed_schema()
+        raise _build_unnamed_schema_error()
 
 
-def _unnamed_schema() -> ConfigurationError:
+def _build_unnamed_schema_error() -> ConfigurationError:
     return ConfigurationError(
         "a pooler in front of Postgres does not pass on the schema that connections of"
         " Dagster's storage select",
@@ -214,7 +196,7 @@ def _find_former(connection: Connection) -> FormerTables | None:
     return FormerTables(row[0], row[1], present[0] if present else 0, is_shared=row[2])
 
 
-def _move(connection: Connection) -> None:
+def _move_tables(connection: Connection) -> None:
     from psycopg import sql
 
     for table in sorted(_list_tables(connection, "public")):

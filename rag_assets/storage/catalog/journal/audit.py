@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, FromClause, Select, func, select
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.accounts.tables import provider_keys, service_tokens
 from rag_assets.storage.catalog.database import Database, TenantRef, matches_any
@@ -49,22 +49,16 @@ _COLUMNS_OF_BUILDS: Final = (
 
 
 class AuditRecords:
-    """The rows of one tenant in one snapshot of the catalog; see open_audit.
+    """The rows of one tenant in one snapshot of the catalog; see open_audit."""
 
-    Attributes:
-        record: the tenant's record.
-        created_at: when the tenant was created.
-        read_at: the time of the snapshot.
-    """
-
-    def __init__(self, connection: Connection, tenant_id: str) -> None:
+    def __init__(self, connection: sa.Connection, tenant_id: str) -> None:
         self._connection = connection
         row = connection.execute(select_tenants().where(tenants.c.id == tenant_id)).first()
         if row is None:
             raise unknown_tenant(tenant_id)
         self.record: TenantRecord = read_tenant(row)
         self.created_at: datetime = row.created_at
-        self.read_at: datetime = connection.execute(select(func.now())).scalar_one()
+        self.read_at: datetime = connection.execute(sa.select(sa.func.now())).scalar_one()
 
     @property
     def ref(self) -> TenantRef:
@@ -75,7 +69,7 @@ class AuditRecords:
         """Return each source's last listing and its number of documents by status."""
         counts: dict[str, dict[str, int]] = {}
         by_status = (
-            select(documents.c.source, documents.c.status, func.count().label("documents"))
+            sa.select(documents.c.source, documents.c.status, sa.func.count().label("documents"))
             .where(documents.c.tenant == self.ref.id)
             .group_by(documents.c.source, documents.c.status)
         )
@@ -115,7 +109,7 @@ class AuditRecords:
         """Return changes of tokens, grants and holds, and purges, since the tenant was created."""
         columns = security_changes.c
         query = (
-            select(columns.epoch, columns.at, columns.kind, columns.name, columns.about)
+            sa.select(columns.epoch, columns.at, columns.kind, columns.name, columns.about)
             .where(columns.tenant == self.ref.id, columns.at >= self.created_at)
             .order_by(columns.epoch, columns.id)
         )
@@ -124,7 +118,7 @@ class AuditRecords:
     def builds(self) -> Iterator[Record]:
         """Return every build and whether it serves searches, without its keys and endpoint."""
         query = (
-            select(
+            sa.select(
                 *(generations.c[name] for name in _COLUMNS_OF_BUILDS),
                 serving.c.generation.is_not(None).label("answers"),
             )
@@ -146,7 +140,7 @@ class AuditRecords:
     def searches(self) -> Iterator[Record]:
         """Return search events: caller, time and counts, but neither questions nor results."""
         query = (
-            select(events.c.id, events.c.at, events.c.kind, events.c.payload)
+            sa.select(events.c.id, events.c.at, events.c.kind, events.c.payload)
             .where(events.c.tenant == self.ref.id, matches_any(events.c.kind, SEARCHES))
             .order_by(events.c.id)
         )
@@ -162,10 +156,10 @@ class AuditRecords:
 
     def search_totals(self) -> Iterator[Record]:
         """Return the number of searches by day (UTC) and caller."""
-        day = func.to_char(func.timezone("UTC", events.c.at), "YYYY-MM-DD").label("day")
+        day = sa.func.to_char(sa.func.timezone("UTC", events.c.at), "YYYY-MM-DD").label("day")
         caller = events.c.payload["caller"].astext.label("caller")
         query = (
-            select(day, caller, func.count().label("searches"))
+            sa.select(day, caller, sa.func.count().label("searches"))
             .where(events.c.tenant == self.ref.id, events.c.kind == "rag_search_started")
             .group_by(day, caller)
             .order_by(day, caller)
@@ -179,7 +173,7 @@ class AuditRecords:
     def receipts(self) -> Iterator[Record]:
         """Return the receipts of this incarnation of the tenant, as they are stored."""
         query = (
-            select(receipts)
+            sa.select(receipts)
             .where(receipts.c.tenant == self.ref.id, receipts.c.incarnation == self.ref.incarnation)
             .order_by(receipts.c.number)
         )
@@ -187,17 +181,17 @@ class AuditRecords:
 
     def former_receipt_count(self) -> int:
         """Return the number of receipts of former tenants with the same id."""
-        query = select(func.count()).where(
+        query = sa.select(sa.func.count()).where(
             receipts.c.tenant == self.ref.id, receipts.c.incarnation != self.ref.incarnation
         )
         return self._connection.execute(query).scalar_one()
 
-    def _iter_rows(self, table: FromClause, *names: str) -> Iterator[Record]:
+    def _iter_rows(self, table: sa.FromClause, *names: str) -> Iterator[Record]:
         columns = [table.c[name] for name in names]
-        query = select(*columns).where(table.c.tenant == self.ref.id)
+        query = sa.select(*columns).where(table.c.tenant == self.ref.id)
         return self._stream(query.order_by(*columns[:2]))
 
-    def _stream(self, query: Select[Any]) -> Iterator[Record]:
+    def _stream(self, query: sa.Select[Any]) -> Iterator[Record]:
         rows = self._connection.execute(query, execution_options={"yield_per": _BATCH})
         return (dict(row) for row in rows.mappings())
 
@@ -208,7 +202,6 @@ def open_audit(database: Database, tenant_id: str) -> Iterator[AuditRecords]:
 
     Raises:
         UnknownTenant: no tenant has that id.
-        ServiceUnavailable: Postgres does not answer.
     """
     with database.snapshot() as connection:
         yield AuditRecords(connection, tenant_id)

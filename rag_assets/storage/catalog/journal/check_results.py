@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import and_, case, func, or_, select, update
-from sqlalchemy.dialects.postgresql import insert as upsert
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
     matches_any,
     matches_document,
+    put_row,
     read_row,
 )
 from rag_assets.storage.catalog.tables import (
@@ -27,12 +27,13 @@ from rag_assets.storage.catalog.tables import (
 
 
 @dataclass(frozen=True, slots=True)
-class CheckOutcome:
-    """The outcome of one evaluation of a check.
+class CheckResult:
+    """The result of a check of one tenant: of one evaluation, or the last result that is stored.
 
     Attributes:
-        passed, severity, description: the verdict; None if the evaluation failed.
-        error: why the evaluation failed; None if it succeeded.
+        passed, severity, description: the verdict; None if the evaluation failed, or before the
+            first verdict.
+        error: why the last evaluation failed; None if it succeeded.
     """
 
     asset: str
@@ -41,25 +42,7 @@ class CheckOutcome:
     severity: str | None = None
     description: str | None = None
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """The last result of a check of one tenant.
-
-    Attributes:
-        passed, severity, description: the last verdict; None before the first one.
-        evaluated_at: the time of that verdict.
-        error: why a later evaluation failed; None if no later evaluation failed.
-    """
-
-    asset: str
-    name: str
-    passed: bool | None
-    severity: str | None
-    description: str | None
-    evaluated_at: datetime | None
-    error: str | None
+    evaluated_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +51,6 @@ class CheckSummary:
 
     Attributes:
         checked_at: the time of the oldest of these results; None if a check was never evaluated.
-        failed: the number of checks that did not pass.
-        errors: the number of checks whose last evaluation failed with an error.
     """
 
     checked_at: datetime | None
@@ -84,8 +65,6 @@ class CatalogLag:
     Attributes:
         since: the time of the earliest change that the serving index lacks; None if it is up to
             date.
-        held_deletions: the number of deletions that await a person's confirmation, because they are
-            too many.
     """
 
     since: datetime | None = None
@@ -96,36 +75,32 @@ class CheckResultTable(CatalogQueries):
     """Stores and summarizes the last results of asset checks, in `check_results`."""
 
     def record(
-        self, ref: TenantRef, outcomes: Sequence[CheckOutcome], *, first: bool = True
+        self, ref: TenantRef, outcomes: Sequence[CheckResult], *, first: bool = True
     ) -> None:
         """Store the outcomes of evaluations.
 
         Args:
-            outcomes: at most one per check.
             first: whether to store a check's first outcome. A sync evaluates only two checks and
                 sets it to False, so that the tenant still counts as unchecked.
-
-        Raises:
-            TenantGone: the tenant was removed.
         """
         with self._database.begin_tenant(ref) as connection:
             for outcome in sorted(outcomes, key=lambda o: (o.asset, o.name)):
-                values = _outcome_columns(outcome)
                 key = {"tenant": ref.id, "asset": outcome.asset, "name": outcome.name}
+                values: dict[str, Any] = {"error": outcome.error}
+                if outcome.error is None:
+                    verdict = ("passed", "severity", "description")
+                    values |= {name: getattr(outcome, name) for name in verdict}
+                    values["evaluated_at"] = sa.func.now()
                 if first:
-                    connection.execute(
-                        upsert(check_results)
-                        .values(**key, **values)
-                        .on_conflict_do_update(index_elements=list(key), set_=values)
-                    )
+                    connection.execute(put_row(check_results, key, values))
                 else:
                     same = [check_results.c[name] == value for name, value in key.items()]
-                    connection.execute(update(check_results).where(and_(*same)).values(**values))
+                    connection.execute(sa.update(check_results).where(*same).values(values))
 
     def list(self, tenant_id: str) -> list[CheckResult]:
         """Return the last results of a tenant's checks, sorted by asset and name."""
         query = (
-            select(check_results)
+            sa.select(check_results)
             .where(check_results.c.tenant == tenant_id)
             .order_by(check_results.c.asset, check_results.c.name)
         )
@@ -134,13 +109,13 @@ class CheckResultTable(CatalogQueries):
     def summaries(self, tenant_ids: Collection[str]) -> dict[str, CheckSummary]:
         """Return the summaries of these tenants; a tenant without results is left out."""
         columns = check_results.c
-        never = func.bool_or(columns.evaluated_at.is_(None))
+        never = sa.func.bool_or(columns.evaluated_at.is_(None))
         query = (
-            select(
+            sa.select(
                 columns.tenant,
-                case((never, None), else_=func.min(columns.evaluated_at)),
-                func.count().filter(columns.passed.is_(False)),
-                func.count().filter(columns.error.is_not(None)),
+                sa.case((never, None), else_=sa.func.min(columns.evaluated_at)),
+                sa.func.count().filter(columns.passed.is_(False)),
+                sa.func.count().filter(columns.error.is_not(None)),
             )
             .where(matches_any(columns.tenant, tenant_ids))
             .group_by(columns.tenant)
@@ -149,7 +124,7 @@ class CheckResultTable(CatalogQueries):
 
     def find_by_check(self, asset: str, name: str) -> dict[str, CheckResult]:
         """Return the last result of one check, by tenant."""
-        query = select(check_results).where(
+        query = sa.select(check_results).where(
             check_results.c.asset == asset, check_results.c.name == name
         )
         return {row.tenant: read_row(CheckResult, row) for row in self._database.fetch_rows(query)}
@@ -157,13 +132,13 @@ class CheckResultTable(CatalogQueries):
     def confirm(self, asset: str, name: str, tenant_ids: Collection[str]) -> None:
         """Set the evaluation time of a check to now, for tenants with an unchanged result."""
         query = (
-            update(check_results)
+            sa.update(check_results)
             .where(
                 check_results.c.asset == asset,
                 check_results.c.name == name,
                 matches_any(check_results.c.tenant, tenant_ids),
             )
-            .values(evaluated_at=func.now())
+            .values(evaluated_at=sa.func.now())
         )
         with self._database.begin() as connection:
             connection.execute(query)
@@ -176,12 +151,12 @@ class CheckResultTable(CatalogQueries):
         A failed evaluation also counts: its error is shown, and the next daily evaluation retries
         it.
         """
-        fresh = or_(
-            check_results.c.evaluated_at >= func.now() - age, check_results.c.error.is_not(None)
+        fresh = sa.or_(
+            check_results.c.evaluated_at >= sa.func.now() - age, check_results.c.error.is_not(None)
         )
-        query = select(check_results.c.tenant, check_results.c.asset, check_results.c.name).where(
-            fresh
-        )
+        query = sa.select(
+            check_results.c.tenant, check_results.c.asset, check_results.c.name
+        ).where(fresh)
         wanted = set(checks)
         found: dict[str, int] = {}
         for tenant_id, asset, name in self._database.fetch_rows(query):
@@ -192,20 +167,20 @@ class CheckResultTable(CatalogQueries):
     def lags(self) -> dict[str, CatalogLag]:
         """Return the lag of each tenant that lacks changes or has held deletions, by tenant."""
         behind = (
-            select(documents.c.tenant, func.min(documents.c.changed_at).label("since"))
+            sa.select(documents.c.tenant, sa.func.min(documents.c.changed_at).label("since"))
             .outerjoin(serving, serving.c.tenant == documents.c.tenant)
             .outerjoin(
                 document_index,
-                and_(
+                sa.and_(
                     matches_document(document_index.c, documents.c),
                     document_index.c.generation == serving.c.generation,
                     document_index.c.indexed_key.is_not(None),
                 ),
             )
             .where(
-                or_(
+                sa.or_(
                     documents.c.status == "PROCESSING",
-                    and_(
+                    sa.and_(
                         documents.c.status != "DELETED",
                         document_index.c.document_key != documents.c.document_key,
                     ),
@@ -214,7 +189,7 @@ class CheckResultTable(CatalogQueries):
             .group_by(documents.c.tenant)
         )
         held = (
-            select(syncs.c.tenant, func.sum(syncs.c.held_deletions))
+            sa.select(syncs.c.tenant, sa.func.sum(syncs.c.held_deletions))
             .where(syncs.c.held_deletions > 0)
             .group_by(syncs.c.tenant)
         )
@@ -225,15 +200,3 @@ class CheckResultTable(CatalogQueries):
             tenant: CatalogLag(since.get(tenant), counts.get(tenant, 0))
             for tenant in since.keys() | counts.keys()
         }
-
-
-def _outcome_columns(outcome: CheckOutcome) -> dict[str, Any]:
-    if outcome.error is not None:
-        return {"error": outcome.error}
-    return {
-        "passed": outcome.passed,
-        "severity": outcome.severity,
-        "description": outcome.description,
-        "evaluated_at": func.now(),
-        "error": None,
-    }

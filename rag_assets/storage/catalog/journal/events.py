@@ -4,28 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
 from typing import Any, Literal
 
-from sqlalchemy import (
-    ARRAY,
-    ColumnElement,
-    DateTime,
-    Insert,
-    Row,
-    Text,
-    and_,
-    bindparam,
-    cast,
-    delete,
-    func,
-    insert,
-    or_,
-    select,
-    true,
-)
+import sqlalchemy as sa
 
 from rag_assets.storage.catalog.accounts.access import is_readable
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
@@ -96,38 +80,25 @@ class Event:
     payload: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class NewEvent:
-    """An event that is not stored yet.
-
-    Attributes:
-        payload: must not contain secrets or text of a document.
-    """
-
-    kind: EventKind
-    at: datetime
-    payload: Mapping[str, Any]
-
-
 @cache
-def _insertion() -> Insert:
+def _build_insertion() -> sa.Insert:
     """Return the statement that inserts many events at once, which is faster than one by one."""
     given = (
-        func.unnest(
-            bindparam("kinds", type_=ARRAY(Text)),
-            bindparam("times", type_=ARRAY(DateTime(timezone=True))),
-            bindparam("payloads", type_=ARRAY(Text)),
+        sa.func.unnest(
+            sa.bindparam("kinds", type_=sa.ARRAY(sa.Text)),
+            sa.bindparam("times", type_=sa.ARRAY(sa.DateTime(timezone=True))),
+            sa.bindparam("payloads", type_=sa.ARRAY(sa.Text)),
         )
         .table_valued("kind", "at", "payload", with_ordinality="place", name="given")
         .render_derived()
     )
-    row = select(
-        bindparam("tenant", type_=Text),
+    row = sa.select(
+        sa.bindparam("tenant", type_=sa.Text),
         given.c.kind,
         given.c.at,
-        cast(given.c.payload, events.c.payload.type),
+        sa.cast(given.c.payload, events.c.payload.type),
     ).order_by(given.c.place)
-    return insert(events).from_select(["tenant", "kind", "at", "payload"], row)
+    return sa.insert(events).from_select(["tenant", "kind", "at", "payload"], row)
 
 
 class EventTable(CatalogQueries):
@@ -138,34 +109,30 @@ class EventTable(CatalogQueries):
         if not payloads:
             return
         rows = [{"tenant": ref.id, "kind": kind, "payload": dict(p)} for p in payloads]
-        self._database.write(ref, insert(events), rows)
+        self._database.write(ref, sa.insert(events), rows)
 
-    def append(self, ref: TenantRef, new: Sequence[NewEvent]) -> None:
-        """Append events of several kinds in order, each with its own time."""
+    def append(
+        self, ref: TenantRef, new: Sequence[tuple[EventKind, datetime, Mapping[str, Any]]]
+    ) -> None:
+        """Append events in order, each given by its kind, its time and its payload; see write()."""
         if not new:
             return
+        kinds, times, payloads = zip(*new, strict=True)
         columns = {
             "tenant": ref.id,
-            "kinds": [event.kind for event in new],
-            "times": [event.at for event in new],
-            "payloads": [json.dumps(event.payload) for event in new],
+            "kinds": list(kinds),
+            "times": list(times),
+            "payloads": [json.dumps(payload) for payload in payloads],
         }
-        self._database.write(ref, _insertion(), columns)
+        self._database.write(ref, _build_insertion(), columns)
 
     def delete_before(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
         """Delete events of these kinds before a time; return their number.
 
         A hold on all documents of the tenant keeps them.
         """
-        return self._database.write(
-            ref,
-            delete(events).where(
-                events.c.tenant == ref.id,
-                matches_any(events.c.kind, kinds),
-                events.c.at < before,
-                ~is_row_held(events),
-            ),
-        )
+        is_old = (matches_any(events.c.kind, kinds), events.c.at < before)
+        return self._database.delete(ref, events, *is_old, ~is_row_held(events))
 
     def page(
         self,
@@ -181,18 +148,15 @@ class EventTable(CatalogQueries):
         """Return a page of a tenant's events, newest first.
 
         Args:
-            kinds: only events of these kinds.
-            caller: only events of this caller's searches.
-            before: only events older than the event with this id.
             readers: principals of the reader. Events about documents that these principals may not
                 read are left out, except dropped credentials, which are shown without the uri.
                 Other callers' searches are shown without questions and passages. None shows all
                 events in full.
             asker: the caller whose own searches are shown in full.
         """
-        visible = true() if readers is None else _is_visible(tenant_id, readers)
-        query = select(events, visible.label("visible")).where(
-            events.c.tenant == tenant_id, or_(visible, events.c.kind == _SHOWN_TO_ALL)
+        visible = sa.true() if readers is None else _is_visible(tenant_id, readers)
+        query = sa.select(events, visible.label("visible")).where(
+            events.c.tenant == tenant_id, sa.or_(visible, events.c.kind == _SHOWN_TO_ALL)
         )
         if kinds is not None:
             query = query.where(matches_any(events.c.kind, kinds))
@@ -201,60 +165,49 @@ class EventTable(CatalogQueries):
         if before is not None:
             query = query.where(events.c.id < before)
         rows = self._database.fetch_rows(query.order_by(events.c.id.desc()).limit(limit))
-        found = [_read_event(row, visible=row.visible) for row in rows]
-        return found if readers is None else [_hide_search(event, asker) for event in found]
+        found = []
+        for row in rows:
+            hidden = () if row.visible else (_NAME,)
+            shown = {name: row.payload[name] for name in row.payload if name not in hidden}
+            is_own = asker is not None and shown.get("caller") == asker
+            if readers is not None and row.kind in SEARCHES and not is_own:
+                shown = {name: shown[name] for name in shown.keys() & _SHOWN_OF_SEARCHES}
+            found.append(read_row(Event, row, payload=shown))
+        return found
 
     def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
         """Return the tenants with an event of this kind since an earlier event of any tenant.
-
-        Args:
-            last: the id of the earlier event; None reports no tenant.
 
         Returns:
             the id of the latest event of all tenants, and the tenants.
         """
         with self._database.begin() as connection:
-            newest = connection.scalar(select(func.max(events.c.id))) or 0
+            newest = connection.scalar(sa.select(sa.func.max(events.c.id))) or 0
             if last is None:
                 return newest, set()
-            query = select(events.c.tenant).where(
+            query = sa.select(events.c.tenant).where(
                 events.c.id > last, events.c.id <= newest, events.c.kind == kind
             )
             return newest, set(connection.scalars(query.distinct()))
 
     def latest(self, tenant_id: str, *, kind: str | None = None, limit: int = 100) -> list[Event]:
         """Return a tenant's latest events, newest first."""
-        query = select(events).where(events.c.tenant == tenant_id)
+        query = sa.select(events).where(events.c.tenant == tenant_id)
         if kind is not None:
             query = query.where(events.c.kind == kind)
         rows = self._database.fetch_rows(query.order_by(events.c.id.desc()).limit(limit))
         return [read_row(Event, row) for row in rows]
 
 
-def _is_visible(tenant_id: str, readers: Collection[str]) -> ColumnElement[bool]:
+def _is_visible(tenant_id: str, readers: Collection[str]) -> sa.ColumnElement[bool]:
     """Return the SQL condition that one of these principals may read every document an event names.
 
     Several documents may share a uri, because applications set uris.
     """
-    of_tenant = select(documents.c.uri).where(documents.c.tenant == tenant_id)
+    of_tenant = sa.select(documents.c.uri).where(documents.c.tenant == tenant_id)
     is_theirs = is_readable(documents, readers)
     named = events.c.payload[_NAME].astext
-    readable = and_(
+    readable = sa.and_(
         named.in_(of_tenant.where(is_theirs)), named.not_in(of_tenant.where(~is_theirs))
     )
-    return or_(named.is_(None), readable)
-
-
-def _read_event(row: Row[Any], *, visible: bool) -> Event:
-    payload = row.payload
-    if not visible:
-        payload = {name: value for name, value in payload.items() if name != _NAME}
-    return read_row(Event, row, payload=payload)
-
-
-def _hide_search(event: Event, asker: str | None) -> Event:
-    is_own = asker is not None and event.payload.get("caller") == asker
-    if event.kind not in SEARCHES or is_own:
-        return event
-    told = {name: event.payload[name] for name in event.payload.keys() & _SHOWN_OF_SEARCHES}
-    return replace(event, payload=told)
+    return sa.or_(named.is_(None), readable)

@@ -16,21 +16,7 @@ from datetime import datetime
 from typing import Any, Final, Literal, TypeAlias, get_args
 from uuid import UUID, uuid4
 
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    Connection,
-    Index,
-    Row,
-    Table,
-    Text,
-    Uuid,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, note_raised, read_row
@@ -46,11 +32,7 @@ from rag_assets.storage.catalog.tables import (
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A mark: the number of changes of a tenant that the catalog has recorded.
-
-    Attributes:
-        tag: a random tag of the last change; None for a mark of an earlier version of the program.
-    """
+    """A mark: the number of changes of a tenant that the catalog has recorded."""
 
     number: int
     tag: str | None = None
@@ -75,7 +57,7 @@ class MarkTable(CatalogQueries):
         """Return a tenant's mark; None if this incarnation is removed or is being removed."""
         columns = catalog_marks.c
         query = (
-            select(columns.mark, columns.tag, columns.kept)
+            sa.select(columns.mark, columns.tag, columns.kept)
             .select_from(tenants)
             .outerjoin(catalog_marks, columns.tenant == tenants.c.id)
             .where(
@@ -91,19 +73,18 @@ class MarkTable(CatalogQueries):
 
     def record_kept(self, ref: TenantRef) -> None:
         """Record that a store has kept a tenant's mark."""
-        of_tenant = catalog_marks.c.tenant == ref.id
-        self._database.write(ref, update(catalog_marks).where(of_tenant).values(kept=True))
+        self._database.update(ref, catalog_marks, kept=True)
 
     def advance_mark(self, ref: TenantRef, number: int) -> None:
         """Raise a tenant's mark above this number, which a store has kept."""
         with self._database.begin_tenant(ref) as connection:
             raise_mark(connection, ref)
             of_tenant = catalog_marks.c.tenant == ref.id
-            above = func.greatest(catalog_marks.c.mark, number + 1)
-            connection.execute(update(catalog_marks).where(of_tenant).values(mark=above))
+            above = sa.func.greatest(catalog_marks.c.mark, number + 1)
+            connection.execute(sa.update(catalog_marks).where(of_tenant).values(mark=above))
 
 
-def raise_mark(connection: Connection, ref: TenantRef) -> datetime:
+def raise_mark(connection: sa.Connection, ref: TenantRef) -> datetime:
     """Raise a tenant's mark in the transaction of a change; return Postgres's time.
 
     After the commit, the stores keep the mark, too. Concurrent changes of one tenant wait for each
@@ -115,7 +96,7 @@ def raise_mark(connection: Connection, ref: TenantRef) -> datetime:
         upsert(catalog_marks)
         .values(tenant=ref.id, mark=1, tag=tag)
         .on_conflict_do_update(index_elements=["tenant"], set_=raised)
-        .returning(func.clock_timestamp())
+        .returning(sa.func.clock_timestamp())
     )
     note_raised(connection, ref)
     at: datetime = connection.execute(statement).scalar_one()
@@ -139,19 +120,19 @@ KEPT_OUTSIDE: Final = 200
 """Number of newest changes that each store keeps."""
 _KEPT: Final = 5_000
 
-security_changes = Table(
+security_changes = sa.Table(
     "security_changes",
     metadata,
-    Column("id", Uuid, primary_key=True),
+    sa.Column("id", sa.Uuid, primary_key=True),
     # The epoch is not unique: accepting a restored catalog adds the changes that it lacked.
-    Column("epoch", BigInteger, nullable=False),
+    sa.Column("epoch", sa.BigInteger, nullable=False),
     now_column("at"),
     # No foreign key: the removal of a tenant is a security change, too.
-    Column("tenant", Text),
-    Column("kind", Text, nullable=False),
-    Column("name", Text, nullable=False),
+    sa.Column("tenant", sa.Text),
+    sa.Column("kind", sa.Text, nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
     json_column("about", "[]"),
-    Index(None, "epoch"),
+    sa.Index(None, "epoch"),
 )
 
 
@@ -161,7 +142,6 @@ class SecurityChange:
 
     Attributes:
         epoch: the epoch of the installation from this change on.
-        tenant: the affected tenant; None if it does not affect a single tenant.
         name: id of a token, name of an access scope, uuid of a page, incarnation of a tenant,
             provider of a key.
         about: for a token, its role and principals; for a scope, its principals; for a hold, its
@@ -184,7 +164,6 @@ class SecurityState:
     """The catalog's epoch, and its newest security change.
 
     Attributes:
-        newest: id of the newest change; None before the first one.
         was_kept: whether a store has kept a copy of the journal at any time.
     """
 
@@ -199,24 +178,21 @@ class SecurityChangeTable(CatalogQueries):
     def state(self) -> SecurityState:
         """Return the current epoch, with the id of the newest change."""
         newest = (
-            select(security_changes.c.id)
+            sa.select(security_changes.c.id)
             .order_by(security_changes.c.epoch.desc(), security_changes.c.id)
             .limit(1)
             .scalar_subquery()
         )
-        query = select(installation.c.epoch, newest, installation.c.epoch_kept)
+        query = sa.select(installation.c.epoch, newest, installation.c.epoch_kept)
         row = self._database.fetch_row(query)
         return SecurityState(*row) if row else SecurityState(0, None, was_kept=False)
 
     def newest(self, limit: int = KEPT_OUTSIDE) -> list[SecurityChange]:
-        """Return the newest changes, oldest first.
-
-        Args:
-            limit: the maximum number of changes.
-        """
+        """Return the newest changes, oldest first."""
         order = security_changes.c.epoch.desc(), security_changes.c.id
-        query = select(security_changes).order_by(*order).limit(limit)
-        return [_read_change(row) for row in self._database.fetch_rows(query)][::-1]
+        query = sa.select(security_changes).order_by(*order).limit(limit)
+        rows = self._database.fetch_rows(query)
+        return [read_row(SecurityChange, row, about=tuple(row.about)) for row in reversed(rows)]
 
     def find_missing(self, changes: Collection[SecurityChange]) -> list[SecurityChange]:
         """Return which of these changes the catalog does not have, oldest first.
@@ -227,15 +203,15 @@ class SecurityChangeTable(CatalogQueries):
         columns = security_changes.c
         ids = [change.id for change in changes]
         with self._database.begin() as connection:
-            known = set(connection.scalars(select(columns.id).where(columns.id.in_(ids))))
-            oldest = connection.scalar(select(func.min(columns.epoch))) or 0
+            known = set(connection.scalars(sa.select(columns.id).where(columns.id.in_(ids))))
+            oldest = connection.scalar(sa.select(sa.func.min(columns.epoch))) or 0
         found = {c.id: c for c in changes if c.id not in known and c.epoch >= oldest}
         return sorted(found.values(), key=lambda change: (change.epoch, change.id))
 
     def record_kept(self) -> None:
         """Record that a store has kept a copy of the journal."""
         with self._database.begin() as connection:
-            connection.execute(update(installation).values(epoch_kept=True))
+            connection.execute(sa.update(installation).values(epoch_kept=True))
 
     def accept(self, lost: Sequence[SecurityChange]) -> None:
         """Add changes missing from a restored catalog, and raise the epoch above all of them."""
@@ -249,7 +225,7 @@ class SecurityChangeTable(CatalogQueries):
 
 
 def record_change(
-    connection: Connection,
+    connection: sa.Connection,
     ref: TenantRef | None,
     kind: ChangeKind,
     name: str,
@@ -264,12 +240,12 @@ def record_change(
     _insert_change(connection, None if ref is None else ref.id, kind, name, about)
 
 
-def record_removal(connection: Connection, ref: TenantRef) -> None:
+def record_removal(connection: sa.Connection, ref: TenantRef) -> None:
     """Record the removal of a tenant, and erase the details of its former changes."""
     columns = security_changes.c
     of_tenant = (columns.tenant == ref.id, columns.kind != "tenant_removed")
     forgotten: dict[str, Any] = {"tenant": None, "name": "", "about": []}
-    connection.execute(update(security_changes).where(*of_tenant).values(forgotten))
+    connection.execute(sa.update(security_changes).where(*of_tenant).values(forgotten))
     _insert_change(connection, ref.id, "tenant_removed", str(ref.incarnation), ())
 
 
@@ -301,7 +277,7 @@ def _parse_change(row: dict[str, Any]) -> SecurityChange:
 
 
 def _insert_change(
-    connection: Connection,
+    connection: sa.Connection,
     tenant: str | None,
     kind: ChangeKind,
     name: str,
@@ -312,11 +288,7 @@ def _insert_change(
     note_raised(connection, None)
     epoch = raise_epoch(connection, at_least)
     values = {"id": uuid4(), "epoch": epoch, "tenant": tenant, "kind": kind}
-    row = {**values, "name": name, "about": [*about], "at": func.clock_timestamp()}
-    connection.execute(insert(security_changes).values(row))
+    row = {**values, "name": name, "about": [*about], "at": sa.func.clock_timestamp()}
+    connection.execute(sa.insert(security_changes).values(row))
     old = security_changes.c.epoch <= epoch - _KEPT
-    connection.execute(delete(security_changes).where(old))
-
-
-def _read_change(row: Row[Any]) -> SecurityChange:
-    return read_row(SecurityChange, row, about=tuple(row.about))
+    connection.execute(sa.delete(security_changes).where(old))

@@ -7,26 +7,10 @@ listing, or by an earlier push while no run is active.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    ColumnElement,
-    Connection,
-    Delete,
-    Select,
-    Table,
-    Text,
-    delete,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-    union,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import UnknownDocument
@@ -34,7 +18,7 @@ from rag_assets.ingest.sources.record_bodies import build_block_mark
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
-    matches_any,
+    is_of_documents,
     notify,
     unnest_pairs,
 )
@@ -52,21 +36,17 @@ from rag_assets.storage.catalog.uploads.model import NewUpload, record_files, up
 from rag_assets.storage.catalog.uploads.rows import is_of_record, upload_values
 
 
-def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
-    """Keep the texts of records that are about to be replaced, for runs that have listed them.
-
-    Args:
-        connection: the connection of the transaction that replaces them.
-        contents: hashes of the new texts, by document.
-    """
+def keep_texts(connection: sa.Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
+    """Keep the texts of records that are about to be replaced, for runs that have listed them."""
     if not contents:
         return
     columns = source_records.c
-    given = func.unnest(
-        literal([*contents], ARRAY(Text)), literal([*contents.values()], ARRAY(Text))
+    given = sa.func.unnest(
+        sa.literal([*contents], sa.ARRAY(sa.Text)),
+        sa.literal([*contents.values()], sa.ARRAY(sa.Text)),
     )
     new = given.table_valued("document_id", "content_sha256", name="new").render_derived()
-    former = select(
+    former = sa.select(
         columns.tenant, columns.document_id, columns.content_sha256, columns.text
     ).where(
         columns.tenant == ref.id,
@@ -78,7 +58,7 @@ def keep_texts(connection: Connection, ref: TenantRef, contents: Mapping[str, st
 
 
 def find_pages_with_blocks(
-    connection: Connection, ref: TenantRef, blocks: Mapping[str, Collection[str]]
+    connection: sa.Connection, ref: TenantRef, blocks: Mapping[str, Collection[str]]
 ) -> set[str]:
     """Return the pages whose present text, or a kept former text, contains one of their blocks.
 
@@ -91,22 +71,22 @@ def find_pages_with_blocks(
         return set()
     wanted = unnest_pairs(pairs, name="wanted")
     texts = (
-        select(table.c.document_id)
+        sa.select(table.c.document_id)
         .join(wanted, table.c.document_id == wanted.c.key)
-        .where(table.c.tenant == ref.id, func.strpos(table.c.text, wanted.c.value) > 0)
+        .where(table.c.tenant == ref.id, sa.func.strpos(table.c.text, wanted.c.value) > 0)
         for table in (source_records, record_texts)
     )
-    return {*connection.scalars(union(*texts))}
+    return {*connection.scalars(sa.union(*texts))}
 
 
-def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[str]:
+def keep_file(connection: sa.Connection, ref: TenantRef, document_id: str) -> list[str]:
     """Keep the content of a file that is about to be replaced, for runs that have listed it.
 
     Returns:
         hashes of former contents that were deleted, because no run needs them.
     """
     own = uploads.c
-    former = select(own.tenant, own.document_id, own.content_sha256, own.size).where(
+    former = sa.select(own.tenant, own.document_id, own.content_sha256, own.size).where(
         own.tenant == ref.id, own.document_id == document_id
     )
     _keep(connection, record_files, former)
@@ -114,83 +94,73 @@ def keep_file(connection: Connection, ref: TenantRef, document_id: str) -> list[
     return [*connection.scalars(forget.returning(record_files.c.content_sha256))]
 
 
-def delete_unneeded_contents(connection: Connection, ref: TenantRef) -> list[str]:
+def delete_unneeded_contents(connection: sa.Connection, ref: TenantRef) -> list[str]:
     """Delete the former contents that no document needs; return the hashes of deleted files.
 
     Call it only if no other run of the tenant is active.
     """
-    of_tenant = (table.c.tenant == ref.id for table in (record_texts, record_files))
     texts, files = (
-        delete(table).where(condition, ~_is_needed(table))
-        for table, condition in zip((record_texts, record_files), of_tenant, strict=True)
+        sa.delete(table).where(table.c.tenant == ref.id, ~_is_needed(table))
+        for table in (record_texts, record_files)
     )
     connection.execute(texts)
     return [*connection.scalars(files.returning(record_files.c.content_sha256))]
 
 
 def find_readable_contents(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> frozenset[tuple[str, str]]:
-    """Return (document, content hash) for each content of these documents that can still be read.
-
-    It is the present content of the pushed document, or a former content that is kept.
-    """
-    rows = connection.execute(_select_readable(ref.id, document_ids))
-    return frozenset((row.document_id, row.content_sha256) for row in rows)
-
-
-def _select_readable(tenant_id: str, document_ids: Collection[str]) -> Select[Any]:
-    def queries() -> Iterator[Select[Any]]:
-        for table in (record_texts, source_records, record_files, uploads):
-            query = select(table.c.document_id, table.c.content_sha256).where(
-                table.c.tenant == tenant_id, matches_any(table.c.document_id, document_ids)
-            )
-            yield query.where(is_of_record()) if table is uploads else query
-
-    first, *others = queries()
-    return select(first.union_all(*others).subquery())
+    """Return (document, content hash) for each present or kept content of these documents."""
+    texts, records, former_files, files = (
+        sa.select(table.c.document_id, table.c.content_sha256).where(
+            is_of_documents(table.c, ref.id, document_ids)
+        )
+        for table in (record_texts, source_records, record_files, uploads)
+    )
+    query = texts.union_all(records, former_files, files.where(is_of_record()))
+    return frozenset((row.document_id, row.content_sha256) for row in connection.execute(query))
 
 
-def _keep(connection: Connection, table: Table, former: Select[Any]) -> None:
+def _keep(connection: sa.Connection, table: sa.Table, former: sa.Select[Any]) -> None:
     new = upsert(table).from_select([*former.selected_columns.keys()], former)
     connection.execute(
         new.on_conflict_do_update(
-            index_elements=["tenant", "document_id", "content_sha256"], set_={"kept_at": func.now()}
+            index_elements=["tenant", "document_id", "content_sha256"],
+            set_={"kept_at": sa.func.now()},
         )
     )
 
 
-def _forget_statement(table: Table, ref: TenantRef, document_ids: Collection[str]) -> Delete:
+def _forget_statement(table: sa.Table, ref: TenantRef, document_ids: Collection[str]) -> sa.Delete:
     """Return the statement that deletes former contents that no run can have listed.
 
     Contents kept by this transaction stay, because a run that starts now lists them.
     """
-    return delete(table).where(
-        table.c.tenant == ref.id,
-        matches_any(table.c.document_id, document_ids),
-        table.c.kept_at < func.now(),
+    return sa.delete(table).where(
+        is_of_documents(table.c, ref.id, document_ids),
+        table.c.kept_at < sa.func.now(),
         ~is_locked(ref.id),
         ~_is_needed(table),
     )
 
 
-def _is_needed(table: Table) -> ColumnElement[bool]:
+def _is_needed(table: sa.Table) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document still needs this former content.
 
     A file is needed only until it is indexed. A text is also needed as long as any build has a
     version of it, because it shows which blocks of a page can be found; see find_pages_with_blocks.
     """
-    listed = exists().where(
-        *_matches(documents, table),
+    listed = sa.exists().where(
+        *_match_content(documents, table),
         documents.c.status != "DELETED",
         *((documents.c.status == "PROCESSING",) if table is record_files else ()),
     )
     if table is record_files:
         return listed
-    return or_(listed, exists().where(*_matches(document_index, table)))
+    return sa.or_(listed, sa.exists().where(*_match_content(document_index, table)))
 
 
-def _matches(states: Table, contents: Table) -> tuple[ColumnElement[bool], ...]:
+def _match_content(states: sa.Table, contents: sa.Table) -> tuple[sa.ColumnElement[bool], ...]:
     names = ("tenant", "document_id", "content_sha256")
     return tuple(states.c[name] == contents.c[name] for name in names)
 
@@ -211,24 +181,19 @@ class FileContents(CatalogQueries):
 
         The replaced content is kept for runs that have listed it.
 
-        Args:
-            keep: stores the blob.
-            document_id, path: the record's document id, and its path in the source.
-
         Returns:
             whether the content changed, and hashes of former contents that no run needs.
 
         Raises:
             UnknownDocument: the record does not exist.
-            TenantGone: the tenant was removed.
         """
         record, table = source_records.c, uploads.c
         the_record = (record.tenant == ref.id, record.document_id == document_id)
-        former = select(table.content_sha256, table.media_type).where(
+        former = sa.select(table.content_sha256, table.media_type).where(
             table.tenant == ref.id, table.document_id == document_id
         )
         with self._database.begin_exclusive(ref) as connection:
-            if connection.scalar(select(record.document_id).where(*the_record)) is None:
+            if connection.scalar(sa.select(record.document_id).where(*the_record)) is None:
                 raise UnknownDocument(
                     f"tenant {ref.id!r} has no file with this id",
                     hint="push the file before its content",
@@ -238,8 +203,8 @@ class FileContents(CatalogQueries):
             keep()
             now = (new.content_sha256, new.media_type)
             if before is not None and tuple(before) == now:
-                pushed = update(source_records).where(*the_record)
-                connection.execute(pushed.values(pushed_at=func.clock_timestamp()))
+                pushed = sa.update(source_records).where(*the_record)
+                connection.execute(pushed.values(pushed_at=sa.func.clock_timestamp()))
                 prioritize_waiting(connection, ref, [document_id])
                 return False, []
             since = find_wait_starts(connection, ref, [document_id])
@@ -251,7 +216,7 @@ class FileContents(CatalogQueries):
             }
             forgotten = keep_file(connection, ref, document_id)
             written = upsert(uploads).values(values)
-            changed = {**upload_values(new), "updated_at": func.clock_timestamp()}
+            changed = {**upload_values(new), "updated_at": sa.func.clock_timestamp()}
             connection.execute(
                 written.on_conflict_do_update(
                     index_elements=["tenant", "document_id"], set_=changed
@@ -259,12 +224,12 @@ class FileContents(CatalogQueries):
             )
             # Listings read the record: a new revision shows them the change.
             connection.execute(
-                update(source_records)
+                sa.update(source_records)
                 .where(*the_record)
                 .values(
                     revision=record_revisions.next_value(),
-                    changed_at=func.clock_timestamp(),
-                    waiting_since=since.get(document_id, func.clock_timestamp()),
+                    changed_at=sa.func.clock_timestamp(),
+                    waiting_since=since.get(document_id, sa.func.clock_timestamp()),
                     lane=0,
                 )
             )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from sqlalchemy import Connection, bindparam, text
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import ARRAY, TIMESTAMP
 from sqlalchemy.types import Boolean, Text
 
@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.records.pages import (
     find_documents_of_removed_pages,
     find_pages_of_records,
 )
-from rag_assets.storage.catalog.records.writes import write_records
+from rag_assets.storage.catalog.records.table import write_records
 from rag_assets.storage.catalog.tables import SCHEMA
 
 NAMED = 10_000
@@ -38,19 +38,20 @@ NAMED = 10_000
 _BATCH = 10_000
 
 Difference: TypeAlias = Literal["missing", "stale", "extra"]
+"""missing: not stored; stale: a former version is stored; extra: the manifest does not name it."""
 
-_TABLE = text(
+_TABLE = sa.text(
     "CREATE TEMPORARY TABLE manifest (source_type text, source_id text, updated_at timestamptz,"
     " sha256 text, is_part boolean) ON COMMIT DROP"
 )
-_INSERT = text(
+_INSERT = sa.text(
     "INSERT INTO manifest SELECT * FROM unnest(:types, :ids, :times, :hashes, :parts)"
 ).bindparams(
-    bindparam("types", type_=ARRAY(Text)),
-    bindparam("ids", type_=ARRAY(Text)),
-    bindparam("times", type_=ARRAY(TIMESTAMP(timezone=True))),
-    bindparam("hashes", type_=ARRAY(Text)),
-    bindparam("parts", type_=ARRAY(Boolean)),
+    sa.bindparam("types", type_=ARRAY(Text)),
+    sa.bindparam("ids", type_=ARRAY(Text)),
+    sa.bindparam("times", type_=ARRAY(TIMESTAMP(timezone=True))),
+    sa.bindparam("hashes", type_=ARRAY(Text)),
+    sa.bindparam("parts", type_=ARRAY(Boolean)),
 )
 _STORED = f"""
     SELECT r.source_type, r.source_id, r.document_id, r.modified_at,
@@ -70,7 +71,7 @@ _SAID = """
     WHERE NOT whole.is_part
     ORDER BY source_type, source_id, whole.updated_at DESC NULLS LAST
 """
-_COMPARED = text(
+_COMPARED = sa.text(
     f"""
     CREATE TEMPORARY TABLE compared ON COMMIT DROP AS
     SELECT source_type, source_id, stored.document_id,
@@ -85,10 +86,10 @@ _COMPARED = text(
             OR date_trunc('milliseconds', said.updated_at)
                 <> date_trunc('milliseconds', stored.modified_at)))
     """  # noqa: S608 - ours
-).bindparams(bindparam("as_of", type_=TIMESTAMP(timezone=True)))
+).bindparams(sa.bindparam("as_of", type_=TIMESTAMP(timezone=True)))
 
-_EXTRA = text("SELECT document_id FROM compared WHERE difference = 'extra'")
-_NAMED_PAGES = text("SELECT source_id FROM manifest WHERE source_type = :type AND NOT is_part")
+_EXTRA = sa.text("SELECT document_id FROM compared WHERE difference = 'extra'")
+_NAMED_PAGES = sa.text("SELECT source_id FROM manifest WHERE source_type = :type AND NOT is_part")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,34 +109,17 @@ class ManifestLine:
 
 
 @dataclass(frozen=True, slots=True)
-class NamedDifference:
-    """One difference between the stored records and a manifest.
-
-    Attributes:
-        difference: `missing`: it is not stored; `stale`: a former version is stored; `extra`: the
-            manifest does not name it.
-    """
-
-    source_type: str
-    source_id: str
-    difference: Difference
-
-
-@dataclass(frozen=True, slots=True)
 class ManifestComparison:
     """The differences between the stored records and a manifest.
 
     Attributes:
-        counts: the number of differences of each kind.
-        named: the first NAMED differences of each kind, by type and id.
+        named: type and id of the first NAMED records of each difference.
         going: number of records that `remove_extra` removes: extra records, and records attached to
             their pages.
-        removed: number of records that were removed.
-        blobs: hashes of the removed records' contents.
     """
 
     counts: dict[Difference, int]
-    named: tuple[NamedDifference, ...]
+    named: tuple[tuple[str, str, Difference], ...]
     going: int = 0
     removed: int = 0
     blobs: tuple[str, ...] = ()
@@ -159,17 +143,12 @@ class ManifestTable(CatalogQueries):
         """Compare the records of one source with a manifest of all of them.
 
         Args:
-            lines: the manifest, read once.
-            remove_extra: whether to remove records that the manifest does not name.
-            allow_deletes: whether to allow any number of removals.
             window_hours: period in which earlier manifests count together with this manifest.
             as_of: when the manifest was made. Records pushed later are not extra, even if
                 unchanged.
-            by: the caller's name, for events.
 
         Raises:
             DeletionsHeld: suspiciously many records would be removed; no record was removed.
-            TenantGone: the tenant was removed.
         """
         begin = self._database.begin_exclusive if remove_extra else self._database.begin_tenant
         with begin(ref) as connection:
@@ -187,7 +166,7 @@ class ManifestTable(CatalogQueries):
                 accept_manifest(connection, ref, source)
                 return found
             known = connection.scalar(
-                text(
+                sa.text(
                     f"SELECT count(*) FROM {SCHEMA}.source_records"  # noqa: S608 - ours
                     " WHERE tenant = :tenant AND source = :source"
                 ),
@@ -217,7 +196,7 @@ class ManifestTable(CatalogQueries):
         )
 
 
-def _find_removals(connection: Connection, ref: TenantRef) -> set[str]:
+def _find_removals(connection: sa.Connection, ref: TenantRef) -> set[str]:
     """Return the documents of extra records, and for each extra page, the documents attached to it.
 
     Documents attached to pages below an extra page are included, too, unless the manifest names
@@ -243,14 +222,14 @@ def _columns(batch: Sequence[ManifestLine]) -> dict[str, list[object]]:
     }
 
 
-def _read_comparison(connection: Connection) -> ManifestComparison:
-    counted = text("SELECT difference, count(*) FROM compared GROUP BY difference")
+def _read_comparison(connection: sa.Connection) -> ManifestComparison:
+    counted = sa.text("SELECT difference, count(*) FROM compared GROUP BY difference")
     counts: dict[Difference, int] = {"missing": 0, "stale": 0, "extra": 0}
     counts |= {row[0]: row[1] for row in connection.execute(counted)}
-    named = text(
+    named = sa.text(
         "SELECT source_type, source_id, difference FROM (SELECT *, row_number() OVER"
         " (PARTITION BY difference ORDER BY source_type, source_id) AS place FROM compared) of_kind"
         " WHERE place <= :most ORDER BY difference, place"
     )
     rows = connection.execute(named, {"most": NAMED})
-    return ManifestComparison(counts, tuple(NamedDifference(*row) for row in rows))
+    return ManifestComparison(counts, tuple((row[0], row[1], row[2]) for row in rows))

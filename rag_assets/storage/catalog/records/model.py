@@ -13,26 +13,14 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Integer,
-    and_,
-    cast,
-    exists,
-    func,
-    literal,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.common.times import stamp
 from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import compute_record_document_id
-from rag_assets.storage.catalog.database import TenantRef, matches_any, matches_document
+from rag_assets.storage.catalog.database import TenantRef, is_of_documents, matches_document
 from rag_assets.storage.catalog.installation.clock import latest_trusted_time
 from rag_assets.storage.catalog.tables import documents, source_records, tenants
 from rag_assets.storage.catalog.uploads.model import uploads
@@ -46,12 +34,7 @@ class PushedRecord:
     """A record as an application pushes it.
 
     Attributes:
-        source: name of the source that it belongs to.
         source_type: the application's kind of record, such as page or comment.
-        source_id: its id among records of that kind.
-        media_type: the format of its text.
-        page_uuid: the page or database that it is attached to.
-        resolved_at: for a comment, when it was resolved.
     """
 
     source: str
@@ -111,12 +94,7 @@ def record_values(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class WriteClock:
-    """The time of a write according to its application; it orders the writes of one record.
-
-    Attributes:
-        updated_at: when the record was changed.
-        version: a number that rises with each change.
-    """
+    """The time of a write according to its application; it orders the writes of one record."""
 
     updated_at: datetime | None = None
     version: int | None = None
@@ -148,11 +126,9 @@ class RecordPut:
     """A record to store.
 
     Attributes:
-        record: the record as it was pushed.
         scope: its access scope, given by the record itself, its source or the tenant; None: its
             page's scope.
         lane: 0 if a person waits for it, 1 for bulk writes.
-        secret_blocks: ids of blocks of a page that its application no longer wants kept.
     """
 
     record: PushedRecord
@@ -166,8 +142,6 @@ class RecordChanges:
     """The changes that one write makes to records and pages.
 
     Attributes:
-        puts: records to store.
-        removals: ids of documents with records to remove.
         pages: uuids of pages to delete. Documents attached to them are deleted, too, unless they
             are in `puts`.
         pages_deleted_at: the earliest time at which one of these pages was deleted.
@@ -187,12 +161,8 @@ class CurrentState:
     """The stored state from which a plan computes the changes of records.
 
     Attributes:
-        records: the stored records, by document id.
-        below: the pages below each page that the plan may delete.
         standing: pages that the plan must not delete, because they still have another record; their
             documents stay.
-        clocks: the time of the latest write to each record, by document and part; see
-            `record_clocks`.
         etags: ETags of the records that a write may be conditional on, by document.
     """
 
@@ -211,108 +181,103 @@ RESOLVED_DAYS = 30
 """Days for which a resolved comment can be found, unless the tenant sets another number."""
 
 
-def is_found() -> ColumnElement[bool]:
+def is_found() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a record is listed: not expired, and its content exists."""
     columns = source_records.c
     content = uploads.alias("content")
-    has_content = exists().where(matches_document(content.c, columns))
-    is_whole = or_(columns.media_type != TYPED_RECORD, columns.source_type != "file", has_content)
-    return and_(or_(columns.resolved_at.is_(None), ~is_expired()), is_whole)
+    has_content = sa.exists().where(matches_document(content.c, columns))
+    is_whole = sa.or_(
+        columns.media_type != TYPED_RECORD, columns.source_type != "file", has_content
+    )
+    return sa.and_(sa.or_(columns.resolved_at.is_(None), ~is_expired()), is_whole)
 
 
-def is_expired() -> ColumnElement[bool]:
+def is_expired() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a record is a comment resolved too long ago to be found."""
-    return and_(
+    return sa.and_(
         source_records.c.resolved_at.is_not(None), build_expiry_time() < latest_trusted_time()
     )
 
 
-def build_expiry_time() -> ColumnElement[datetime]:
+def build_expiry_time() -> sa.ColumnElement[datetime]:
     """Return the SQL time from which a resolved comment can no longer be found; null: never."""
     columns = source_records.c
     set_days = tenants.c.config[(SECTION, "resolved_comment_days")].astext
     days = (
-        select(func.coalesce(cast(set_days, Integer), RESOLVED_DAYS))
+        sa.select(sa.func.coalesce(sa.cast(set_days, sa.Integer), RESOLVED_DAYS))
         .where(tenants.c.id == columns.tenant)
         .scalar_subquery()
     )
-    return columns.resolved_at + days * literal(timedelta(days=1))
+    return columns.resolved_at + days * sa.literal(timedelta(days=1))
 
 
 def find_wait_starts(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, datetime]:
     """Return, by document, since when a record whose current version is not listed waits."""
     record, row = source_records.c, documents.c
-    living = exists().where(matches_document(row, record), row.status != "DELETED")
-    listed = exists().where(
+    living = sa.exists().where(matches_document(row, record), row.status != "DELETED")
+    listed = sa.exists().where(
         matches_document(row, record), row.status != "DELETED", row.revision == record.revision
     )
-    query = select(record.document_id, record.waiting_since).where(
-        record.tenant == ref.id,
-        matches_any(record.document_id, document_ids),
+    query = sa.select(record.document_id, record.waiting_since).where(
+        is_of_documents(record, ref.id, document_ids),
         ~listed,
         # A record that is left out and not indexed does not wait.
-        or_(is_found(), living),
+        sa.or_(is_found(), living),
     )
     return {row.document_id: row.waiting_since for row in connection.execute(query)}
 
 
 def find_waiting_lanes(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, int]:
     """Return the lane of each record whose current version is not indexed yet, by document."""
     record = source_records.c
-    query = select(record.document_id, record.lane).where(
-        record.tenant == ref.id, matches_any(record.document_id, document_ids), ~_is_settled()
+    query = sa.select(record.document_id, record.lane).where(
+        is_of_documents(record, ref.id, document_ids), ~_is_settled()
     )
     return {row.document_id: row.lane for row in connection.execute(query)}
 
 
 def prioritize_waiting(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> None:
     """Give priority over bulk pushes to those of these records that wait to be indexed."""
     if not document_ids:
         return
     record, row = source_records.c, documents.c
     waiting = connection.scalars(
-        update(source_records)
-        .where(
-            record.tenant == ref.id, matches_any(record.document_id, document_ids), record.lane != 0
-        )
+        sa.update(source_records)
+        .where(is_of_documents(record, ref.id, document_ids), record.lane != 0)
         .where(~_is_settled())
         .values(lane=0)
         .returning(record.document_id)
     ).all()
     if waiting:
-        listed = (row.tenant == ref.id, matches_any(row.document_id, waiting))
+        listed = is_of_documents(row, ref.id, waiting)
         connection.execute(
-            update(documents).where(*listed, row.status == "PROCESSING").values(lane=0)
+            sa.update(documents).where(listed, row.status == "PROCESSING").values(lane=0)
         )
 
 
-def _is_settled() -> ColumnElement[bool]:
+def _is_settled() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a record's current version was listed and processed."""
     record, row = source_records.c, documents.c
-    return exists().where(
+    return sa.exists().where(
         matches_document(row, record),
         row.revision == record.revision,
         row.status.not_in(("PROCESSING", "DELETED")),
     )
 
 
-def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
-    """Restart the wait of records that were pushed again during a listing, from the last push.
-
-    The wait of their listed versions is recorded separately.
-    """
+def restart_waits(connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]) -> None:
+    """Restart the wait of records that were pushed again during a listing, from the last push."""
     record, row = source_records.c, documents.c
     connection.execute(
-        update(source_records)
+        sa.update(source_records)
         .where(
-            record.tenant == ref.id,
-            matches_any(record.document_id, document_ids),
+            is_of_documents(record, ref.id, document_ids),
             matches_document(row, record),
             row.revision != record.revision,
         )
@@ -321,14 +286,9 @@ def restart_waits(connection: Connection, ref: TenantRef, document_ids: Collecti
 
 
 def start_waits_of_comments(
-    connection: Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
+    connection: sa.Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
-    """Start the wait of comments that a changed number of days adds to or removes from listings.
-
-    Args:
-        connection: the connection of the transaction that changes the number of days.
-        former, config: the tenant's configuration before and after the change.
-    """
+    """Start the wait of comments that a changed number of days adds to or removes from listings."""
     before, after = _resolved_days(former), _resolved_days(config)
     if before == after:
         return
@@ -337,9 +297,9 @@ def start_waits_of_comments(
         record.resolved_at + days < latest_trusted_time() for days in (before, after)
     )
     connection.execute(
-        update(source_records)
+        sa.update(source_records)
         .where(record.tenant == tenant_id, record.resolved_at.is_not(None), was_out != is_out)
-        .values(waiting_since=func.clock_timestamp())
+        .values(waiting_since=sa.func.clock_timestamp())
     )
 
 

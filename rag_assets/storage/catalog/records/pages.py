@@ -10,32 +10,20 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    Boolean,
-    ColumnElement,
-    Connection,
-    FromClause,
-    Integer,
-    Select,
-    Text,
-    and_,
-    case,
-    exists,
-    func,
-    literal,
-    null,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.ingest.sources.record_bodies import PageBody
 from rag_assets.ingest.sources.records import EXCLUDED, NOBODY, ROOT, build_page_scope
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, Texts, matches_any
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    Texts,
+    is_of_documents,
+    matches_any,
+)
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.documents.status import is_out_of_builds
 from rag_assets.storage.catalog.tables import documents, pages, source_records
@@ -43,11 +31,7 @@ from rag_assets.storage.catalog.tables import documents, pages, source_records
 
 @dataclass(frozen=True, slots=True)
 class MovedPages:
-    """Pages whose entries may have another access scope than their documents.
-
-    Attributes:
-        move: the number of the last move of one of these pages.
-    """
+    """Pages whose entries may have another access scope than their documents."""
 
     uuids: tuple[str, ...]
     move: int
@@ -58,7 +42,7 @@ class PageTable(CatalogQueries):
 
     def find_kind(self, tenant_id: str, uuid: str) -> str | None:
         """Return the kind of a page: root, page or database; None if the page is unknown."""
-        query = select(pages.c.kind).where(pages.c.tenant == tenant_id, pages.c.uuid == uuid)
+        query = sa.select(pages.c.kind).where(pages.c.tenant == tenant_id, pages.c.uuid == uuid)
         return self._database.fetch_value(query)
 
     def find_title_paths(
@@ -68,18 +52,21 @@ class PageTable(CatalogQueries):
 
         Pages without a title, or that none of the principals may read, are left out.
         """
-        first = select(
-            pages.c.uuid.label("origin"), pages.c.uuid, pages.c.parent, literal(0).label("distance")
+        first = sa.select(
+            pages.c.uuid.label("origin"),
+            pages.c.uuid,
+            pages.c.parent,
+            sa.literal(0).label("distance"),
         ).where(pages.c.tenant == tenant_id, matches_any(pages.c.uuid, [*uuids]))
         path = first.cte("path", recursive=True)
-        upwards = select(path.c.origin, pages.c.uuid, pages.c.parent, path.c.distance + 1).where(
+        upwards = sa.select(path.c.origin, pages.c.uuid, pages.c.parent, path.c.distance + 1).where(
             pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
         )
         path = path.union_all(upwards)
         table = documents.c
         query = (
-            select(path.c.origin, path.c.uuid, table.title)
-            .join(documents, and_(table.tenant == tenant_id, table.page_uuid == path.c.uuid))
+            sa.select(path.c.origin, path.c.uuid, table.title)
+            .join(documents, sa.and_(table.tenant == tenant_id, table.page_uuid == path.c.uuid))
             .where(
                 table.source_type == "page",
                 table.status != "DELETED",
@@ -95,7 +82,7 @@ class PageTable(CatalogQueries):
 
     def find_moved(self, tenant_id: str) -> MovedPages | None:
         """Return the pages whose entries still lack their documents' scope; None if none do."""
-        query = select(pages.c.uuid, pages.c.moved).where(
+        query = sa.select(pages.c.uuid, pages.c.moved).where(
             pages.c.tenant == tenant_id, pages.c.moved.is_not(None)
         )
         rows = self._database.fetch_rows(query)
@@ -104,12 +91,9 @@ class PageTable(CatalogQueries):
         return MovedPages(tuple(row.uuid for row in rows), max(row.moved for row in rows))
 
     def find_document_scopes(self, tenant_id: str, uuids: Sequence[str]) -> dict[str, str]:
-        """Return the access scope of each document attached to one of these pages, by document id.
-
-        Documents that leave the builds are left out.
-        """
+        """Return, by document id, the access scope of the living documents of these pages."""
         table = documents.c
-        query = select(table.document_id, table.access_scope).where(
+        query = sa.select(table.document_id, table.access_scope).where(
             table.tenant == tenant_id, matches_any(table.page_uuid, uuids), ~is_out_of_builds()
         )
         return {row.document_id: row.access_scope for row in self._database.fetch_rows(query)}
@@ -121,83 +105,74 @@ class PageTable(CatalogQueries):
             moved: the pages as they were read; pages that moved again since stay marked.
         """
         table = pages.c
-        statement = (
-            update(pages)
-            .where(table.tenant == ref.id, matches_any(table.uuid, moved.uuids))
-            .where(table.moved <= moved.move)
-            .values(moved=None)
-        )
-        self._database.write(ref, statement)
+        were_moved = (matches_any(table.uuid, moved.uuids), table.moved <= moved.move)
+        self._database.update(ref, pages, *were_moved, moved=None)
 
 
 def select_descendants(
-    tenant_id: str | ColumnElement[str], uuids: Texts, *, itself: bool = False
-) -> FromClause:
-    """Return the query for all pages below these pages, with their distance.
-
-    Args:
-        itself: whether to include these pages.
-    """
+    tenant_id: str | sa.ColumnElement[str], uuids: Texts, *, itself: bool = False
+) -> sa.FromClause:
+    """Return the query for all pages below these pages, with their distance."""
     begun = pages.c.uuid if itself else pages.c.parent
-    first = select(pages, literal(1, Integer).label("distance")).where(
+    first = sa.select(pages, sa.literal(1, sa.Integer).label("distance")).where(
         pages.c.tenant == tenant_id, matches_any(begun, uuids)
     )
     tree = first.cte("below", recursive=True)
-    downwards = select(pages, tree.c.distance + 1).where(
+    downwards = sa.select(pages, tree.c.distance + 1).where(
         pages.c.tenant == tenant_id, pages.c.parent == tree.c.uuid
     )
     return tree.union_all(downwards)
 
 
 def find_descendants(
-    connection: Connection, ref: TenantRef, uuids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, uuids: Collection[str]
 ) -> dict[str, set[str]]:
     """Return all pages below each of these pages, by page."""
     if not uuids:
         return {}
     table = pages.c
-    first = select(table.parent.label("above"), table.uuid).where(
+    first = sa.select(table.parent.label("above"), table.uuid).where(
         table.tenant == ref.id, matches_any(table.parent, [*uuids])
     )
     tree = first.cte("below", recursive=True)
-    downwards = select(tree.c.above, table.uuid).where(
+    downwards = sa.select(tree.c.above, table.uuid).where(
         table.tenant == ref.id, table.parent == tree.c.uuid
     )
     tree = tree.union_all(downwards)
     found: dict[str, set[str]] = {}
-    for row in connection.execute(select(tree)):
+    for row in connection.execute(sa.select(tree)):
         found.setdefault(row.above, set()).add(row.uuid)
     return found
 
 
 def select_readable_within(
-    tenant: ColumnElement[str], uuids: Texts, principals: Texts
-) -> Select[Any]:
+    tenant: sa.ColumnElement[str], uuids: Texts, principals: Texts
+) -> sa.Select[Any]:
     """Return the query for those of these pages, and pages below, that a principal may read."""
     below = select_descendants(tenant, uuids, itself=True)
-    return select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
+    return sa.select(below.c.uuid).where(is_readable(below, principals, column="scope")).distinct()
 
 
 def find_attached_documents(
-    connection: Connection, ref: TenantRef, uuids: Sequence[str]
+    connection: sa.Connection, ref: TenantRef, uuids: Sequence[str]
 ) -> list[str]:
     """Return the ids of the documents attached to these pages, and of the pages themselves."""
     if not uuids:
         return []
     listed, record = documents.c, source_records.c
-    of_documents = select(listed.document_id).where(
+    of_documents = sa.select(listed.document_id).where(
         listed.tenant == ref.id, matches_any(listed.page_uuid, uuids), listed.status != "DELETED"
     )
     # A record that was not listed yet is attached to its page, too.
-    of_records = select(record.document_id).where(
+    of_records = sa.select(record.document_id).where(
         record.tenant == ref.id, matches_any(record.page_uuid, uuids)
     )
     return [*connection.scalars(of_documents.union(of_records))]
 
 
-def has_moved_page(table: FromClause) -> ColumnElement[bool]:
+def has_moved_page(table: sa.FromClause) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's page was moved and its entries not updated yet."""
-    return exists().where(
+    return sa.exists().where(
         pages.c.tenant == table.c.tenant,
         pages.c.uuid == table.c.page_uuid,
         pages.c.moved.is_not(None),
@@ -205,20 +180,20 @@ def has_moved_page(table: FromClause) -> ColumnElement[bool]:
 
 
 def find_page_scopes(
-    connection: Connection, tenant_id: str, uuids: Sequence[str]
+    connection: sa.Connection, tenant_id: str, uuids: Sequence[str]
 ) -> Mapping[str, str]:
     """Return the access scope of each page's documents, as the transaction sees them.
 
     Documents attached to an unknown page are readable by nobody.
     """
-    query = select(pages.c.uuid, pages.c.scope).where(
+    query = sa.select(pages.c.uuid, pages.c.scope).where(
         pages.c.tenant == tenant_id, matches_any(pages.c.uuid, uuids)
     )
     return dict.fromkeys(uuids, NOBODY) | dict(connection.execute(query).all())
 
 
 def set_page_scopes(
-    connection: Connection, ref: TenantRef, changes: Sequence[DocumentChange]
+    connection: sa.Connection, ref: TenantRef, changes: Sequence[DocumentChange]
 ) -> list[DocumentChange]:
     """Return the changes of a listing with the present access scopes of their pages.
 
@@ -236,11 +211,8 @@ def set_page_scopes(
     ]
 
 
-def select_excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> FromClause:
+def select_excluded_pages(tenant_id: str, uuids: sa.Select[Any] | None = None) -> sa.FromClause:
     """Return the query for the pages excluded from search.
-
-    Args:
-        uuids: only these pages.
 
     Returns:
         columns `uuid`; `scope`, which the page would have if it were not excluded; `is_archived`,
@@ -248,46 +220,45 @@ def select_excluded_pages(tenant_id: str, uuids: Select[Any] | None = None) -> F
     """
     own = ("uuid", "parent", "kind", "inherit", "readers", "archived", "ai")
     columns = [pages.c[name] for name in own]
-    first = select(pages.c.uuid.label("origin"), *columns, literal(0).label("distance")).where(
-        pages.c.tenant == tenant_id, pages.c.scope == EXCLUDED
-    )
+    first = sa.select(
+        pages.c.uuid.label("origin"), *columns, sa.literal(0).label("distance")
+    ).where(pages.c.tenant == tenant_id, pages.c.scope == EXCLUDED)
     if uuids is not None:
         first = first.where(pages.c.uuid.in_(uuids))
     path = first.cte("above", recursive=True)
-    upwards = select(path.c.origin, *columns, path.c.distance + 1).where(
+    upwards = sa.select(path.c.origin, *columns, path.c.distance + 1).where(
         pages.c.tenant == tenant_id, pages.c.uuid == path.c.parent
     )
     path = path.union_all(upwards)
     above, distance = path.c, path.c.distance
-    says = or_(~above.inherit, func.cardinality(above.readers) > 0)
-    nearest = _first_value(case((says, above.uuid)), distance, Text())
-    out = or_(above.archived, ~above.ai)
-    highest = _first_value(case((out, above.archived)), distance.desc(), Boolean())
-    known = func.bool_or(above.kind == "root")
-    scope = func.coalesce(case((known, literal(build_page_scope("")) + nearest)), NOBODY)
+    says = sa.or_(~above.inherit, sa.func.cardinality(above.readers) > 0)
+    nearest = _first_value(sa.case((says, above.uuid)), distance, sa.Text())
+    out = sa.or_(above.archived, ~above.ai)
+    highest = _first_value(sa.case((out, above.archived)), distance.desc(), sa.Boolean())
+    known = sa.func.bool_or(above.kind == "root")
+    scope = sa.func.coalesce(sa.case((known, sa.literal(build_page_scope("")) + nearest)), NOBODY)
     return (
-        select(above.origin.label("uuid"), scope.label("scope"), highest.label("is_archived"))
+        sa.select(above.origin.label("uuid"), scope.label("scope"), highest.label("is_archived"))
         .group_by(above.origin)
         .subquery("excluded_pages")
     )
 
 
 def _first_value(
-    value: ColumnElement[Any], order: ColumnElement[Any], type_: TypeEngine[Any]
-) -> ColumnElement[Any]:
+    value: sa.ColumnElement[Any], order: sa.ColumnElement[Any], type_: TypeEngine[Any]
+) -> sa.ColumnElement[Any]:
     """Return the SQL expression of the first value of a group, in this order, that is not null."""
-    all_: ColumnElement[Any] = func.array_agg(aggregate_order_by(value, order))
-    return func.array_remove(all_, null(), type_=ARRAY(type_))[1]
+    all_: sa.ColumnElement[Any] = sa.func.array_agg(aggregate_order_by(value, order))
+    return sa.func.array_remove(all_, sa.null(), type_=sa.ARRAY(type_))[1]
 
 
 def find_pages_of_records(
-    connection: Connection, ref: TenantRef, document_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> set[str]:
     """Return the pages whose own record belongs to one of these documents."""
     record = source_records.c
-    query = select(record.page_uuid).where(
-        record.tenant == ref.id,
-        matches_any(record.document_id, [*document_ids]),
+    query = sa.select(record.page_uuid).where(
+        is_of_documents(record, ref.id, [*document_ids]),
         record.source_type == PageBody.TYPE,
         record.page_uuid.is_not(None),
     )
@@ -295,18 +266,13 @@ def find_pages_of_records(
 
 
 def find_remaining_pages(
-    connection: Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
+    connection: sa.Connection, ref: TenantRef, uuids: Collection[str], removals: Collection[str]
 ) -> set[str]:
-    """Return which of these pages have a record that is not being removed.
-
-    Args:
-        connection: the connection of the transaction that removes records.
-        removals: documents with records to remove.
-    """
+    """Return which of these pages have a record that is not being removed."""
     if not uuids:
         return set()
     record = source_records.c
-    query = select(record.page_uuid).where(
+    query = sa.select(record.page_uuid).where(
         record.tenant == ref.id,
         matches_any(record.page_uuid, [*uuids]),
         record.source_type == PageBody.TYPE,
@@ -316,7 +282,7 @@ def find_remaining_pages(
 
 
 def find_documents_of_removed_pages(
-    connection: Connection,
+    connection: sa.Connection,
     ref: TenantRef,
     uuids: Collection[str],
     removals: Collection[str],
@@ -329,7 +295,6 @@ def find_documents_of_removed_pages(
     A page that still has another record stays, with the documents attached to it.
 
     Args:
-        connection: the connection of the transaction that removes the records.
         removals: documents with records to remove, including the pages' own.
         spared: pages below that stay, with their documents and the pages below them.
         keep_stored: whether to keep all pages with stored records that are not being removed.
@@ -347,10 +312,10 @@ def find_documents_of_removed_pages(
 
 
 def _find_pages_below_all(
-    connection: Connection, ref: TenantRef, uuids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, uuids: Collection[str]
 ) -> set[str]:
     """Return all pages below these pages, as one set."""
     if not uuids:
         return set()
     tree = select_descendants(ref.id, [*uuids])
-    return {*connection.scalars(select(tree.c.uuid))}
+    return {*connection.scalars(sa.select(tree.c.uuid))}

@@ -7,24 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeAlias
 
-from sqlalchemy import (
-    ColumnElement,
-    FromClause,
-    Row,
-    Select,
-    Text,
-    and_,
-    case,
-    cast,
-    exists,
-    func,
-    literal,
-    not_,
-    or_,
-    select,
-    true,
-    tuple_,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import BYTEA
 
 from rag_assets.common.failure_kinds import LEFT_OUT, FailureKind
@@ -56,22 +39,11 @@ class RecordState:
     """A record and its state.
 
     Attributes:
-        source, source_type, source_id, document_id, page_uuid: identify the record, its document
-            and its page.
-        title: the title of its document; None before the document was read.
-        status: the status of its current version.
         sha256: hash of its text, or of its content if that was uploaded separately.
         is_expired: whether it is a comment that was resolved too long ago.
-        is_found: whether listings include it.
         page_is: why its page is excluded from search; None if it is not excluded.
         is_placed: whether the tree contains the page that it is attached to, and all pages above
             that page.
-        chunk_count: number of chunks of its searchable version.
-        error_kind: why it failed, or is left out.
-        dropped: number of passages dropped because of a credential.
-        updated_at: when it was changed, according to its application.
-        pushed_at: when its current version arrived.
-        etag: the ETag of the record as it is stored.
     """
 
     source: str
@@ -99,9 +71,6 @@ class RecordFilter:
     """Which records to list, and where the list continues; see RecordStateQuery.page.
 
     Attributes:
-        status: only records with this status.
-        source_type: only records of this type.
-        page_uuid: only records attached to this page.
         after: source, type and id of the last record of the previous page; None for the first page.
     """
 
@@ -123,15 +92,15 @@ class RecordStateQuery(CatalogQueries):
             principals: the caller's principals; None: do not check access.
             scope: the access scope of records without their own scope and page.
         """
-        rows = select_placed_records(tenant_id, literal(scope))
+        rows = select_placed_records(tenant_id, sa.literal(scope))
         rows = rows.where(source_records.c.document_id == document_id)
-        its_page = select(source_records.c.page_uuid).where(
+        its_page = sa.select(source_records.c.page_uuid).where(
             source_records.c.tenant == tenant_id, source_records.c.document_id == document_id
         )
         placed = add_excluded_scopes(rows, select_excluded_pages(tenant_id, its_page))
-        query = select(placed).where(_may_see(placed, principals))
+        query = sa.select(placed).where(_may_see(placed, principals))
         row = self._database.fetch_row(query)
-        return None if row is None else _state(row)
+        return None if row is None else _read_state(row)
 
     def page(
         self,
@@ -145,107 +114,97 @@ class RecordStateQuery(CatalogQueries):
         """Return a page of the records that the principals may read, sorted by source, type and id.
 
         Args:
-            principals: the caller's principals; None: do not check access.
             scopes: by source, the access scope of records without their own scope and page; records
                 of other sources are unreadable.
         """
         columns = source_records.c
-        given = [(columns.source == source, literal(scope)) for source, scope in scopes.items()]
+        given = [(columns.source == source, sa.literal(scope)) for source, scope in scopes.items()]
         rows = select_placed_records(
-            tenant_id, case(*given, else_=NOBODY) if given else literal(NOBODY)
+            tenant_id, sa.case(*given, else_=NOBODY) if given else sa.literal(NOBODY)
         )
         if chosen.source_type is not None:
             rows = rows.where(columns.source_type == chosen.source_type)
         if chosen.page_uuid is not None:
             rows = rows.where(columns.page_uuid == chosen.page_uuid)
         if chosen.after is not None:
-            place = tuple_(columns.source, columns.source_type, columns.source_id)
-            rows = rows.where(place > tuple_(*map(literal, chosen.after)))
-        of_page = None if chosen.page_uuid is None else select(literal(chosen.page_uuid))
+            place = sa.tuple_(columns.source, columns.source_type, columns.source_id)
+            rows = rows.where(place > sa.tuple_(*map(sa.literal, chosen.after)))
+        of_page = None if chosen.page_uuid is None else sa.select(sa.literal(chosen.page_uuid))
         placed = add_excluded_scopes(rows, select_excluded_pages(tenant_id, of_page))
-        query = select(placed).where(_may_see(placed, principals))
+        query = sa.select(placed).where(_may_see(placed, principals))
         if chosen.status is not None:
             query = query.where(placed.c.state == chosen.status)
         order = (placed.c.source, placed.c.source_type, placed.c.source_id)
         found = self._database.fetch_rows(query.order_by(*order).limit(limit))
-        return [_state(row) for row in found]
+        return [_read_state(row) for row in found]
 
 
-def _may_see(placed: FromClause, principals: Collection[str] | None) -> ColumnElement[bool]:
-    return true() if principals is None else is_readable(placed, [*principals])
+def _may_see(placed: sa.FromClause, principals: Collection[str] | None) -> sa.ColumnElement[bool]:
+    return sa.true() if principals is None else is_readable(placed, [*principals])
 
 
-def add_excluded_scopes(rows: Select[Any], excluded: FromClause) -> FromClause:
-    """Return the query for records; on an excluded page, with the scope it would otherwise have.
-
-    Args:
-        rows: the result of select_placed_records().
-        excluded: the result of select_excluded_pages().
-    """
+def add_excluded_scopes(rows: sa.Select[Any], excluded: sa.FromClause) -> sa.FromClause:
+    """Return the query for records; on an excluded page, with the scope it would otherwise have."""
     placed = rows.subquery()
     is_out = placed.c.access_scope == EXCLUDED
     said = [column for column in placed.c if column.name not in {"state", "access_scope"}]
     return (
-        select(
+        sa.select(
             *said,
-            case((is_out, "excluded"), else_=placed.c.state).label("state"),
-            case(
-                (is_out, func.coalesce(excluded.c.scope, NOBODY)), else_=placed.c.access_scope
+            sa.case((is_out, "excluded"), else_=placed.c.state).label("state"),
+            sa.case(
+                (is_out, sa.func.coalesce(excluded.c.scope, NOBODY)), else_=placed.c.access_scope
             ).label("access_scope"),
-            case((and_(is_out, excluded.c.is_archived), "archived"), (is_out, "off")).label(
+            sa.case((sa.and_(is_out, excluded.c.is_archived), "archived"), (is_out, "off")).label(
                 "page_is"
             ),
         )
         .select_from(placed)
-        .outerjoin(excluded, and_(is_out, excluded.c.uuid == placed.c.page_uuid))
+        .outerjoin(excluded, sa.and_(is_out, excluded.c.uuid == placed.c.page_uuid))
         .subquery()
     )
 
 
-def select_placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[Any]:
-    """Return the query for a tenant's records, each with its access scope and state.
-
-    Args:
-        scope: the access scope of records without their own scope and page.
-    """
+def select_placed_records(tenant_id: str, scope: sa.ColumnElement[str]) -> sa.Select[Any]:
+    """Return the query for a tenant's records, each with its access scope and state."""
     record, row = source_records.c, documents.c
     answering = select_answering_versions(tenant_id)
-    of_page = func.coalesce(
-        select(pages.c.scope)
+    of_page = sa.func.coalesce(
+        sa.select(pages.c.scope)
         .where(pages.c.tenant == record.tenant, pages.c.uuid == record.page_uuid)
         .scalar_subquery(),
         NOBODY,
     )
-    unlisted = func.coalesce(
-        record.said["access_scope"].astext, case((record.page_uuid.is_not(None), of_page)), scope
+    unlisted = sa.func.coalesce(
+        record.said["access_scope"].astext, sa.case((record.page_uuid.is_not(None), of_page)), scope
     )
     # A deleted document does not follow the page that it was attached to.
-    listed = case((row.status != "DELETED", row.access_scope))
-    waits = or_(
+    listed = sa.case((row.status != "DELETED", row.access_scope))
+    waits = sa.or_(
         row.revision.is_distinct_from(record.revision),
         row.status.in_(("PROCESSING", "DELETED")),
         is_awaiting_build(answering),
     )
-    content = select(uploads.c.content_sha256).where(matches_document(uploads.c, record))
-    state = case(
-        (or_(~is_found(), is_expired()), "excluded"),
-        (func.coalesce(waits, True), "queued"),
-        (and_(row.status == "FAILED", row.error_kind.in_(LEFT_OUT)), "excluded"),
+    content = sa.select(uploads.c.content_sha256).where(matches_document(uploads.c, record))
+    state = sa.case(
+        (sa.or_(~is_found(), is_expired()), "excluded"),
+        (sa.func.coalesce(waits, True), "queued"),
+        (sa.and_(row.status == "FAILED", row.error_kind.in_(LEFT_OUT)), "excluded"),
         (row.status == "FAILED", "failed"),
         else_="indexed",
     )
     return (
-        select(
+        sa.select(
             *(record.tenant, record.source, record.source_type, record.source_id),
             record.record_key,
             *(record.document_id, record.page_uuid, record.modified_at, record.changed_at),
             *(row.title, row.error_kind, row.dropped_count),
-            func.coalesce(content.scalar_subquery(), record.content_sha256).label("sha256"),
+            sa.func.coalesce(content.scalar_subquery(), record.content_sha256).label("sha256"),
             is_found().label("is_found"),
             is_expired().label("is_expired"),
             state.label("state"),
-            func.coalesce(answering.c.chunk_count, 0).label("chunk_count"),
-            func.coalesce(listed, unlisted).label("access_scope"),
+            sa.func.coalesce(answering.c.chunk_count, 0).label("chunk_count"),
+            sa.func.coalesce(listed, unlisted).label("access_scope"),
         )
         .select_from(source_records)
         .outerjoin(documents, matches_document(row, record))
@@ -254,30 +213,27 @@ def select_placed_records(tenant_id: str, scope: ColumnElement[str]) -> Select[A
     )
 
 
-def select_answering_versions(tenant_id: str) -> FromClause:
+def select_answering_versions(tenant_id: str) -> sa.FromClause:
     """Return the query for documents with a version in the serving build, and its chunk count."""
     held = document_index.c
     return (
-        select(held.document_id, held.chunk_count)
+        sa.select(held.document_id, held.chunk_count)
         .join(
-            serving, and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation)
+            serving,
+            sa.and_(serving.c.tenant == held.tenant, serving.c.generation == held.generation),
         )
         .where(held.tenant == tenant_id, held.indexed_key.is_not(None))
         .subquery("answering")
     )
 
 
-def is_awaiting_build(answering: FromClause) -> ColumnElement[bool]:
-    """Return the SQL condition that a document becomes searchable with the next build.
-
-    Args:
-        answering: the result of select_answering_versions().
-    """
+def is_awaiting_build(answering: sa.FromClause) -> sa.ColumnElement[bool]:
+    """Return the SQL condition that a document becomes searchable with the next build."""
     is_out = documents.c.access_scope == EXCLUDED
-    return and_(documents.c.status == "READY", ~is_out, answering.c.document_id.is_(None))
+    return sa.and_(documents.c.status == "READY", ~is_out, answering.c.document_id.is_(None))
 
 
-def _state(row: Row[Any]) -> RecordState:
+def _read_state(row: sa.Row[Any]) -> RecordState:
     return read_row(
         RecordState,
         row,
@@ -296,10 +252,8 @@ class RecordDrift:
     """Differences between records and the catalog's documents.
 
     Attributes:
-        compared: how many texts were compared.
         missing: ids of documents without their record. This should not occur: removing a record
             withdraws its document in the same transaction.
-        altered: ids of documents whose stored text differs from the pushed text.
         nobodys: names of sources that have records, but do not belong to the tenant.
     """
 
@@ -316,12 +270,11 @@ class RecordDriftQuery(CatalogQueries):
         """Return the differences between a tenant's records and its documents.
 
         Args:
-            sources: names of the tenant's sources.
             compared: the range of document ids whose texts Postgres hashes again, to compare them.
         """
         record, row = source_records.c, documents.c
-        mine = exists().where(matches_document(record, row))
-        missing = select(row.document_id).where(
+        mine = sa.exists().where(matches_document(record, row))
+        missing = sa.select(row.document_id).where(
             row.tenant == tenant_id,
             matches_any(row.source, sources),
             row.status != "DELETED",
@@ -331,18 +284,20 @@ class RecordDriftQuery(CatalogQueries):
         within = [record.tenant == tenant_id, record.document_id >= compared.first]
         if compared.end is not None:
             within.append(record.document_id < compared.end)
-        content = func.convert_to(record.text, "UTF8", type_=BYTEA)
-        digest = cast(func.encode(func.sha256(content), "hex"), Text)
-        altered = select(record.document_id).where(
+        content = sa.func.convert_to(record.text, "UTF8", type_=BYTEA)
+        digest = sa.cast(sa.func.encode(sa.func.sha256(content), "hex"), sa.Text)
+        altered = sa.select(record.document_id).where(
             *within,
-            or_(func.octet_length(record.text) != record.size, digest != record.content_sha256),
+            sa.or_(
+                sa.func.octet_length(record.text) != record.size, digest != record.content_sha256
+            ),
         )
         nobodys = (
-            select(record.source)
-            .where(record.tenant == tenant_id, not_(matches_any(record.source, sources)))
+            sa.select(record.source)
+            .where(record.tenant == tenant_id, sa.not_(matches_any(record.source, sources)))
             .distinct()
         )
-        count = select(func.count()).select_from(source_records).where(*within)
+        count = sa.select(sa.func.count()).select_from(source_records).where(*within)
         with self._database.begin() as connection:
             return RecordDrift(
                 compared=connection.scalar(count) or 0,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, Select, Subquery, and_, exists, func, select, tuple_
+import sqlalchemy as sa
 
 from rag_assets.common.errors import UnknownTenant
 from rag_assets.storage.catalog.database import CatalogQueries
@@ -30,12 +30,9 @@ class TenantSummary:
     """The state of a tenant.
 
     Attributes:
-        documents: number of documents by status.
-        entries: expected number of entries in the serving generation.
         generation, index_name: number and index of the serving generation; None before the first
             build is complete.
         synced_at: when its least recently synced source was last synced.
-        error: why the last sync failed, if it did.
     """
 
     tenant_id: str
@@ -50,14 +47,7 @@ class TenantSummary:
 
 @dataclass(frozen=True, slots=True)
 class FormatSummary:
-    """The state of a tenant's documents of one format.
-
-    Attributes:
-        media_type: derived from the files' names; None if a name does not show it.
-        documents: number of documents by status, without deleted ones.
-        chunks: number of chunks of all of these documents.
-        bytes: size of all of these documents at the source.
-    """
+    """The state of a tenant's documents of one format."""
 
     media_type: str | None
     documents: Mapping[Status, int]
@@ -70,7 +60,6 @@ class HeldEntries:
     """The entries of a document in one generation.
 
     Attributes:
-        state: state of the generation.
         current: whether they were made from the document's last listed version.
     """
 
@@ -96,32 +85,38 @@ class Overview(CatalogQueries):
         """Return the state of tenants, sorted by id.
 
         Args:
-            containing: only tenants with this text in their id.
             in_trouble: only tenants with a failed document, check or last sync, or that were never
                 checked.
-            limit, offset: the maximum number of tenants to return, and the number to skip.
         """
-        chosen = select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
+        chosen = sa.select(tenants.c.id).order_by(tenants.c.id).limit(limit).offset(offset)
         if containing:
             chosen = chosen.where(tenants.c.id.icontains(containing, autoescape=True))
         if in_trouble:
+            of_check = check_results.c.tenant == tenants.c.id
+            failed = check_results.c.passed.is_(False) | check_results.c.error.is_not(None)
             chosen = chosen.where(
-                _has_failed_document() | _has_failed_sync() | _has_failed_check() | _is_unchecked()
+                sa.or_(
+                    sa.exists().where(
+                        documents.c.tenant == tenants.c.id, documents.c.status == "FAILED"
+                    ),
+                    sa.exists().where(
+                        syncs.c.tenant == tenants.c.id, syncs.c.last_error.is_not(None)
+                    ),
+                    sa.exists().where(of_check, failed),
+                    sa.and_(tenants.c.state == "ACTIVE", ~sa.exists().where(of_check)),
+                )
             )
-        return self._summaries(chosen)
+        return self._fetch_summaries(chosen)
 
     def list_not_compacted_since(self, since: datetime) -> list[str]:
-        """Return the ids of active tenants with documents that were not compacted since a time.
-
-        Tenants created after that time are left out.
-        """
-        compacted = exists().where(
+        """Return the ids of active tenants with documents that were not compacted since a time."""
+        compacted = sa.exists().where(
             events.c.tenant == tenants.c.id, events.c.kind == "compacted", events.c.at >= since
         )
-        query = select(tenants.c.id).where(
+        query = sa.select(tenants.c.id).where(
             tenants.c.state == "ACTIVE",
             tenants.c.created_at < since,
-            exists().where(documents.c.tenant == tenants.c.id),
+            sa.exists().where(documents.c.tenant == tenants.c.id),
             ~compacted,
         )
         return list(self._database.fetch_values(query.order_by(tenants.c.id)))
@@ -132,21 +127,25 @@ class Overview(CatalogQueries):
         Raises:
             UnknownTenant: no tenant has that id.
         """
-        found = self._summaries(select(tenants.c.id).where(tenants.c.id == tenant_id))
+        found = self._fetch_summaries(sa.select(tenants.c.id).where(tenants.c.id == tenant_id))
         if not found:
             raise UnknownTenant(
                 f"no tenant {tenant_id!r}", hint="the page /documents lists the tenants"
             )
         return found[0]
 
-    def _summaries(self, chosen: Select[tuple[str]]) -> list[TenantSummary]:
+    def _fetch_summaries(self, chosen: sa.Select[tuple[str]]) -> list[TenantSummary]:
         """Return the state of the chosen tenants, in one query that reads only their rows."""
         ids = chosen.cte("chosen")
-        counts, entries, last = _status_counts(ids), _entry_counts(ids), _last_syncs(ids)
+        counts, entries, last = (
+            _select_status_counts(ids),
+            _select_entry_counts(ids),
+            _select_last_syncs(ids),
+        )
         query = (
-            select(
+            sa.select(
                 *(tenants.c.id, tenants.c.state, counts.c.documents),
-                *(func.coalesce(entries.c.entries, 0), serving.c.generation),
+                *(sa.func.coalesce(entries.c.entries, 0), serving.c.generation),
                 *(serving.c.index_name, last.c.synced_at, last.c.error),
             )
             .join(ids, ids.c.id == tenants.c.id)
@@ -163,27 +162,28 @@ class Overview(CatalogQueries):
 
     def formats(self, tenant_id: str) -> list[FormatSummary]:
         """Return the state of a tenant's documents of each format, the most frequent first."""
-        not_deleted = and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
+        not_deleted = sa.and_(documents.c.tenant == tenant_id, documents.c.status != "DELETED")
         query = (
-            select(
-                *(documents.c.media_type, documents.c.status, func.count()),
-                *(func.sum(documents.c.chunk_count), func.sum(documents.c.size)),
+            sa.select(
+                *(documents.c.media_type, documents.c.status, sa.func.count()),
+                *(sa.func.sum(documents.c.chunk_count), sa.func.sum(documents.c.size)),
             )
             .where(not_deleted)
             .group_by(documents.c.media_type, documents.c.status)
         )
-        found: dict[str | None, FormatSummary] = {}
-        for media_type, status, count, chunks, size in self._database.fetch_rows(query):
-            summary = found.get(media_type) or FormatSummary(media_type, {}, 0, 0)
-            found[media_type] = FormatSummary(
+        by_type: dict[str | None, list[Any]] = {}
+        for row in self._database.fetch_rows(query):
+            by_type.setdefault(row.media_type, []).append(row)
+        found = [
+            FormatSummary(
                 media_type,
-                {**summary.documents, status: count},
-                summary.chunks + int(chunks),
-                summary.bytes + int(size),
+                {status: count for _, status, count, _, _ in rows},
+                sum(int(chunks) for *_, chunks, _ in rows),
+                sum(int(size) for *_, size in rows),
             )
-        return sorted(
-            found.values(), key=lambda f: (-sum(f.documents.values()), f.media_type or "")
-        )
+            for media_type, rows in by_type.items()
+        ]
+        return sorted(found, key=lambda f: (-sum(f.documents.values()), f.media_type or ""))
 
     def page(
         self,
@@ -194,18 +194,14 @@ class Overview(CatalogQueries):
         limit: int,
         offset: int = 0,
     ) -> list[Document]:
-        """Return a tenant's documents, sorted by URI, one page at a time.
-
-        Args:
-            status: only documents with this status; by default all but the deleted ones.
-            containing: only documents with this text in their URI, ignoring case.
-            limit, offset: the maximum number of documents to return, and the number to skip.
-        """
+        """Return a tenant's documents, sorted by URI, one page at a time."""
         wanted = documents.c.status == status if status else documents.c.status != "DELETED"
-        query = select(documents).where(documents.c.tenant == tenant_id, wanted)
+        query = sa.select(documents).where(documents.c.tenant == tenant_id, wanted)
         if containing:
             query = query.where(documents.c.uri.icontains(containing, autoescape=True))
-        return self._documents(query.limit(limit).offset(offset))
+        ordered = query.order_by(documents.c.uri, documents.c.document_id)
+        rows = self._database.fetch_rows(ordered.limit(limit).offset(offset))
+        return [read_document(row) for row in rows]
 
     def list_failed(self, tenant_id: str, limit: int) -> list[Document]:
         """Return the first `limit` quarantined documents of a tenant, sorted by URI."""
@@ -214,9 +210,9 @@ class Overview(CatalogQueries):
     def held_entries(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
         """Return the entries of a document in each generation, the newest generation first."""
         indexed = document_index.c
-        current = func.coalesce(indexed.document_key == documents.c.document_key, False)
+        current = sa.func.coalesce(indexed.document_key == documents.c.document_key, False)
         query = (
-            select(
+            sa.select(
                 *(generations.c.generation, generations.c.state, generations.c.index_name),
                 *(indexed.chunk_count, indexed.indexed_at, current),
             )
@@ -224,8 +220,8 @@ class Overview(CatalogQueries):
             .join(documents, is_same_document())
             .join(
                 generations,
-                tuple_(generations.c.tenant, generations.c.generation)
-                == tuple_(indexed.tenant, indexed.generation),
+                sa.tuple_(generations.c.tenant, generations.c.generation)
+                == sa.tuple_(indexed.tenant, indexed.generation),
             )
             .where(
                 indexed.tenant == tenant_id,
@@ -236,72 +232,52 @@ class Overview(CatalogQueries):
         )
         return [HeldEntries(*row) for row in self._database.fetch_rows(query)]
 
-    def _documents(self, query: Select[Any]) -> list[Document]:
-        ordered = query.order_by(documents.c.uri, documents.c.document_id)
-        return [read_document(row) for row in self._database.fetch_rows(ordered)]
 
-
-def _has_failed_document() -> ColumnElement[bool]:
-    return exists().where(documents.c.tenant == tenants.c.id, documents.c.status == "FAILED")
-
-
-def _has_failed_sync() -> ColumnElement[bool]:
-    return exists().where(syncs.c.tenant == tenants.c.id, syncs.c.last_error.is_not(None))
-
-
-def _has_failed_check() -> ColumnElement[bool]:
-    failed = check_results.c.passed.is_(False) | check_results.c.error.is_not(None)
-    return exists().where(check_results.c.tenant == tenants.c.id, failed)
-
-
-def _is_unchecked() -> ColumnElement[bool]:
-    checked = exists().where(check_results.c.tenant == tenants.c.id)
-    return and_(tenants.c.state == "ACTIVE", ~checked)
-
-
-def _status_counts(ids: CTE) -> Subquery:
+def _select_status_counts(ids: sa.CTE) -> sa.Subquery:
     """Return the query for the number of documents by status, as a JSON object, by tenant."""
     by_status = (
-        select(documents.c.tenant, documents.c.status, func.count().label("documents"))
-        .where(documents.c.tenant.in_(select(ids.c.id)))
+        sa.select(documents.c.tenant, documents.c.status, sa.func.count().label("documents"))
+        .where(documents.c.tenant.in_(sa.select(ids.c.id)))
         .group_by(documents.c.tenant, documents.c.status)
         .subquery()
     )
     return (
-        select(
+        sa.select(
             by_status.c.tenant,
-            func.jsonb_object_agg(by_status.c.status, by_status.c.documents).label("documents"),
+            sa.func.jsonb_object_agg(by_status.c.status, by_status.c.documents).label("documents"),
         )
         .group_by(by_status.c.tenant)
         .subquery()
     )
 
 
-def _entry_counts(ids: CTE) -> Subquery:
+def _select_entry_counts(ids: sa.CTE) -> sa.Subquery:
     """Return the query for the expected number of entries in the serving generation, by tenant."""
-    is_serving: ColumnElement[bool] = and_(
+    is_serving: sa.ColumnElement[bool] = sa.and_(
         serving.c.tenant == document_index.c.tenant,
         serving.c.generation == document_index.c.generation,
     )
     return (
-        select(document_index.c.tenant, func.sum(document_index.c.chunk_count).label("entries"))
+        sa.select(
+            document_index.c.tenant, sa.func.sum(document_index.c.chunk_count).label("entries")
+        )
         .join(serving, is_serving)
         .join(documents, is_same_document())
-        .where(document_index.c.tenant.in_(select(ids.c.id)), documents.c.status != "DELETED")
+        .where(document_index.c.tenant.in_(sa.select(ids.c.id)), documents.c.status != "DELETED")
         .group_by(document_index.c.tenant)
         .subquery()
     )
 
 
-def _last_syncs(ids: CTE) -> Subquery:
+def _select_last_syncs(ids: sa.CTE) -> sa.Subquery:
     """Return the query for the earliest last sync of a tenant's sources, and an error if any."""
     return (
-        select(
+        sa.select(
             syncs.c.tenant,
-            func.min(syncs.c.succeeded_at).label("synced_at"),
-            func.max(syncs.c.last_error).label("error"),
+            sa.func.min(syncs.c.succeeded_at).label("synced_at"),
+            sa.func.max(syncs.c.last_error).label("error"),
         )
-        .where(syncs.c.tenant.in_(select(ids.c.id)))
+        .where(syncs.c.tenant.in_(sa.select(ids.c.id)))
         .group_by(syncs.c.tenant)
         .subquery()
     )

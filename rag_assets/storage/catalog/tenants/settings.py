@@ -8,24 +8,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import (
-    Boolean,
-    CheckConstraint,
-    Column,
-    ColumnElement,
-    Connection,
-    Integer,
-    Row,
-    Select,
-    Table,
-    Text,
-    exists,
-    func,
-    insert,
-    or_,
-    select,
-    update,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -38,12 +21,12 @@ from rag_assets.storage.catalog.database import (
     notify,
     put_row,
     read_row,
+    write_event,
 )
 from rag_assets.storage.catalog.documents.status import request_reindex
 from rag_assets.storage.catalog.records.model import start_waits_of_comments
 from rag_assets.storage.catalog.tables import (
     document_index,
-    events,
     json_column,
     metadata,
     now_column,
@@ -79,14 +62,7 @@ class OrganizationRef:
 
 @dataclass(frozen=True, slots=True)
 class Organization:
-    """One row of `organizations`.
-
-    Attributes:
-        has_opted_in: whether documents are embedded and searched for projects with a profile that
-            requires an opt-in.
-        chat_model: the name of the chat model for projects without their own model.
-        updated_at: when one of these settings last changed.
-    """
+    """One row of `organizations`."""
 
     id: str
     has_opted_in: bool
@@ -99,15 +75,12 @@ class OrganizationTable(CatalogQueries):
 
     def all(self) -> list[Organization]:
         """Return every organization, sorted by id."""
-        query = select(organizations).order_by(organizations.c.id)
+        query = sa.select(organizations).order_by(organizations.c.id)
         return [read_row(Organization, row) for row in self._database.fetch_rows(query)]
 
     def find(self, organization_id: str) -> Organization | None:
-        """Return an organization; None if it is not stored.
-
-        Organizations are stored when a tenant names them or they get settings.
-        """
-        query = select(organizations).where(organizations.c.id == organization_id)
+        """Return an organization; None if it is not stored."""
+        query = sa.select(organizations).where(organizations.c.id == organization_id)
         row = self._database.fetch_row(query)
         return read_row(Organization, row) if row else None
 
@@ -132,49 +105,49 @@ class OrganizationTable(CatalogQueries):
             add_organizations(connection, [organization_id])
             differs = [columns[name].is_distinct_from(value) for name, value in given.items()]
             changed = (
-                update(organizations)
-                .where(columns.id == organization_id, or_(False, *differs))
-                .values(**given, updated_at=func.clock_timestamp())
+                sa.update(organizations)
+                .where(columns.id == organization_id, sa.or_(False, *differs))
+                .values(**given, updated_at=sa.func.clock_timestamp())
             )
             has_changed = bool(given) and connection.execute(changed).rowcount > 0
             if has_changed:
-                follow = update(tenants).where(tenants.c.organization == organization_id)
-                connection.execute(follow.values(updated_at=func.clock_timestamp()))
+                follow = sa.update(tenants).where(tenants.c.organization == organization_id)
+                connection.execute(follow.values(updated_at=sa.func.clock_timestamp()))
                 notify(connection, TENANTS)
-            query = select(organizations).where(columns.id == organization_id)
+            query = sa.select(organizations).where(columns.id == organization_id)
             return read_row(Organization, connection.execute(query).one()), has_changed
 
 
-def add_organizations(connection: Connection, organization_ids: Iterable[str]) -> None:
+def add_organizations(connection: sa.Connection, organization_ids: Iterable[str]) -> None:
     """Add organizations that do not exist yet, without settings."""
     rows = [{"id": organization_id} for organization_id in organization_ids]
     if rows:
         connection.execute(upsert(organizations).values(rows).on_conflict_do_nothing())
 
 
-rag_settings = Table(
+rag_settings = sa.Table(
     "rag_settings",
     metadata,
     tenant_column(),
     # The operator's configuration, without the application's settings; tenants.config combines
     # both.
     json_column("operator_config"),
-    Column("operator_enabled", Boolean, nullable=False),
-    Column("enabled", Boolean),
-    Column("provider", Text),
-    Column("embedding_model", Text),
-    Column("base_url", Text),
-    Column("dimensions", Integer),
-    Column("vector_backend", Text),
-    Column("resolved_comment_days", Integer),
+    sa.Column("operator_enabled", sa.Boolean, nullable=False),
+    sa.Column("enabled", sa.Boolean),
+    sa.Column("provider", sa.Text),
+    sa.Column("embedding_model", sa.Text),
+    sa.Column("base_url", sa.Text),
+    sa.Column("dimensions", sa.Integer),
+    sa.Column("vector_backend", sa.Text),
+    sa.Column("resolved_comment_days", sa.Integer),
     # The embedder that is in force, as in tenants.yaml; null: the operator's embedder.
-    Column("embedder", JSONB(none_as_null=True)),
+    sa.Column("embedder", JSONB(none_as_null=True)),
     now_column("updated_at"),
-    Column("updated_by", Text, nullable=False),
-    CheckConstraint(
+    sa.Column("updated_by", sa.Text, nullable=False),
+    sa.CheckConstraint(
         "provider IN ('openai', 'gemini', 'localai', 'ollama', 'local')", name="provider"
     ),
-    CheckConstraint("vector_backend IN ('elasticsearch', 'pgvector')", name="vector_backend"),
+    sa.CheckConstraint("vector_backend IN ('elasticsearch', 'pgvector')", name="vector_backend"),
 )
 
 Change: TypeAlias = Callable[[ApplicationSettings, Mapping[str, Any], bool], ApplicationSettings]
@@ -186,33 +159,16 @@ _SETTINGS = tuple(field.name for field in fields(ApplicationSettings))
 _SETTABLE = frozenset(_SETTINGS) - {"updated_at", "updated_by"}
 
 
-@dataclass(frozen=True, slots=True)
-class ChangedSettings:
-    """The result of a change of settings.
-
-    Attributes:
-        former, present: settings before and after it.
-    """
-
-    former: ApplicationSettings
-    present: ApplicationSettings
-
-
 class ApplicationSettingsTable(CatalogQueries):
     """Changes the settings of a tenant's application, and updates the effective configuration."""
 
-    def change(self, ref: TenantRef, change: Change, by: str) -> ChangedSettings:
-        """Change the settings of a tenant; the change is in force when the call returns.
+    def change(
+        self, ref: TenantRef, change: Change, by: str
+    ) -> tuple[ApplicationSettings, ApplicationSettings]:
+        """Change the settings of a tenant; return the settings before and after, now in force.
 
         Concurrent changes run one after another. A tenant that is enabled by the change takes its
         pending model, and is fully indexed again.
-
-        Args:
-            change: computes the new settings; if it raises an error, the settings stay as they
-                were.
-
-        Raises:
-            TenantGone: the tenant was removed.
         """
         with self._database.begin_exclusive(ref) as connection:
             row = connection.execute(_select_settings(ref.id)).one()
@@ -221,7 +177,7 @@ class ApplicationSettingsTable(CatalogQueries):
             former = read_settings(row)
             present = change(former, operators, _is_unused(connection, ref.id))
             if _setting_values(present) == _setting_values(former):
-                return ChangedSettings(former, former)
+                return former, former
             enabled = may_be and present.enabled is not False
             begins = enabled and row.state != "ACTIVE"
             if begins:
@@ -231,39 +187,31 @@ class ApplicationSettingsTable(CatalogQueries):
                 **_setting_values(present),
                 "operator_config": operators,
                 "operator_enabled": may_be,
-                "updated_at": func.clock_timestamp(),
+                "updated_at": sa.func.clock_timestamp(),
                 "updated_by": by,
             }
             connection.execute(put_row(rag_settings, {"tenant": ref.id}, values))
             config = overlay_settings(operators, present)
             start_waits_of_comments(connection, ref.id, row.config, config)
             connection.execute(
-                update(tenants)
+                sa.update(tenants)
                 .where(tenants.c.id == ref.id)
                 .values(
                     config=config,
                     state="ACTIVE" if enabled else "DISABLED",
-                    updated_at=func.clock_timestamp(),
+                    updated_at=sa.func.clock_timestamp(),
                 )
             )
             payload = {"by": by, "changed": sorted(_list_changed_names(former, present))}
-            event = {"tenant": ref.id, "kind": "settings_changed", "payload": payload}
-            connection.execute(insert(events).values(event))
+            write_event(connection, ref.id, "settings_changed", payload)
             notify(connection, TENANTS)
             if begins:
                 request_reindex(connection, ref, {"scope": "tenant", "by": by})
             saved = connection.execute(_select_settings(ref.id)).one()
-        return ChangedSettings(former, read_settings(saved))
+        return former, read_settings(saved)
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
-        """Make the pending model the model of the next build; return whether a model was pending.
-
-        Args:
-            by: the caller's name, for the event.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Use the pending model for the next build; return whether a model was pending."""
 
         def take_over(
             settings: ApplicationSettings, operators: Mapping[str, Any], _: bool
@@ -271,11 +219,11 @@ class ApplicationSettingsTable(CatalogQueries):
             wanted = find_wanted_embedder(settings, get_configured_embedder(operators))
             return replace(settings, embedder=wanted)
 
-        done = self.change(ref, take_over, by)
-        return done.former.embedder != done.present.embedder
+        former, present = self.change(ref, take_over, by)
+        return former.embedder != present.embedder
 
 
-def setting_columns() -> list[ColumnElement[Any]]:
+def setting_columns() -> list[sa.ColumnElement[Any]]:
     """Return the columns with a tenant's settings, which read_settings() reads."""
     own = rag_settings.c
     named = [own[name] for name in _SETTINGS if name not in {"updated_at", "updated_by"}]
@@ -288,23 +236,19 @@ def setting_columns() -> list[ColumnElement[Any]]:
     ]
 
 
-def read_settings(row: Row[Any]) -> ApplicationSettings:
+def read_settings(row: sa.Row[Any]) -> ApplicationSettings:
     """Return the settings in a row with setting_columns()."""
     values = {name: getattr(row, name) for name in _SETTABLE}
     return ApplicationSettings(**values, updated_at=row.settings_at, updated_by=row.settings_by)
 
 
 def apply_operator_config(
-    connection: Connection, tenant_id: str, config: Mapping[str, Any], *, enabled: bool
+    connection: sa.Connection, tenant_id: str, config: Mapping[str, Any], *, enabled: bool
 ) -> tuple[Mapping[str, Any], bool]:
     """Apply a new configuration of the operator; the application's settings still override it.
 
     A new model with different vectors must wait until the tenant is fully indexed again, if the
     profile requires that and the tenant has entries. Until then the former model is in force.
-
-    Args:
-        connection: the connection of the transaction that changes the tenant.
-        config, enabled: the values that the tenant's operator has set.
 
     Returns:
         the effective configuration, and whether the tenant is enabled.
@@ -323,8 +267,7 @@ def apply_operator_config(
     if present.embedder != former.embedder:
         values |= {"embedder": present.embedder}
         payload = {"by": _OPERATOR, "changed": ["embedder"]}
-        event = {"tenant": tenant_id, "kind": "settings_changed", "payload": payload}
-        connection.execute(insert(events).values(event))
+        write_event(connection, tenant_id, "settings_changed", payload)
     elif row.operator_config is None:
         # Its application has not set anything.
         return config, enabled
@@ -337,7 +280,7 @@ def apply_operator_config(
 
 
 def _find_embedder_in_force(
-    connection: Connection, tenant_id: str, row: Row[Any], config: Mapping[str, Any]
+    connection: sa.Connection, tenant_id: str, row: sa.Row[Any], config: Mapping[str, Any]
 ) -> Mapping[str, Any] | None:
     """Return the embedder in force after the operator changed a tenant's configuration.
 
@@ -358,11 +301,11 @@ def _is_model_kept(config: Mapping[str, Any]) -> bool:
     return get_profile(config.get("profile", DEFAULT_PROFILE)).keeps_model
 
 
-def _is_unused(connection: Connection, tenant_id: str) -> bool:
+def _is_unused(connection: sa.Connection, tenant_id: str) -> bool:
     """Return whether no build of the tenant has a document that searches can find."""
     row = document_index.c
-    indexed = exists().where(row.tenant == tenant_id, row.indexed_key.is_not(None))
-    return not connection.scalar(select(indexed))
+    indexed = sa.exists().where(row.tenant == tenant_id, row.indexed_key.is_not(None))
+    return not connection.scalar(sa.select(indexed))
 
 
 def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
@@ -373,9 +316,9 @@ def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return have_same_vectors(*configs)
 
 
-def _select_settings(tenant_id: str) -> Select[Any]:
+def _select_settings(tenant_id: str) -> sa.Select[Any]:
     return (
-        select(tenants.c.config, tenants.c.state, *setting_columns())
+        sa.select(tenants.c.config, tenants.c.state, *setting_columns())
         .select_from(tenants.outerjoin(rag_settings, rag_settings.c.tenant == tenants.c.id))
         .where(tenants.c.id == tenant_id)
     )

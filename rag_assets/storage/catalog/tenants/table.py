@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import Connection, Row, Select, func, insert, select, text, update
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.exc import IntegrityError
 
@@ -25,6 +25,7 @@ from rag_assets.common.errors import (
 from rag_assets.storage.catalog.database import (
     TENANTS,
     CatalogQueries,
+    Database,
     TenantRef,
     matches_any,
     notify,
@@ -56,13 +57,8 @@ class TenantRecord:
     Attributes:
         config: the tenant's configuration as plain JSON, with its application's settings. A tenant
             created over the API has its organization's chat model, unless it has its own.
-        organization, project: as in the configuration.
-        has_opted_in: whether its organization has opted in.
-        scanned: which credential rules its stores were scanned with, and the results.
-        settings: the settings made by its application.
         operator_config, operator_enabled: the operator's values, which the application's settings
             override; None if the application has not set any.
-        home: the home folder that lists it; None for tenants of the API.
     """
 
     id: str
@@ -112,31 +108,29 @@ class TenantTable(CatalogQueries):
 
     def all(self) -> list[TenantRecord]:
         """Return every tenant, sorted by id."""
-        rows = self._database.fetch_rows(select_tenants().order_by(tenants.c.id))
-        return [read_tenant(row) for row in rows]
+        return _fetch_tenants(self._database, select_tenants().order_by(tenants.c.id))
 
     def active_versions(self) -> dict[str, tuple[int, datetime]]:
         """Return (incarnation, time of the last change) of each active tenant, by id."""
-        query = select(tenants.c.id, tenants.c.incarnation, tenants.c.updated_at)
+        query = sa.select(tenants.c.id, tenants.c.incarnation, tenants.c.updated_at)
         rows = self._database.fetch_rows(query.where(tenants.c.state == "ACTIVE").order_by("id"))
         return {id_: (incarnation, changed) for id_, incarnation, changed in rows}
 
     def find_many(self, tenant_ids: Iterable[str]) -> list[TenantRecord]:
         """Return the named tenants that exist, sorted by id."""
-        query = select_tenants().where(matches_any(tenants.c.id, tenant_ids)).order_by(tenants.c.id)
-        return [read_tenant(row) for row in self._database.fetch_rows(query)]
+        query = select_tenants().where(matches_any(tenants.c.id, tenant_ids))
+        return _fetch_tenants(self._database, query.order_by(tenants.c.id))
 
     def list_with_source(self, kind: str) -> list[TenantRecord]:
         """Return the active tenants that have a source of this type, sorted by id."""
         has_one = tenants.c.config.contains({"sources": [{"type": kind}]})
-        query = select_tenants().where(tenants.c.state == "ACTIVE", has_one).order_by(tenants.c.id)
-        return [read_tenant(row) for row in self._database.fetch_rows(query)]
+        query = select_tenants().where(tenants.c.state == "ACTIVE", has_one)
+        return _fetch_tenants(self._database, query.order_by(tenants.c.id))
 
     def list_of_organization(self, organization: str) -> list[TenantRecord]:
         """Return the tenants with this organization in their configuration, sorted by id."""
         query = select_tenants().where(tenants.c.organization == organization)
-        rows = self._database.fetch_rows(query.order_by(tenants.c.id))
-        return [read_tenant(row) for row in rows]
+        return _fetch_tenants(self._database, query.order_by(tenants.c.id))
 
     def find(self, tenant_id: str) -> TenantRecord | None:
         """Return one tenant; None if it does not exist."""
@@ -157,11 +151,7 @@ class TenantTable(CatalogQueries):
     def is_alive(self, ref: TenantRef) -> bool:
         """Return whether this incarnation of the tenant exists and is not being removed."""
         record = self.find(ref.id)
-        return (
-            record is not None
-            and record.incarnation == ref.incarnation
-            and record.state != "REMOVING"
-        )
+        return record is not None and record.ref == ref and record.state != "REMOVING"
 
     def put(
         self,
@@ -175,9 +165,6 @@ class TenantTable(CatalogQueries):
         """Create a tenant, or update its configuration and state.
 
         A tenant that is being removed is not changed.
-
-        Args:
-            home: the home folder that lists it; None for tenants of the API.
 
         Raises:
             ConfigurationError: another tenant already has its project.
@@ -193,7 +180,7 @@ class TenantTable(CatalogQueries):
                     "home": home,
                     **configuration_columns(in_force),
                 }
-                changed = {**values, "updated_at": func.now()}
+                changed = {**values, "updated_at": sa.func.now()}
                 connection.execute(
                     upsert(tenants)
                     .values(id=tenant_id, incarnation=incarnations.next_value(), **values)
@@ -213,7 +200,7 @@ class TenantTable(CatalogQueries):
     def claim(self, tenant_ids: Iterable[str], home: UUID) -> list[str]:
         """Assign these tenants, except API tenants, to a home folder; return the assigned ids."""
         changed = (
-            update(tenants)
+            sa.update(tenants)
             .where(matches_any(tenants.c.id, tenant_ids), tenants.c.origin != "api")
             .values(home=home)
             .returning(tenants.c.id)
@@ -231,7 +218,7 @@ class TenantTable(CatalogQueries):
         with self._database.begin() as connection:
             if state != "REMOVING":
                 on = (
-                    update(rag_settings)
+                    sa.update(rag_settings)
                     .where(rag_settings.c.tenant == tenant_id)
                     .values(operator_enabled=state == "ACTIVE")
                     .returning(rag_settings.c.enabled)
@@ -239,18 +226,18 @@ class TenantTable(CatalogQueries):
                 if connection.scalar(on) is False:
                     state = "DISABLED"
             changed = connection.execute(
-                update(tenants)
+                sa.update(tenants)
                 .where(tenants.c.id == tenant_id)
-                .values(state=state, updated_at=func.now())
+                .values(state=state, updated_at=sa.func.now())
             )
             notify(connection, TENANTS)
         if not changed.rowcount:
             raise unknown_tenant(tenant_id)
 
 
-def select_tenants() -> Select[Any]:
+def select_tenants() -> sa.Select[Any]:
     """Return the query of tenants with their organizations' settings; see read_tenant."""
-    return select(
+    return sa.select(
         tenants,
         organizations.c.has_opted_in,
         organizations.c.chat_model.label("organization_chat_model"),
@@ -262,7 +249,7 @@ def select_tenants() -> Select[Any]:
     )
 
 
-def read_tenant(row: Row[Any]) -> TenantRecord:
+def read_tenant(row: sa.Row[Any]) -> TenantRecord:
     """Return the tenant in a row of select_tenants()."""
     config = row.config
     inherits = row.origin == "api" and row.organization_chat_model is not None
@@ -277,6 +264,10 @@ def read_tenant(row: Row[Any]) -> TenantRecord:
     )
 
 
+def _fetch_tenants(database: Database, query: sa.Select[Any]) -> list[TenantRecord]:
+    return [read_tenant(row) for row in database.fetch_rows(query)]
+
+
 def configuration_columns(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of `tenants` that a configuration determines."""
     profile = config.get("profile", DEFAULT_PROFILE)
@@ -289,7 +280,7 @@ def configuration_columns(config: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def note_change(connection: Connection, config: Mapping[str, Any]) -> None:
+def note_change(connection: sa.Connection, config: Mapping[str, Any]) -> None:
     """Store the organization of a new configuration, and notify processes that watch tenants."""
     if config.get("organization") is not None:
         add_organizations(connection, [config["organization"]])
@@ -304,7 +295,7 @@ def unknown_tenant(tenant_id: str) -> UnknownTenant:
     )
 
 
-_LOCK = text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0x70726f6a))")
+_LOCK = sa.text("SELECT pg_advisory_xact_lock(hashtextextended(:name, 0x70726f6a))")
 
 Compose: TypeAlias = Callable[[str, Mapping[str, Any] | None], Mapping[str, Any]]
 """Computes a tenant's configuration from its id, and from its current configuration if it
@@ -313,13 +304,7 @@ exists."""
 
 @dataclass(frozen=True, slots=True)
 class PutProject:
-    """The result of a request to create or change a project.
-
-    Attributes:
-        record: the project's tenant.
-        created: whether it is new.
-        changed: whether its configuration is new or has changed.
-    """
+    """The result of a request to create or change a project."""
 
     record: TenantRecord
     created: bool
@@ -342,13 +327,15 @@ class ProjectTable(CatalogQueries):
         query = select_tenants().where(columns.of_project, columns.organization == organization)
         if profile is not None:
             query = query.where(columns.profile == profile)
-        return self._records(query.order_by(columns.project, columns.profile))
+        return _fetch_tenants(self._database, query.order_by(columns.project, columns.profile))
 
     def all(self) -> list[TenantRecord]:
         """Return the tenants of all projects, sorted by organization, project and profile."""
         columns = tenants.c
         query = select_tenants().where(columns.of_project)
-        return self._records(query.order_by(columns.organization, columns.project, columns.profile))
+        return _fetch_tenants(
+            self._database, query.order_by(columns.organization, columns.project, columns.profile)
+        )
 
     def list_covered(
         self, tenant_ids: Iterable[str], profile: str, project: str
@@ -361,15 +348,10 @@ class ProjectTable(CatalogQueries):
             columns.project == project,
             matches_any(columns.id, tenant_ids),
         )
-        return self._records(query.order_by(columns.organization))
+        return _fetch_tenants(self._database, query.order_by(columns.organization))
 
     def put(self, project: Project, compose: Compose) -> PutProject:
         """Create the tenant of a project, or change its configuration; its state stays.
-
-        Concurrent changes run one after another.
-
-        Args:
-            compose: makes the configuration; see Compose.
 
         Raises:
             ConfiguredByOperator: tenants.yaml defines the project.
@@ -386,22 +368,21 @@ class ProjectTable(CatalogQueries):
                 config = compose(tenant_id, None)
                 state = {"state": "ACTIVE", "origin": "api"}
                 values = {**created, **state, **configuration_columns(config)}
-                connection.execute(insert(tenants).values(values))
+                connection.execute(sa.insert(tenants).values(values))
                 changed = True
             else:
                 require_changeable(read_tenant(row))
                 config = compose(row.id, row.config)
                 changed = config != row.config
                 if changed:
-                    values = {**configuration_columns(config), "updated_at": func.now()}
-                    connection.execute(update(tenants).where(tenants.c.id == row.id).values(values))
+                    values = {**configuration_columns(config), "updated_at": sa.func.now()}
+                    connection.execute(
+                        sa.update(tenants).where(tenants.c.id == row.id).values(values)
+                    )
             if changed:
                 note_change(connection, config)
             record = read_tenant(connection.execute(_select_project(project)).one())
         return PutProject(record, created=row is None, changed=changed)
-
-    def _records(self, query: Select[Any]) -> list[TenantRecord]:
-        return [read_tenant(row) for row in self._database.fetch_rows(query)]
 
 
 def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:
@@ -412,7 +393,7 @@ def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:
     )
 
 
-def _select_project(project: Project) -> Select[Any]:
+def _select_project(project: Project) -> sa.Select[Any]:
     columns = tenants.c
     return select_tenants().where(
         columns.of_project,
@@ -437,9 +418,9 @@ def require_changeable(record: TenantRecord) -> None:
         raise configured_by_operator(record.id)
 
 
-def _find_unused_id(connection: Connection, project: Project) -> str:
+def _find_unused_id(connection: sa.Connection, project: Project) -> str:
     candidates = project.tenant_ids
-    query = select(tenants.c.id).where(matches_any(tenants.c.id, candidates))
+    query = sa.select(tenants.c.id).where(matches_any(tenants.c.id, candidates))
     taken = set(connection.scalars(query))
     for tenant_id in candidates:
         if tenant_id not in taken:

@@ -5,60 +5,60 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import BigInteger, Boolean, Column, Index, Table, Text, text
+import sqlalchemy as sa
 
 from rag_assets.common.failure_kinds import FailureKind
 from rag_assets.storage.catalog.tables import metadata, now_column, tenant_column
 
-uploads = Table(
+uploads = sa.Table(
     "uploads",
     metadata,
     tenant_column(),
     # The id of its document, and its own id: it stays when the file is replaced.
-    Column("document_id", Text, primary_key=True),
-    Column("source", Text, nullable=False),
+    sa.Column("document_id", sa.Text, primary_key=True),
+    sa.Column("source", sa.Text, nullable=False),
     # Created once at random; the document's id is derived from it.
-    Column("path", Text, nullable=False),
+    sa.Column("path", sa.Text, nullable=False),
     # From the sequence of records, so that no number is ever used twice.
-    Column("revision", BigInteger, nullable=False),
+    sa.Column("revision", sa.BigInteger, nullable=False),
     # Without folders and unprintable characters, and with credentials masked.
-    Column("file_name", Text, nullable=False),
-    Column("media_type", Text, nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("content_sha256", Text, nullable=False),
-    Column("uploaded_by", Text, nullable=False),
+    sa.Column("file_name", sa.Text, nullable=False),
+    sa.Column("media_type", sa.Text, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("content_sha256", sa.Text, nullable=False),
+    sa.Column("uploaded_by", sa.Text, nullable=False),
     # A disabled upload cannot be found; its computed data is kept.
-    Column("enabled", Boolean, nullable=False, server_default=text("true")),
+    sa.Column("enabled", sa.Boolean, nullable=False, server_default=sa.text("true")),
     now_column("created_at"),
     now_column("updated_at"),
-    Index(None, "tenant", "content_sha256"),
+    sa.Index(None, "tenant", "content_sha256"),
 )
 
 # Former contents of file records, as long as a run that listed them may need them.
-record_files = Table(
+record_files = sa.Table(
     "record_files",
     metadata,
     tenant_column(),
-    Column("document_id", Text, primary_key=True),
-    Column("content_sha256", Text, primary_key=True),
-    Column("size", BigInteger, nullable=False),
+    sa.Column("document_id", sa.Text, primary_key=True),
+    sa.Column("content_sha256", sa.Text, primary_key=True),
+    sa.Column("size", sa.BigInteger, nullable=False),
     now_column("kept_at"),
-    Index(None, "tenant", "content_sha256"),
+    sa.Index(None, "tenant", "content_sha256"),
 )
 
 # Written by a trigger, when a held file is replaced or deleted.
-held_uploads = Table(
+held_uploads = sa.Table(
     "held_uploads",
     metadata,
     tenant_column(),
-    Column("document_id", Text, primary_key=True),
-    Column("revision", BigInteger, primary_key=True, autoincrement=False),
-    Column("source", Text, nullable=False),
-    Column("file_name", Text, nullable=False),
-    Column("media_type", Text, nullable=False),
-    Column("size", BigInteger, nullable=False),
-    Column("content_sha256", Text, nullable=False),
-    Column("uploaded_by", Text, nullable=False),
+    sa.Column("document_id", sa.Text, primary_key=True),
+    sa.Column("revision", sa.BigInteger, primary_key=True, autoincrement=False),
+    sa.Column("source", sa.Text, nullable=False),
+    sa.Column("file_name", sa.Text, nullable=False),
+    sa.Column("media_type", sa.Text, nullable=False),
+    sa.Column("size", sa.BigInteger, nullable=False),
+    sa.Column("content_sha256", sa.Text, nullable=False),
+    sa.Column("uploaded_by", sa.Text, nullable=False),
     now_column("updated_at"),
 )
 
@@ -68,10 +68,6 @@ class NewUpload:
     """A received file that is to be stored as an upload.
 
     Attributes:
-        source: name of the source that it belongs to.
-        file_name: safe to display, with credentials masked.
-        media_type: determined from its content.
-        uploaded_by: name of the caller.
         max_documents, max_total_bytes: limits for all files of the source; None: unlimited.
     """
 
@@ -87,13 +83,7 @@ class NewUpload:
 
 @dataclass(frozen=True, slots=True)
 class UploadedFile:
-    """An uploaded file.
-
-    Attributes:
-        id: the id of the upload and of its document; it stays when the file is replaced.
-        file_name, media_type, uploaded_by: see NewUpload.
-        enabled: whether searches may find it.
-    """
+    """An uploaded file."""
 
     id: str
     file_name: str
@@ -111,12 +101,7 @@ class Upload(UploadedFile):
     """An uploaded file, and the state of its document.
 
     Attributes:
-        source: name of the source that it belongs to.
         status: status of its document; PROCESSING before its first listing.
-        chunk_count: number of chunks of the version that searches find.
-        error_message: why it failed, for operators.
-        error_kind: kind of the failure, for the people of the tenant.
-        retry_at: when it is retried, if at all.
         note: why searches do not find it although it is READY.
     """
 
@@ -135,7 +120,6 @@ class UploadResult:
 
     Attributes:
         duplicate: whether its bytes were already stored, so that no work is needed.
-        former: hash of the content that it replaced.
     """
 
     upload: Upload
@@ -145,11 +129,7 @@ class UploadResult:
 
 @dataclass(frozen=True, slots=True)
 class NeededBlob:
-    """A blob that is needed by uploads of a tenant, by a hold, or by a run.
-
-    Attributes:
-        document_ids: ids of the documents that need it, in order.
-    """
+    """A blob that is needed by uploads of a tenant, by a hold, or by a run."""
 
     sha256: str
     size: int

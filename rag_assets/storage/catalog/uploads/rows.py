@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, exists, or_
+import sqlalchemy as sa
 
-from rag_assets.storage.catalog.database import TenantRef, matches_any, matches_document
+from rag_assets.storage.catalog.database import TenantRef, is_of_documents, matches_document
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.receipts import held_texts
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
@@ -28,7 +28,7 @@ def upload_values(new: NewUpload) -> dict[str, Any]:
 
 
 def delete_uploads(
-    connection: Connection, ref: TenantRef, upload_ids: Collection[str]
+    connection: sa.Connection, ref: TenantRef, upload_ids: Collection[str]
 ) -> list[str]:
     """Delete uploads, their former contents, and the data kept because they were disabled.
 
@@ -37,29 +37,25 @@ def delete_uploads(
     """
     former, gone = (
         connection.scalars(
-            delete(table)
-            .where(table.c.tenant == ref.id, matches_any(table.c.document_id, upload_ids))
+            sa.delete(table)
+            .where(is_of_documents(table.c, ref.id, upload_ids))
             .returning(table.c.content_sha256)
         ).all()
         for table in (record_files, uploads)
     )
     if gone:
-        covered = exists().where(matches_document(documents.c, held_texts.c), is_held())
+        covered = sa.exists().where(matches_document(documents.c, held_texts.c), is_held())
         connection.execute(
-            delete(held_texts).where(
-                held_texts.c.tenant == ref.id,
-                matches_any(held_texts.c.document_id, upload_ids),
-                ~covered,
-            )
+            sa.delete(held_texts).where(is_of_documents(held_texts.c, ref.id, upload_ids), ~covered)
         )
     return [*gone, *former]
 
 
-def is_pushed_again() -> ColumnElement[bool]:
+def is_pushed_again() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's record or upload changed after its listing."""
-    return or_(
+    return sa.or_(
         *(
-            exists().where(
+            sa.exists().where(
                 matches_document(table.c, documents.c),
                 table.c.revision.is_distinct_from(documents.c.revision),
                 *which,
@@ -72,23 +68,23 @@ def is_pushed_again() -> ColumnElement[bool]:
     )
 
 
-def is_of_record() -> ColumnElement[bool]:
+def is_of_record() -> sa.ColumnElement[bool]:
     """Return the SQL condition that an upload is the content of a pushed record."""
     record = source_records.alias("its_record")
-    return exists().where(matches_document(record.c, uploads.c))
+    return sa.exists().where(matches_document(record.c, uploads.c))
 
 
-def _has_content() -> ColumnElement[bool]:
+def _has_content() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a pushed record is a file whose content is in an upload."""
     content = uploads.alias("its_content")
-    return exists().where(matches_document(content.c, source_records.c))
+    return sa.exists().where(matches_document(content.c, source_records.c))
 
 
-def has_unlisted_content() -> ColumnElement[bool]:
+def has_unlisted_content() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's record or upload has content not listed yet."""
-    return or_(
+    return sa.or_(
         *(
-            exists().where(
+            sa.exists().where(
                 matches_document(table.c, documents.c),
                 table.c.content_sha256.is_distinct_from(documents.c.content_sha256),
                 *which,

@@ -9,25 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Literal, TypeAlias, get_args
 from uuid import uuid4
 
-from sqlalchemy import (
-    ColumnElement,
-    CompoundSelect,
-    Connection,
-    Row,
-    Select,
-    delete,
-    exists,
-    func,
-    insert,
-    select,
-    update,
-)
+import sqlalchemy as sa
 
 from rag_assets.common.errors import UnknownDocument, UploadsFull
-from rag_assets.common.failure_kinds import empty_note
+from rag_assets.common.failure_kinds import FailureKind, empty_note
 from rag_assets.ingest.sources.disk import format_size
 from rag_assets.ingest.sources.model import StoredUpload, compute_document_id
 from rag_assets.storage.catalog.database import (
@@ -40,14 +29,22 @@ from rag_assets.storage.catalog.database import (
     read_row,
 )
 from rag_assets.storage.catalog.documents.removals import delete_records, withdraw_documents
+from rag_assets.storage.catalog.documents.status import NEVER
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.erasure.receipts import held_texts
 from rag_assets.storage.catalog.journal.security_changes import raise_mark
-from rag_assets.storage.catalog.tables import documents, record_revisions, tenants
+from rag_assets.storage.catalog.tables import (
+    document_index,
+    documents,
+    record_revisions,
+    serving,
+    tenants,
+)
 from rag_assets.storage.catalog.uploads.model import (
     NeededBlob,
     NewUpload,
     Upload,
+    UploadedFile,
     UploadResult,
     held_uploads,
     record_files,
@@ -73,14 +70,12 @@ class UploadTable(CatalogQueries):
         retried.
 
         Args:
-            keep: stores the blob.
             replaces: id of the upload to replace; searches find its former version until the new
                 version is indexed.
 
         Raises:
             UnknownDocument: the upload to replace does not exist.
             UploadsFull: the source's limits for uploads are reached.
-            TenantGone: the tenant was removed.
         """
         table = uploads.c
         with self._database.begin_exclusive(ref) as connection:
@@ -96,7 +91,9 @@ class UploadTable(CatalogQueries):
                 path = uuid4().hex[:16]
                 values = {"document_id": compute_document_id(new.source, path), "path": path}
                 values |= {"tenant": ref.id, **upload_values(new)}
-                id_ = connection.scalar(insert(uploads).values(values).returning(table.document_id))
+                id_ = connection.scalar(
+                    sa.insert(uploads).values(values).returning(table.document_id)
+                )
                 notify(connection, ref.id)
                 return UploadResult(_get_upload(connection, ref.id, str(id_)), duplicate=False)
             renamed = replaces is not None and present.file_name != new.file_name
@@ -105,9 +102,9 @@ class UploadTable(CatalogQueries):
                     _get_upload(connection, ref.id, present.document_id), duplicate=True
                 )
             changed = (
-                update(uploads)
+                sa.update(uploads)
                 .where(table.tenant == ref.id, table.document_id == present.document_id)
-                .values(**upload_values(new), updated_at=func.clock_timestamp())
+                .values(**upload_values(new), updated_at=sa.func.clock_timestamp())
             )
             connection.execute(changed)
             notify(connection, ref.id)
@@ -118,9 +115,6 @@ class UploadTable(CatalogQueries):
 
     def remove(self, ref: TenantRef, upload_id: str, by: str) -> list[str]:
         """Delete an upload; searches no longer return its document.
-
-        Args:
-            by: the caller's name, for the event.
 
         Returns:
             hashes of its current and former contents; empty if the upload does not exist.
@@ -136,16 +130,9 @@ class UploadTable(CatalogQueries):
         return gone
 
     def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
-        """Exclude an upload from searches from now on, or include it again.
+        """Exclude an upload from searches, or include it again; return whether it was changed.
 
         Computed data of a disabled upload is kept, so that its chunks need not be embedded again.
-
-        Args:
-            by: the caller's name, for the event.
-            enabled: whether searches may find it.
-
-        Returns:
-            whether the upload was changed.
 
         Raises:
             UnknownDocument: the upload does not exist.
@@ -156,7 +143,7 @@ class UploadTable(CatalogQueries):
             _get_upload(connection, ref.id, upload_id)
             # A new revision: a sync that listed the former state does not record it.
             changed = connection.execute(
-                update(uploads)
+                sa.update(uploads)
                 .where(*the_upload, table.enabled != enabled)
                 .values(enabled=enabled, revision=record_revisions.next_value())
             ).rowcount
@@ -177,7 +164,7 @@ class UploadTable(CatalogQueries):
 
     def has_any(self) -> bool:
         """Return whether any tenant has uploads."""
-        return self._database.fetch_row(select(uploads.c.document_id).limit(1)) is not None
+        return self._database.fetch_row(sa.select(uploads.c.document_id).limit(1)) is not None
 
     def for_tenant(self, tenant_id: str) -> TenantUploads:
         """Return the uploads of one tenant, as its sources read them."""
@@ -185,22 +172,22 @@ class UploadTable(CatalogQueries):
 
     def forget_texts(self, ref: TenantRef) -> None:
         """Delete the data kept while uploads were disabled, once they are indexed again."""
-        again = exists().where(
+        again = sa.exists().where(
             matches_document(documents.c, held_texts.c),
             documents.c.status == "READY",
             matches_document(uploads.c, documents.c),
             ~is_held(),
         )
-        self._database.write(ref, delete(held_texts).where(held_texts.c.tenant == ref.id, again))
+        self._database.delete(ref, held_texts, again)
 
 
 def _find_replaced(
-    connection: Connection, ref: TenantRef, new: NewUpload, replaces: str | None
-) -> Row[Any] | None:
+    connection: sa.Connection, ref: TenantRef, new: NewUpload, replaces: str | None
+) -> sa.Row[Any] | None:
     """Return the upload to replace; without `replaces`, one with the same bytes, if any."""
     table = uploads.c
-    query: Select[Any] = (
-        select(
+    query: sa.Select[Any] = (
+        sa.select(
             *(table.document_id, table.file_name, table.content_sha256, table.size),
             documents.c.status,
         )
@@ -212,48 +199,44 @@ def _find_replaced(
         return connection.execute(query.where(same).order_by(table.created_at).limit(1)).first()
     row = connection.execute(query.where(table.document_id == replaces)).first()
     if row is None:
-        raise _unknown_upload()
+        raise _build_unknown_upload()
     return row
 
 
 def _require_room(
-    connection: Connection, ref: TenantRef, new: NewUpload, replaced: int | None
+    connection: sa.Connection, ref: TenantRef, new: NewUpload, replaced: int | None
 ) -> None:
     """Require that a file does not exceed the limits of its source.
 
     Args:
-        connection: the connection of the transaction that stores the file.
         replaced: size in bytes of the file that it replaces; None if it is an additional file.
-
-    Raises:
-        UploadsFull: it exceeds the limits.
     """
     if new.max_documents is None and new.max_total_bytes is None:
         return
-    query = select(func.count(), func.coalesce(func.sum(uploads.c.size), 0)).where(
+    query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(uploads.c.size), 0)).where(
         uploads.c.tenant == ref.id, uploads.c.source == new.source
     )
     count, size = connection.execute(query).one()
     if replaced is None and new.max_documents is not None and count >= new.max_documents:
-        raise _uploads_full(f"there are already {count:,} files, and no more are allowed")
+        raise _build_uploads_full(f"there are already {count:,} files, and no more are allowed")
     if new.max_total_bytes is not None and size - (replaced or 0) + new.size > new.max_total_bytes:
-        raise _uploads_full(
+        raise _build_uploads_full(
             f"all files together must not exceed {format_size(new.max_total_bytes)}"
         )
 
 
-def _uploads_full(why: str) -> UploadsFull:
+def _build_uploads_full(why: str) -> UploadsFull:
     return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
 
 
-def _select_uploads(tenant_id: str) -> Select[Any]:
+def _select_uploads(tenant_id: str) -> sa.Select[Any]:
     state = documents.c
     return (
-        select(
+        sa.select(
             uploads,
-            func.coalesce(state.status, "PROCESSING").label("status"),
-            func.coalesce(state.chunk_count, 0).label("chunk_count"),
-            func.coalesce(state.dropped_count, 0).label("dropped_count"),
+            sa.func.coalesce(state.status, "PROCESSING").label("status"),
+            sa.func.coalesce(state.chunk_count, 0).label("chunk_count"),
+            sa.func.coalesce(state.dropped_count, 0).label("dropped_count"),
             state.error_message,
             state.error_kind,
             state.retry_at,
@@ -264,20 +247,20 @@ def _select_uploads(tenant_id: str) -> Select[Any]:
     )
 
 
-def _is_its_document() -> ColumnElement[bool]:
+def _is_its_document() -> sa.ColumnElement[bool]:
     return matches_document(documents.c, uploads.c)
 
 
-def _get_upload(connection: Connection, tenant_id: str, upload_id: str) -> Upload:
+def _get_upload(connection: sa.Connection, tenant_id: str, upload_id: str) -> Upload:
     row = connection.execute(
         _select_uploads(tenant_id).where(uploads.c.document_id == upload_id)
     ).first()
     if row is None:
-        raise _unknown_upload()
+        raise _build_unknown_upload()
     return _read_upload(row)
 
 
-def _read_upload(row: Row[Any]) -> Upload:
+def _read_upload(row: sa.Row[Any]) -> Upload:
     # A file that the next listing finds changed is being processed, whatever its former status.
     waits = row.waits and row.enabled
     is_ready = row.status == "READY" and row.enabled and not waits
@@ -293,7 +276,7 @@ def _read_upload(row: Row[Any]) -> Upload:
     )
 
 
-def _unknown_upload() -> UnknownDocument:
+def _build_unknown_upload() -> UnknownDocument:
     return UnknownDocument(
         "there is no upload with this id", hint="use an id from the list of uploads"
     )
@@ -312,7 +295,7 @@ class TenantUploads:
     def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         """Stream the enabled uploads of one source."""
         table = uploads.c
-        query = select(
+        query = sa.select(
             *(table.path, table.document_id, table.revision, table.file_name, table.media_type),
             *(table.size, table.content_sha256, table.updated_at),
         ).where(table.tenant == self.tenant_id, table.source == source, table.enabled)
@@ -326,7 +309,7 @@ class TenantUploads:
         """Return (tenant's incarnation, content hash) of an upload; None if it does not exist."""
         table = uploads.c
         query = (
-            select(tenants.c.incarnation, table.content_sha256)
+            sa.select(tenants.c.incarnation, table.content_sha256)
             .join(tenants, tenants.c.id == table.tenant)
             .where(
                 table.tenant == self.tenant_id,
@@ -340,7 +323,7 @@ class TenantUploads:
         """Return the tenant's incarnation if this content is still kept for runs, else None."""
         kept = record_files.c
         query = (
-            select(tenants.c.incarnation)
+            sa.select(tenants.c.incarnation)
             .join(record_files, kept.tenant == tenants.c.id)
             .where(
                 kept.tenant == self.tenant_id,
@@ -359,10 +342,10 @@ class BlobNeeds(CatalogQueries):
         """Stream the blobs that a tenant needs, sorted by hash."""
         needed = _select_needed_blobs(tenant_id).subquery()
         query = (
-            select(
+            sa.select(
                 needed.c.content_sha256,
-                func.max(needed.c.size),
-                func.array_agg(needed.c.document_id.distinct()),
+                sa.func.max(needed.c.size),
+                sa.func.array_agg(needed.c.document_id.distinct()),
             )
             .group_by(needed.c.content_sha256)
             .order_by(needed.c.content_sha256)
@@ -377,25 +360,145 @@ class BlobNeeds(CatalogQueries):
         """Yield those of these hashes whose blobs may be deleted before the context ends.
 
         Until then, no other transaction can start to need one of these blobs.
-
-        Args:
-            hashes: hashes of the blobs to choose from.
         """
         with self._database.begin_exclusive(ref) as connection:
             needed = _select_needed_blobs(ref.id, hashes).subquery()
-            kept = set(connection.scalars(select(needed.c.content_sha256)))
+            kept = set(connection.scalars(sa.select(needed.c.content_sha256)))
             yield sorted(set(hashes) - kept)
 
 
 def _select_needed_blobs(
     tenant_id: str, hashes: Collection[str] | None = None
-) -> CompoundSelect[Any]:
+) -> sa.CompoundSelect[Any]:
     """Return the query for the blobs of uploads, holds and runs, with their documents."""
     queries = []
     for table in (uploads, held_uploads, record_files):
         columns = (table.c.content_sha256, table.c.size, table.c.document_id)
-        query = select(*columns).where(table.c.tenant == tenant_id)
+        query = sa.select(*columns).where(table.c.tenant == tenant_id)
         if hashes is not None:
             query = query.where(matches_any(table.c.content_sha256, hashes))
         queries.append(query)
     return queries[0].union_all(*queries[1:])
+
+
+UploadStatus: TypeAlias = Literal["PROCESSING", "READY", "FAILED"]
+UPLOAD_STATUSES: tuple[UploadStatus, ...] = get_args(UploadStatus)
+
+
+@dataclass(frozen=True, slots=True)
+class UploadState(UploadedFile):
+    """An uploaded file, and its searchable version.
+
+    Attributes:
+        status: status of its current content. A disabled file is READY, because it needs no
+            processing.
+        listed: whether a listing has recorded its current content.
+        answers: whether searches find a version of it, current or former.
+        chunk_count, token_count: numbers for that version; None if its tokens were not counted.
+    """
+
+    status: UploadStatus
+    listed: bool
+    error_kind: FailureKind | None
+    retry_at: datetime | None
+    answers: bool
+    chunk_count: int
+    token_count: int | None
+    dropped_count: int
+    chunk_set_key: str | None
+
+    @property
+    def place(self) -> tuple[datetime, str]:
+        """Return the upload's position in the list, which is sorted newest first."""
+        return self.created_at, self.id
+
+
+class UploadStates(CatalogQueries):
+    """Lists uploads with the state of their documents and their searchable versions."""
+
+    def page(
+        self,
+        tenant_id: str,
+        *,
+        status: UploadStatus | None = None,
+        after: tuple[datetime, str] | None = None,
+        limit: int | None = None,
+    ) -> list[UploadState]:
+        """Return a page of a tenant's uploads, newest first, in one query."""
+        table = uploads.c
+        query = _select_states(tenant_id).order_by(
+            table.created_at.desc(), table.document_id.desc()
+        )
+        if status is not None:
+            query = query.where(_case_status() == status)
+        if after is not None:
+            query = query.where(sa.tuple_(table.created_at, table.document_id) < sa.tuple_(*after))
+        return [_read_state(row) for row in self._database.fetch_rows(query.limit(limit))]
+
+    def find(self, tenant_id: str, upload_id: str) -> UploadState | None:
+        """Return one upload of a tenant; None if it does not exist."""
+        query = _select_states(tenant_id).where(uploads.c.document_id == upload_id)
+        row = self._database.fetch_row(query)
+        return None if row is None else _read_state(row)
+
+
+def _select_states(tenant_id: str) -> sa.Select[Any]:
+    state, held = documents.c, document_index.c
+    return (
+        sa.select(
+            uploads,
+            _case_status().label("status"),
+            (~_is_waiting()).label("listed"),
+            state.error_kind,
+            state.retry_at,
+            state.dropped_count,
+            held.indexed_key,
+            held.chunk_count,
+            held.token_count,
+            held.chunk_set_key,
+        )
+        .outerjoin(documents, matches_document(state, uploads.c))
+        .outerjoin(serving, serving.c.tenant == uploads.c.tenant)
+        .outerjoin(
+            document_index,
+            sa.and_(
+                held.tenant == uploads.c.tenant,
+                held.generation == serving.c.generation,
+                held.document_id == uploads.c.document_id,
+            ),
+        )
+        .where(uploads.c.tenant == tenant_id)
+    )
+
+
+def _is_waiting() -> sa.ColumnElement[bool]:
+    """Return the SQL condition that an upload changed after its last listing."""
+    return documents.c.revision.is_distinct_from(uploads.c.revision)
+
+
+def _case_status() -> sa.ColumnElement[str]:
+    return sa.case(
+        (~uploads.c.enabled, "READY"),
+        (_is_waiting(), "PROCESSING"),
+        (documents.c.status.in_(UPLOAD_STATUSES), documents.c.status),
+        else_="PROCESSING",
+    )
+
+
+def _read_state(row: sa.Row[Any]) -> UploadState:
+    settled = row.listed and row.enabled
+    answers = row.enabled and row.indexed_key is not None
+    retry_at = row.retry_at if settled and row.retry_at and row.retry_at < NEVER else None
+    return read_row(
+        UploadState,
+        row,
+        id=row.document_id,
+        listed=settled,
+        error_kind=row.error_kind if settled else None,
+        retry_at=retry_at,
+        answers=answers,
+        chunk_count=row.chunk_count if answers else 0,
+        token_count=row.token_count if answers else None,
+        dropped_count=row.dropped_count if answers else 0,
+        chunk_set_key=row.chunk_set_key if answers else None,
+    )

@@ -53,9 +53,7 @@ class ElasticsearchIndexes:
     """Administers indexes in Elasticsearch (see IndexAdministration).
 
     Args:
-        names: names of the installation's indexes and aliases.
         shared_limit: when a shared index has this many entries, new generations use a new one.
-        ownership: checks the owner of indexes and aliases.
     """
 
     def __init__(
@@ -125,10 +123,16 @@ class ElasticsearchIndexes:
             f"{name}: {', '.join(parts)}"
             for name in self.names()
             if name in settings
-            and (parts := self._differing(name, settings[name]["settings"], is_serverless))
+            and (
+                parts := self._list_differing_settings(
+                    name, settings[name]["settings"], is_serverless
+                )
+            )
         ]
 
-    def _differing(self, name: str, live: Mapping[str, str], is_serverless: bool) -> list[str]:
+    def _list_differing_settings(
+        self, name: str, live: Mapping[str, str], is_serverless: bool
+    ) -> list[str]:
         """Return descriptions of the settings that differ between this index and a new index."""
         body = {
             "index": mapping.index_settings(self._read_layout(name), is_serverless=is_serverless)
@@ -225,13 +229,13 @@ class ElasticsearchIndexes:
                 last_operations = self._read_last_operations(index_name)
                 while left and time.monotonic() < deadline:
                     self._await_history(index_name, last_operations, deadline)
-                    left = self._merge(index_name)
+                    left = self._merge_deleted(index_name)
                     time.sleep(_POLL_SECONDS if left else 0.0)
             except NotFoundError:
                 return 0
         return left
 
-    def _merge(self, index_name: str) -> int:
+    def _merge_deleted(self, index_name: str) -> int:
         """Rewrite files that contain deleted entries; return how many deleted entries remain."""
         merging = self._client.options(request_timeout=_MERGE_SECONDS)
         self._client.indices.flush(index=index_name, wait_if_ongoing=True)
@@ -245,10 +249,6 @@ class ElasticsearchIndexes:
 
         Elasticsearch checks this twice a minute, the embedded server every other second. Until
         then, a merge keeps deleted entries, and rewrites large files and their graphs for nothing.
-
-        Args:
-            written: number of the last operation of each shard.
-            deadline: a time of time.monotonic().
         """
         while time.monotonic() < deadline:
             kept = {
@@ -290,7 +290,7 @@ class ElasticsearchIndexes:
         add = {
             "index": index_name,
             "alias": self._names.alias(owner.tenant),
-            "filter": self._filter(owner),
+            "filter": self._build_filter(owner),
             "routing": owner.tenant,
         }
         actions: list[dict[str, Any]] = [
@@ -310,7 +310,7 @@ class ElasticsearchIndexes:
                     continue
 
     def is_published(self, index_name: str, owner: Owner) -> bool:
-        return self._find_alias(owner.tenant) == (index_name, self._filter(owner))
+        return self._find_alias(owner.tenant) == (index_name, self._build_filter(owner))
 
     def view(self, tenant: str) -> TenantView | None:
         alias = self._find_alias(tenant)
@@ -320,7 +320,7 @@ class ElasticsearchIndexes:
         tenants = tuple(sorted({owner for owner, _ in self.owners(name)}))
         return TenantView(name, is_tenant_filter(tenant, alias[1]), tenants)
 
-    def _filter(self, owner: Owner) -> dict[str, Any]:
+    def _build_filter(self, owner: Owner) -> dict[str, Any]:
         return self._ownership.named(queries.entries(owner))
 
     def _find_alias(self, tenant: str) -> tuple[str, Mapping[str, Any]] | None:
@@ -419,11 +419,7 @@ def conditions(
     Each request waits two seconds at most.
 
     Args:
-        patterns: patterns of the indexes' names.
         is_serverless: whether the server is Serverless, where shards and disks are not visible.
-
-    Raises:
-        ServiceUnavailable: Elasticsearch does not answer.
     """
     shortly = client.options(request_timeout=_CONDITION_SECONDS, max_retries=0)
     options: dict[str, Any] = {"index": list(patterns), "expand_wildcards": ["open", "closed"]}
@@ -461,29 +457,26 @@ def count_builds(
 ) -> list[BuildCount]:
     """Count the entries of builds, in one request for all existing builds.
 
-    Args:
-        alias_of: returns the name of a tenant's alias.
-
     Raises:
         IndexUnavailable: an index is closed, blocked or red.
     """
-    uuids = _uuids(client, {build.index.name for build in builds})
+    uuids = _find_uuids(client, {build.index.name for build in builds})
     presence = [build.index.compute_presence(uuids.get(build.index.name)) for build in builds]
     searches: list[Mapping[str, Any]] = []
     for build, present in zip(builds, presence, strict=True):
         if present == "present":
-            searches += _counting(build, alias_of(build.owner.tenant))
+            searches += _iter_count_searches(build, alias_of(build.owner.tenant))
     answers: Iterator[Mapping[str, Any]] = iter(())
     if searches:
         with translated_errors(client):
             answers = iter(client.msearch(searches=searches)["responses"])
     return [
-        _build_count(build, answers) if present == "present" else BuildCount(present)
+        _read_build_count(build, answers) if present == "present" else BuildCount(present)
         for build, present in zip(builds, presence, strict=True)
     ]
 
 
-def _uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]:
+def _find_uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]:
     """Return the uuid of each of these indexes that exists, including closed indexes."""
     found: dict[str, str] = {}
     with translated_errors(client):
@@ -498,7 +491,7 @@ def _uuids(client: Elasticsearch, names: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _counting(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:
+def _iter_count_searches(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:
     """Yield the lines of a multi-search request that counts a build's entries.
 
     For a serving build, a second search counts the entries that the tenant's alias shows.
@@ -513,8 +506,8 @@ def _counting(build: CountedBuild, alias: str) -> Iterator[Mapping[str, Any]]:
         yield {"size": 0, "track_total_hits": True, "aggs": {"shown": shown}}
 
 
-def _build_count(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> BuildCount:
-    """Return a build's count from the answers to the searches that _counting yields."""
+def _read_build_count(build: CountedBuild, answers: Iterator[Mapping[str, Any]]) -> BuildCount:
+    """Return a build's count from the answers to the searches that _iter_count_searches yields."""
     answer = next(answers)
     by_alias = next(answers) if build.is_serving else None
     if "error" in answer:

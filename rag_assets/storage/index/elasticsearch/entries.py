@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -50,11 +50,7 @@ _OK, _NOT_FOUND = 200, 404
 
 
 class ElasticsearchEntries:
-    """Writes and reads entries in Elasticsearch (see EntryStore).
-
-    Args:
-        ownership: checks who owns an index before it is changed.
-    """
+    """Writes and reads entries in Elasticsearch (see EntryStore)."""
 
     def __init__(self, client: Elasticsearch, ownership: Ownership) -> None:
         self._client = client
@@ -67,7 +63,7 @@ class ElasticsearchEntries:
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
         self._ownership.require(index_name)
-        deleted = self._bulk(_deletion(index_name, tenant, id_) for id_ in ids)
+        deleted = self._bulk(_build_deletion(index_name, tenant, id_) for id_ in ids)
         return self._refresh_after(index_name, deleted)
 
     def delete_other_versions(
@@ -86,7 +82,7 @@ class ElasticsearchEntries:
         for document_ids in batched(kept, _QUERY_DOCUMENTS):
             ids = list(self._iter_other_versions(index_name, owner, document_ids, kept))
             guard()
-            deleted += self._bulk(_deletion(index_name, owner.tenant, id_) for id_ in ids)
+            deleted += self._bulk(_build_deletion(index_name, owner.tenant, id_) for id_ in ids)
         return self._refresh_after(index_name, deleted)
 
     def set_scopes(
@@ -101,7 +97,9 @@ class ElasticsearchEntries:
         for scope, ids in by_scope.items():
             for document_ids in batched(ids, _QUERY_DOCUMENTS):
                 guard()
-                changed += self._bulk(self._with_scope(index_name, owner, document_ids, scope))
+                changed += self._bulk(
+                    self._iter_scope_updates(index_name, owner, document_ids, scope)
+                )
         return self._refresh_after(index_name, changed)
 
     def scan(
@@ -116,7 +114,7 @@ class ElasticsearchEntries:
         for batch in batches:
             clauses = [] if batch is None else [{"terms": {"document_id": batch}}]
             query = {"bool": {"filter": [queries.reachable(tenant), *clauses]}}
-            for hit in pages(self._client, index_name, None, query, _STORED):
+            for hit in self._iter_pages(index_name, None, query, _STORED):
                 yield queries.parse_scanned_hit(hit, digest_key)
 
     def strangers(
@@ -125,18 +123,18 @@ class ElasticsearchEntries:
         self._refresh(index_name)
         ours = [queries.entries(owner, [{"term": {"_routing": owner.tenant}}]) for owner in owners]
         query = {"bool": {"filter": [queries.reachable(tenant)], "must_not": ours}}
-        for hit in pages(self._client, index_name, None, query, _STORED):
+        for hit in self._iter_pages(index_name, None, query, _STORED):
             yield queries.parse_scanned_hit(hit, None)
 
     def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         self._refresh(index_name)
-        found = buckets(self._client, index_name, owner.tenant, queries.entries(owner), _VERSION)
+        found = self._iter_versions(index_name, owner)
         for (document_id, index_key, access_scope), count in found:
             yield VersionCount(document_id, index_key, access_scope, count)
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
         self._refresh(index_name)
-        for hit in self._iter_pages(index_name, owner, queries.entries(owner), _STORED):
+        for hit in self._iter_pages(index_name, owner.tenant, queries.entries(owner), _STORED):
             yield queries.parse_stored_hit(owner, hit)
 
     def of_documents(
@@ -145,7 +143,7 @@ class ElasticsearchEntries:
         for ids in batched(document_ids, _QUERY_DOCUMENTS):
             clauses = queries.filter_clauses(EntryFilter(documents=tuple(ids)))
             query = queries.entries(owner, clauses)
-            for hit in self._iter_pages(index_name, owner, query, _STORED):
+            for hit in self._iter_pages(index_name, owner.tenant, query, _STORED):
                 yield queries.parse_stored_hit(owner, hit)
 
     def count(self, index_name: str, owner: Owner) -> int:
@@ -163,38 +161,126 @@ class ElasticsearchEntries:
         self, index_name: str, tenant: str, field: str, values: Collection[str]
     ) -> list[str]:
         self._refresh(index_name)
-        query = _of_tenant(tenant, {"terms": {field: list(values)}})
-        found = pages(self._client, index_name, None, query, ["ordinal"])
+        query = _match_tenant(tenant, {"terms": {field: list(values)}})
+        found = self._iter_pages(index_name, None, query, ["ordinal"])
         return [str(hit["_id"]) for hit in found]
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
         held = {"multi_match": {"query": phrase, "type": "phrase", "fields": ["text", "context"]}}
-        query = _of_tenant(tenant, held)
-        found = pages(self._client, index_name, None, query, ["text_sha256"])
+        query = _match_tenant(tenant, held)
+        found = self._iter_pages(index_name, None, query, ["text_sha256"])
         return {str(hit["_id"]): str(hit["_source"]["text_sha256"]) for hit in found}
 
     def vectors(
         self, index_name: str, owner: Owner, texts: HashRange | Collection[str]
     ) -> Iterator[EntryVector]:
         self._refresh(index_name)
-        for clause in _texts(texts):
+        for clause in _iter_text_clauses(texts):
             query = queries.entries(owner, [clause])
-            for hit in pages(self._client, index_name, owner.tenant, query, _STORED, vectors=True):
+            for hit in self._iter_pages(index_name, owner.tenant, query, _STORED, vectors=True):
                 yield queries.entry_vector(owner, hit)
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         self._refresh(index_name)
         query = queries.entries(owner, excluding={"exists": {"field": "vector"}})
-        for hit in self._iter_pages(index_name, owner, query, ["ordinal"]):
+        for hit in self._iter_pages(index_name, owner.tenant, query, ["ordinal"]):
             yield str(hit["_id"])
 
     def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
         return bulk(self._client, actions, self._ownership.make_writable)
 
     def _iter_pages(
-        self, index_name: str, owner: Owner, query: Mapping[str, Any], names: list[str]
+        self,
+        index_name: str,
+        routing: str | None,
+        query: Mapping[str, Any],
+        names: list[str],
+        *,
+        vectors: bool = False,
     ) -> Iterator[Mapping[str, Any]]:
-        return pages(self._client, index_name, owner.tenant, query, names)
+        """Yield every hit of a query, from one snapshot of the index; empty if it is missing.
+
+        Args:
+            routing: the tenant with the shard to search; None searches all shards.
+        """
+        size = _PAGE_WITH_VECTORS if vectors else _PAGE
+        asked: dict[str, Any] = {
+            "query": query,
+            "size": size,
+            "source_includes": names,
+            "track_total_hits": False,
+            # Otherwise the hits of only some shards could be treated as all hits.
+            "allow_partial_search_results": False,
+        }
+        if vectors:
+            asked["source_exclude_vectors"] = False
+        client = self._client
+        target: dict[str, Any] = {"index": index_name, "routing": routing}
+        with translated_errors():
+            try:
+                # Most queries have few hits: one request returns them all, from one snapshot.
+                first = client.search(**target, **asked)["hits"]["hits"]
+                if len(first) < size:
+                    yield from first
+                    return
+                pit = client.open_point_in_time(**target, keep_alive="2m")["id"]
+            except NotFoundError:
+                return
+            try:
+                after = None
+                while True:
+                    answer = client.search(
+                        pit={"id": pit, "keep_alive": "2m"},
+                        sort=[{"_shard_doc": "asc"}],
+                        search_after=after,
+                        **asked,
+                    )
+                    page = answer["hits"]["hits"]
+                    yield from page
+                    if len(page) < size:
+                        return
+                    pit, after = answer["pit_id"], page[-1]["sort"]
+            finally:
+                client.close_point_in_time(id=pit)
+
+    def _iter_versions(
+        self, index_name: str, owner: Owner
+    ) -> Iterator[tuple[tuple[str | None, ...], int]]:
+        """Yield every combination of values of _VERSION with its number of entries."""
+        sources = [{name: {"terms": {"field": name, "missing_bucket": True}}} for name in _VERSION]
+        composite: dict[str, Any] = {"size": _BUCKETS, "sources": sources}
+        with translated_errors():
+            while True:
+                try:
+                    answer = self._client.search(
+                        index=index_name,
+                        routing=owner.tenant,
+                        query=queries.entries(owner),
+                        size=0,
+                        aggs={"found": {"composite": composite}},
+                        allow_partial_search_results=False,
+                    )["aggregations"]["found"]
+                except NotFoundError:
+                    return
+                for bucket in answer["buckets"]:
+                    yield tuple(bucket["key"][name] for name in _VERSION), bucket["doc_count"]
+                if "after_key" not in answer:
+                    return
+                composite = {**composite, "after": answer["after_key"]}
+
+    def _refresh(self, index_name: str) -> None:
+        """Make all writes to an index visible to searches, if the index exists.
+
+        Raises:
+            IndexUnavailable: the index is red; Elasticsearch would wait for a minute.
+        """
+        shortly = self._client.options(request_timeout=_REFRESH_SECONDS, max_retries=0)
+        with translated_errors(self._client, index_name):
+            try:
+                shortly.indices.refresh(index=index_name, ignore_unavailable=True)
+            except ConnectionTimeout:
+                require_usable(self._client, index_name)
+                self._client.indices.refresh(index=index_name, ignore_unavailable=True)
 
     def _refresh_after(self, index_name: str, changed: int) -> int:
         """Refresh the index unless `changed` is 0; return `changed`."""
@@ -202,19 +288,16 @@ class ElasticsearchEntries:
             self._refresh(index_name)
         return changed
 
-    def _refresh(self, index_name: str) -> None:
-        refresh(self._client, index_name)
-
     def _iter_other_versions(
         self, index_name: str, owner: Owner, document_ids: list[str], kept: Mapping[str, str | None]
     ) -> Iterator[str]:
         query = queries.entries(owner, [{"terms": {"document_id": document_ids}}])
-        for hit in self._iter_pages(index_name, owner, query, ["document_id", "index_key"]):
+        for hit in self._iter_pages(index_name, owner.tenant, query, ["document_id", "index_key"]):
             found = hit["_source"]
             if found["index_key"] != kept[found["document_id"]]:
                 yield str(hit["_id"])
 
-    def _with_scope(
+    def _iter_scope_updates(
         self, index_name: str, owner: Owner, document_ids: list[str], scope: str
     ) -> Iterator[dict[str, Any]]:
         query = queries.entries(
@@ -222,7 +305,7 @@ class ElasticsearchEntries:
             [{"terms": {"document_id": document_ids}}],
             excluding={"term": {"access_scope": scope}},
         )
-        for hit in self._iter_pages(index_name, owner, query, _STORED):
+        for hit in self._iter_pages(index_name, owner.tenant, query, _STORED):
             changed = fields.with_scope(hit["_source"], scope, owner.digest_key)
             yield {
                 "_op_type": "update",
@@ -233,7 +316,7 @@ class ElasticsearchEntries:
             }
 
 
-def _texts(texts: HashRange | Collection[str]) -> Iterator[dict[str, Any]]:
+def _iter_text_clauses(texts: HashRange | Collection[str]) -> Iterator[dict[str, Any]]:
     """Yield filter clauses that together match the entries of these texts, one for each query."""
     if isinstance(texts, HashRange):
         end = {} if texts.end is None else {"lt": texts.end}
@@ -243,11 +326,11 @@ def _texts(texts: HashRange | Collection[str]) -> Iterator[dict[str, Any]]:
         yield {"terms": {"text_sha256": batch}}
 
 
-def _of_tenant(tenant: str, clause: Mapping[str, Any]) -> dict[str, Any]:
+def _match_tenant(tenant: str, clause: Mapping[str, Any]) -> dict[str, Any]:
     return {"bool": {"filter": [{"term": {"tenant": tenant}}, clause]}}
 
 
-def _deletion(index_name: str, tenant: str, id_: str) -> dict[str, Any]:
+def _build_deletion(index_name: str, tenant: str, id_: str) -> dict[str, Any]:
     return {"_op_type": "delete", "_index": index_name, "_id": id_, "routing": tenant}
 
 
@@ -260,7 +343,6 @@ def bulk(
     counts as done. All requests have ended when this returns or raises.
 
     Args:
-        actions: actions in the format of the client's helpers.
         make_writable: adds the write alias of an index if it is missing; returns whether it was
             missing.
 
@@ -271,13 +353,13 @@ def bulk(
     parts = batched(actions, _BULK_ACTIONS)
     first = next(parts, [])
     if len(first) < _BULK_ACTIONS:
-        return _send(client, first, make_writable)
+        return _send_actions(client, first, make_writable)
     sender = ThreadPoolExecutor(_BULK_THREADS, thread_name_prefix="bulk")
     try:
-        sent = deque([sender.submit(_send, client, first, make_writable)])
+        sent = deque([sender.submit(_send_actions, client, first, make_writable)])
         done = 0
         for part in parts:
-            sent.append(sender.submit(_send, client, part, make_writable))
+            sent.append(sender.submit(_send_actions, client, part, make_writable))
             # One more request than there are threads may wait while the next one is prepared.
             if len(sent) > _BULK_THREADS:
                 done += sent.popleft().result()
@@ -286,7 +368,7 @@ def bulk(
         sender.shutdown(wait=True, cancel_futures=True)
 
 
-def _send(
+def _send_actions(
     client: Elasticsearch, actions: list[dict[str, Any]], make_writable: Callable[[str], bool]
 ) -> int:
     try:
@@ -306,7 +388,6 @@ def _send_once(
     """Execute actions in one request; return their number.
 
     Args:
-        client, actions: see bulk.
         may_be_gone: whether deletions from a missing index count as done. Otherwise a missing index
             is an error, because it may only lack its write alias.
     """
@@ -336,120 +417,6 @@ def _send_once(
                 raise bulk_item_error(result, client)
             done += 1
     return done
-
-
-def pages(
-    client: Elasticsearch,
-    index_name: str,
-    routing: str | None,
-    query: Mapping[str, Any],
-    fields: list[str],
-    *,
-    vectors: bool = False,
-) -> Iterator[Mapping[str, Any]]:
-    """Yield every hit of a query, from one snapshot of the index; empty if it is missing.
-
-    Args:
-        routing: the tenant with the shard to search; None searches all shards.
-        fields: the stored fields of each hit to return.
-        vectors: whether to return vectors, too.
-
-    Raises:
-        ServiceUnavailable: Elasticsearch does not answer.
-    """
-    size = _PAGE_WITH_VECTORS if vectors else _PAGE
-    asked: dict[str, Any] = {
-        "query": query,
-        "size": size,
-        "source_includes": fields,
-        "track_total_hits": False,
-        # Otherwise the hits of only some shards could be treated as all hits.
-        "allow_partial_search_results": False,
-    }
-    if vectors:
-        asked["source_exclude_vectors"] = False
-    with translated_errors():
-        try:
-            # Most queries have few hits: one request returns them all, from one snapshot.
-            first = client.search(index=index_name, routing=routing, **asked)["hits"]["hits"]
-            if len(first) < size:
-                yield from first
-                return
-            pit = client.open_point_in_time(index=index_name, keep_alive="2m", routing=routing)[
-                "id"
-            ]
-        except NotFoundError:
-            return
-        try:
-            after = None
-            while True:
-                answer = client.search(
-                    pit={"id": pit, "keep_alive": "2m"},
-                    sort=[{"_shard_doc": "asc"}],
-                    search_after=after,
-                    **asked,
-                )
-                page = answer["hits"]["hits"]
-                yield from page
-                if len(page) < size:
-                    return
-                pit, after = answer["pit_id"], page[-1]["sort"]
-        finally:
-            client.close_point_in_time(id=pit)
-
-
-def buckets(
-    client: Elasticsearch,
-    index_name: str,
-    routing: str,
-    query: Mapping[str, Any],
-    fields: Sequence[str],
-) -> Iterator[tuple[tuple[str | None, ...], int]]:
-    """Yield every combination of values of these keyword fields with its number of hits.
-
-    Args:
-        index_name: the index to search; a missing index yields no combinations.
-        routing: the tenant with the shard to search.
-
-    Raises:
-        ServiceUnavailable: Elasticsearch does not answer.
-    """
-    sources = [{name: {"terms": {"field": name, "missing_bucket": True}}} for name in fields]
-    composite: dict[str, Any] = {"size": _BUCKETS, "sources": sources}
-    with translated_errors():
-        while True:
-            try:
-                answer = client.search(
-                    index=index_name,
-                    routing=routing,
-                    query=query,
-                    size=0,
-                    aggs={"found": {"composite": composite}},
-                    allow_partial_search_results=False,
-                )["aggregations"]["found"]
-            except NotFoundError:
-                return
-            for bucket in answer["buckets"]:
-                yield tuple(bucket["key"][name] for name in fields), bucket["doc_count"]
-            if "after_key" not in answer:
-                return
-            composite = {**composite, "after": answer["after_key"]}
-
-
-def refresh(client: Elasticsearch, index_name: str) -> None:
-    """Make all writes to an index visible to searches, if the index exists.
-
-    Raises:
-        IndexUnavailable: the index is red; Elasticsearch would wait for a minute.
-        ServiceUnavailable: Elasticsearch does not answer.
-    """
-    shortly = client.options(request_timeout=_REFRESH_SECONDS, max_retries=0)
-    with translated_errors(client, index_name):
-        try:
-            shortly.indices.refresh(index=index_name, ignore_unavailable=True)
-        except ConnectionTimeout:
-            require_usable(client, index_name)
-            client.indices.refresh(index=index_name, ignore_unavailable=True)
 
 
 def require_usable(client: Elasticsearch, index_name: str) -> None:

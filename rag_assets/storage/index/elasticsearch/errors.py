@@ -31,10 +31,7 @@ _NOT_ACCEPTABLE = 406
 
 
 class _Condition(NamedTuple):
-    """A kind of failure of Elasticsearch, with the project's error, message and hint for it.
-
-    convert_response_error() fills in the placeholders in braces.
-    """
+    """A kind of failure of Elasticsearch, with the project's error, message and hint for it."""
 
     error: type[RagAssetsError]
     message: str
@@ -81,9 +78,14 @@ _DISK: Final = _Condition(
     "Elasticsearch cannot write to its disk",
     "check the log of Elasticsearch and the free space of its data folder, then sync again",
 )
+_TOO_LONG: Final = _Condition(
+    SearchRejected,
+    "the search has more words and filters than the index accepts",
+    "use fewer words or fewer filters",
+)
 
 
-def _read_only(setting: str) -> _Condition:
+def _build_read_only(setting: str) -> _Condition:
     return _Condition(
         IndexUnavailable,
         f"{{index}} is blocked by the setting {setting}",
@@ -91,7 +93,7 @@ def _read_only(setting: str) -> _Condition:
     )
 
 
-def _cluster_read_only(setting: str) -> _Condition:
+def _build_cluster_read_only(setting: str) -> _Condition:
     return _Condition(
         IndexUnavailable,
         f"Elasticsearch is read-only because of the setting {setting}",
@@ -103,18 +105,18 @@ _BLOCKS: Final[Mapping[int, _Condition]] = {
     1: _NO_MASTER,
     2: _NO_MASTER,
     4: _CLOSED,
-    5: _read_only("index.blocks.read_only"),
-    6: _cluster_read_only("cluster.blocks.read_only"),
-    7: _read_only("index.blocks.read"),
-    8: _read_only("index.blocks.write"),
-    9: _read_only("index.blocks.metadata"),
+    5: _build_read_only("index.blocks.read_only"),
+    6: _build_cluster_read_only("cluster.blocks.read_only"),
+    7: _build_read_only("index.blocks.read"),
+    8: _build_read_only("index.blocks.write"),
+    9: _build_read_only("index.blocks.metadata"),
     12: _Condition(
         IndexUnavailable,
         "the disk of Elasticsearch is nearly full{free}: {index} accepts no entries",
         "free or add disk space there; Elasticsearch lifts the block by itself within a minute."
         " Then sync again",
     ),
-    13: _cluster_read_only("cluster.blocks.read_only_allow_delete"),
+    13: _build_cluster_read_only("cluster.blocks.read_only_allow_delete"),
 }
 """Conditions by the number of an Elasticsearch block (ClusterBlock.id)."""
 
@@ -168,16 +170,8 @@ _CONDITIONS: Final[Mapping[str, _Condition]] = {
     ),
     "i_o_exception": _DISK,
     "file_system_exception": _DISK,
-    "too_many_clauses": _Condition(
-        SearchRejected,
-        "the search has more words and filters than the index accepts",
-        "use fewer words or fewer filters",
-    ),
-    "too_many_nested_clauses": _Condition(
-        SearchRejected,
-        "the search has more words and filters than the index accepts",
-        "use fewer words or fewer filters",
-    ),
+    "too_many_clauses": _TOO_LONG,
+    "too_many_nested_clauses": _TOO_LONG,
 }
 """Conditions by the type of an error, or of one of its causes."""
 
@@ -217,17 +211,17 @@ def translated_errors(
     try:
         yield
     except (TransportConnectionError, ConnectionTimeout) as error:
-        raise _unavailable(type(error).__name__) from None
+        raise _build_unavailable(type(error).__name__) from None
     except UnsupportedProductError as error:
-        raise _other_product(error.body) from None
+        raise _build_other_product(error.body) from None
     except ApiError as error:
         if error.status_code == _NOT_ACCEPTABLE and "x-elastic-product" not in error.meta.headers:
-            raise _other_product(error.body) from None
+            raise _build_other_product(error.body) from None
         raise convert_response_error(
             error.status_code, error.body, index_name, client=client
         ) from None
     except TransportError as error:
-        raise _unavailable(type(error).__name__) from None
+        raise _build_unavailable(type(error).__name__) from None
 
 
 def convert_response_error(
@@ -241,38 +235,28 @@ def convert_response_error(
     """Return the project's error for a response of Elasticsearch.
 
     Args:
-        status: status of the response, or of a part of it.
-        body: the response; only its "error" is used.
-        index_name: the index of the request; None if unknown.
         tenant_id: the tenant named in hints.
-        client: see translated_errors.
     """
     causes = list(_iter_causes(body.get("error") if isinstance(body, Mapping) else None))
     known = ((cause, found) for cause in causes if (found := _find_condition(cause)))
-    cause, condition = next(known, (causes[0] if causes else {}, _by_status(status)))
+    cause, condition = next(known, (causes[0] if causes else {}, _find_status_condition(status)))
     names = (_find_index(cause) for cause in causes)
     name = next((named for named in names if named), index_name)
     kind = str(cause.get("type", "no reason given"))
-    return _error(condition, name, tenant_id, client, kind=kind, status=status)
+    return _build_error(condition, name, tenant_id, client, kind=kind, status=status)
 
 
 def index_errors(
     index_name: str, health: str | None, settings: Mapping[str, Any], client: Elasticsearch
 ) -> list[RagAssetsError]:
-    """Return the errors that requests for an index would raise.
-
-    Args:
-        health: color of the index; None if unknown.
-        settings: the settings listed in CONDITION_SETTINGS.
-        client: see translated_errors.
-    """
+    """Return the errors that requests for an index would raise."""
     found = [of for name, of in CONDITION_SETTINGS.items() if settings.get(name) == "true"]
     if health == "red" and _CLOSED not in found:
         found.append(_RED)
-    return [_error(condition, index_name, "TENANT", client) for condition in found]
+    return [_build_error(condition, index_name, "TENANT", client) for condition in found]
 
 
-def _other_product(body: object) -> IndexUnavailable:
+def _build_other_product(body: object) -> IndexUnavailable:
     distribution = _read_distribution(body)
     name = f"{distribution}, " if distribution else ""
     return IndexUnavailable(
@@ -289,7 +273,7 @@ def _read_distribution(body: object) -> str | None:
     return named if isinstance(named, str) and named.isalnum() else None
 
 
-def _error(
+def _build_error(
     condition: _Condition,
     name: str | None,
     tenant_id: str,
@@ -300,7 +284,7 @@ def _error(
         "index": f"index {name!r}" if name else "an index",
         "name": name or "INDEX",
         "tenant": tenant_id,
-        "free": _free_space(client) if "{free}" in condition.message else "",
+        "free": _describe_free_space(client) if "{free}" in condition.message else "",
         **more,
     }
     return condition.error(condition.message.format(**values), hint=condition.hint.format(**values))
@@ -319,7 +303,7 @@ def bulk_item_error(
     return convert_response_error(status, result, name, client=client)
 
 
-def _by_status(status: int) -> _Condition:
+def _find_status_condition(status: int) -> _Condition:
     """Return the condition for a status code, for a response that names no known error."""
     if status == 429:  # noqa: PLR2004
         return _BUSY
@@ -364,10 +348,7 @@ def _find_index(cause: Mapping[str, Any]) -> str | None:
 
 
 def _iter_causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
-    """Yield an error and all of its causes, the innermost causes first.
-
-    The outer error of a search states only that shards failed.
-    """
+    """Yield an error and all of its causes, the innermost causes first."""
     if not isinstance(error, Mapping) or depth > _DEPTH:
         return
     for shard in error.get("failed_shards") or ():
@@ -381,14 +362,14 @@ def _iter_causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     yield error
 
 
-def _unavailable(reason: str) -> ServiceUnavailable:
+def _build_unavailable(reason: str) -> ServiceUnavailable:
     return ServiceUnavailable(
         f"Elasticsearch does not answer ({reason})",
         hint=hint_to_start("RAG_ASSETS_ELASTICSEARCH_URL"),
     )
 
 
-def _free_space(client: Elasticsearch | None) -> str:
+def _describe_free_space(client: Elasticsearch | None) -> str:
     """Return a phrase with the free space of the fullest disk; empty if unknown."""
     if client is None:
         return ""

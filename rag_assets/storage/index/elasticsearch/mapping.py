@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple, get_args
+from typing import Any, Final, get_args
 
 from elastic_transport import TransportError
 from elasticsearch import ApiError, BadRequestError, Elasticsearch
@@ -44,7 +45,6 @@ class IndexNames:
     """The names of one installation's indexes and aliases.
 
     Attributes:
-        prefix: separates installations that share a cluster.
         former: former prefixes of the installation, which may still have indexes.
     """
 
@@ -254,13 +254,6 @@ _CHANGING: Final = (
 """Prefixes of settings that change what is stored, found or kept."""
 
 
-class _Template(NamedTuple):
-    """An index template that would apply to a new index of a name."""
-
-    name: str
-    priority: int
-
-
 def create_index(
     client: Elasticsearch,
     name: str,
@@ -279,8 +272,8 @@ def create_index(
     except BadRequestError as error:
         if error.error == _EXISTS:
             return
-        if _applying(client, name):
-            raise _refusal(
+        if _find_templates(client, name):
+            raise _build_refusal(
                 client, name, f"Elasticsearch rejects the request ({error.error})"
             ) from None
         raise
@@ -288,18 +281,13 @@ def create_index(
     difference = next(differences(live["mappings"], live["settings"], body), None)
     if difference is not None:
         client.indices.delete(index=name, ignore_unavailable=True)
-        raise _refusal(client, name, difference)
+        raise _build_refusal(client, name, difference)
 
 
 def differences(
     mappings: Mapping[str, Any], settings: Mapping[str, Any], body: Mapping[str, Any]
 ) -> Iterator[str]:
-    """Yield descriptions of how an index differs from the request; extra fields are allowed.
-
-    Args:
-        mappings, settings: mappings and settings of the index; settings by their full names.
-        body: the requested settings and mappings.
-    """
+    """Yield descriptions of how an index differs from the request; extra fields are allowed."""
     wanted = body["mappings"]
     yield from (f"its mapping has `{part}`" for part in _STORED_ELSEWISE if part in mappings)
     for part in wanted.keys() - {"properties", "_meta"}:
@@ -315,7 +303,7 @@ def differences(
     requested = dict(flat_settings(body["settings"]))
     for name, value in settings.items():
         if name in requested:
-            if _plain(requested[name]) != _plain(value):
+            if _normalize(requested[name]) != _normalize(value):
                 yield f"its setting `{name}` is {value!r}"
         elif name.startswith(_CHANGING):
             yield f"it has the setting `{name}`"
@@ -327,10 +315,10 @@ def _is_within(wanted: Any, live: Any) -> bool:
         return isinstance(live, Mapping) and all(
             _is_within(value, live.get(key)) for key, value in wanted.items()
         )
-    return _plain(wanted) == _plain(live)
+    return _normalize(wanted) == _normalize(live)
 
 
-def _plain(value: Any) -> str:
+def _normalize(value: Any) -> str:
     """Return a value as a lower-case string, as Elasticsearch returns settings."""
     return str(value).lower()
 
@@ -345,16 +333,16 @@ def flat_settings(settings: Mapping[str, Any], prefix: str = "index") -> Iterato
             yield name, value
 
 
-def _refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavailable:
-    templates = _applying(client, name)
+def _build_refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavailable:
+    templates = _find_templates(client, name)
     if not templates:
         return IndexUnavailable(
             f"index {name!r} is not created as requested: {difference}",
             hint="an index template or a plugin of Elasticsearch changes it: check GET"
             f" /_index_template and POST /_index_template/_simulate_index/{name}",
         )
-    named = " and ".join(repr(template.name) for template in templates)
-    above = max(template.priority for template in templates) + 1
+    named = " and ".join(repr(template) for template, _ in templates)
+    above = max(priority for _, priority in templates) + 1
     pattern = f"{name.split('-', maxsplit=1)[0]}-*"
     return IndexUnavailable(
         f"index {name!r} is not created as requested: {difference}, because of the index"
@@ -365,8 +353,8 @@ def _refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavaila
     )
 
 
-def _applying(client: Elasticsearch, name: str) -> list[_Template]:
-    """Return the templates that apply to new indexes of a name.
+def _find_templates(client: Elasticsearch, name: str) -> list[tuple[str, int]]:
+    """Return the templates that apply to new indexes of a name, each with its priority.
 
     Only the composable template with the highest priority applies, or else all legacy templates.
     The result is empty if this account may not see templates.
@@ -374,18 +362,18 @@ def _applying(client: Elasticsearch, name: str) -> list[_Template]:
     try:
         answer = client.indices.get_index_template()["index_templates"]
         composable = [
-            _Template(one["name"], int(one["index_template"].get("priority", 0)))
+            (one["name"], int(one["index_template"].get("priority", 0)))
             for one in answer
-            if _matches(name, one["index_template"]["index_patterns"])
+            if _match_patterns(name, one["index_template"]["index_patterns"])
         ]
         if composable:
-            return [max(composable, key=lambda template: template.priority)]
+            return [max(composable, key=itemgetter(1))]
         former = client.indices.get_template().items()
-        return [_Template(key, 0) for key, one in former if _matches(name, one["index_patterns"])]
+        return [(key, 0) for key, one in former if _match_patterns(name, one["index_patterns"])]
     except (ApiError, TransportError):
         return []
 
 
-def _matches(name: str, patterns: list[str] | str) -> bool:
+def _match_patterns(name: str, patterns: list[str] | str) -> bool:
     listed = [patterns] if isinstance(patterns, str) else patterns
     return any(fnmatchcase(name, pattern) for pattern in listed)

@@ -25,14 +25,11 @@ _VERIFIED_SECONDS: Final = 30.0
 
 
 class Ownership:
-    """Requires that indexes and aliases belong to an installation.
+    """Requires that indexes and aliases belong to an installation, else raises ForeignInstallation.
 
     Args:
         installation: the owner of the indexes and aliases; None: every user of the store owns all
             of them.
-
-    Attributes:
-        server: the cluster's server.
     """
 
     def __init__(self, client: Elasticsearch, installation: UUID | None) -> None:
@@ -52,10 +49,7 @@ class Ownership:
         return {alias_for_writes(index_name): {"filter": every}}
 
     def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
-        """Return an alias's filter with its owner in the name (`_name`) of the filter.
-
-        Without an installation, the filter is returned unchanged.
-        """
+        """Return an alias's filter with its owner in the name (`_name`) of the filter."""
         if self._installation is None:
             return dict(alias_filter)
         return {"bool": {**alias_filter["bool"], "_name": f"{_FILTER_NAME}{self._owner}"}}
@@ -98,10 +92,6 @@ class Ownership:
         """Require that an index belongs to the installation, before it is changed.
 
         An index that does not exist passes. An index is checked at most twice a minute.
-
-        Raises:
-            ForeignInstallation: the index or alias belongs to another installation, or has no
-                owner.
         """
         if self._installation is None:
             return
@@ -114,17 +104,13 @@ class Ownership:
             except (NotFoundError, KeyError):
                 return
         if not self._is_own(body):
-            raise self._foreign(f"index {index_name!r}", _read_owner(body))
+            raise self._build_foreign_error(f"index {index_name!r}", _read_owner(body))
         self._verified[index_name] = time.monotonic()
 
     def make_writable(self, index_name: str) -> bool:
         """Add an index's missing write alias; return whether it was missing.
 
         Indexes of earlier versions lack it.
-
-        Raises:
-            ForeignInstallation: the index or alias belongs to another installation, or has no
-                owner.
         """
         self.forget(index_name)
         self.require(index_name)
@@ -151,23 +137,18 @@ class Ownership:
             return False
 
     def require_alias(self, alias: str) -> bool:
-        """Require that an alias belongs to the installation; return whether it exists.
-
-        Raises:
-            ForeignInstallation: the index or alias belongs to another installation, or has no
-                owner.
-        """
+        """Require that an alias belongs to the installation; return whether it exists."""
         with translated_errors():
             try:
                 found = self._client.indices.get_alias(name=alias)
             except NotFoundError:
                 return False
         for index_name, body in found.items():
-            owner = _filter_owner(body["aliases"][alias].get("filter", {}))
+            owner = _read_filter_owner(body["aliases"][alias].get("filter", {}))
             if owner is None:
                 self.require(index_name)
             elif self._installation is not None and owner != self._owner:
-                raise self._foreign(f"alias {alias!r}", owner)
+                raise self._build_foreign_error(f"alias {alias!r}", owner)
         return bool(found)
 
     def adopt(self, indexes: Mapping[str, str]) -> None:
@@ -190,7 +171,6 @@ class Ownership:
         """Claim the indexes of the original installation, and their aliases, in a copied cluster.
 
         Args:
-            patterns: patterns of the indexes' names.
             former: the original installation, which does not use this cluster.
         """
         with translated_errors():
@@ -215,7 +195,7 @@ class Ownership:
     def _is_own(self, body: Mapping[str, Any]) -> bool:
         return self._installation is None or _read_owner(body) == self._owner
 
-    def _foreign(self, what: str, owner: str | None) -> ForeignInstallation:
+    def _build_foreign_error(self, what: str, owner: str | None) -> ForeignInstallation:
         named = f"installation {owner}" if owner else "an unknown installation"
         remedy = "" if owner else "delete it if nobody needs it; or "
         return ForeignInstallation(
@@ -231,6 +211,6 @@ def _read_owner(body: Mapping[str, Any]) -> str | None:
     return None if owner is None else str(owner)
 
 
-def _filter_owner(alias_filter: Mapping[str, Any]) -> str | None:
+def _read_filter_owner(alias_filter: Mapping[str, Any]) -> str | None:
     name = str(alias_filter.get("bool", {}).get("_name", ""))
     return name.removeprefix(_FILTER_NAME) if name.startswith(_FILTER_NAME) else None

@@ -66,11 +66,7 @@ _PHRASES = "phrases"
 
 
 def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
-    """Return the options of a search that returns candidates.
-
-    Args:
-        symbols: whether to return the symbols that the candidates define.
-    """
+    """Return the options of a search that returns candidates."""
     # Generations of the first schemas have neither a digest key nor text_key.
     older = ("text_sha256",) if owner.digest_key is None else ()
     return {
@@ -105,12 +101,7 @@ def entries(
     *,
     excluding: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return a query for a generation's entries, without a score.
-
-    Args:
-        clauses: additional clauses that each entry must match.
-        excluding: a clause that no entry may match.
-    """
+    """Return a query for a generation's entries, without a score."""
     query: dict[str, Any] = {"filter": [*mapping.owner_clauses(owner), *clauses]}
     if excluding is not None:
         query["must_not"] = [excluding]
@@ -118,18 +109,14 @@ def entries(
 
 
 def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
-    """Return the search for a ranking that is not by words; see words_ranking for words.
-
-    Raises:
-        TypeError: the ranking is by words.
-    """
+    """Return the search for a ranking that is not by words; see words_ranking for words."""
     clauses = filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
         raise TypeError("a ranking by words needs weights: see words_ranking")
     if request.by is None:
         return {"query": entries(owner, clauses), "size": request.returned}
     if isinstance(request.by, Places):
-        return _by_place(owner, request.by, request.returned, clauses)
+        return _rank_by_place(owner, request.by, request.returned, clauses)
     if isinstance(request.by, EqualTexts):
         # The field is not indexed: the values of the tenant's entries are compared.
         equal = {"terms": {"text_key": list(request.by.keys)}}
@@ -148,7 +135,7 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
     """Return the query clauses that an entry must match to pass a filter."""
     clauses: list[dict[str, Any]] = []
     if entry_filter.scopes is not None:
-        clauses.append(_readable(entry_filter.scopes, entry_filter.moved))
+        clauses.append(_match_readable(entry_filter.scopes, entry_filter.moved))
     if entry_filter.pages is not None:
         clauses.append({"terms": {"page_uuid": list(entry_filter.pages)}})
     for name, values in (
@@ -160,7 +147,7 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
         if values is not None:
             clauses.append({"terms": {name: list(values)}})
     if entry_filter.paths is not None:
-        clauses.append(_in_paths([path.rstrip("/") for path in entry_filter.paths]))
+        clauses.append(_match_paths([path.rstrip("/") for path in entry_filter.paths]))
     clauses += _match_modification_time(entry_filter.modified_after, entry_filter.modified_before)
     if entry_filter.tags is not None:
         tags: list[dict[str, Any]] = [{"term": {"tags": tag}} for tag in entry_filter.tags]
@@ -178,7 +165,7 @@ def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
     return clauses
 
 
-def _readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any]:
+def _match_readable(scopes: Collection[str], moved: MovedPages) -> dict[str, Any]:
     """Return a clause for the entries that a caller with these scopes may read.
 
     For an entry of a moved page, the page decides instead of the entry's scope.
@@ -202,7 +189,7 @@ def _match_any_value(field: str, values: Sequence[str | None]) -> dict[str, Any]
     return {"bool": {"should": [given, absent], "minimum_should_match": 1}}
 
 
-def _in_paths(paths: Sequence[str]) -> dict[str, Any]:
+def _match_paths(paths: Sequence[str]) -> dict[str, Any]:
     """Return a clause for URIs within one of these paths (see is_within)."""
     folders = [{"prefix": {"uri": f"{path}/"}} for path in paths]
     either = [{"terms": {"uri": list(paths)}}, *folders]
@@ -232,7 +219,7 @@ def cosine_search(
     return {"knn": nearest, "size": limit}
 
 
-def _by_place(
+def _rank_by_place(
     owner: Owner, places: Places, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Return a search that scores entries by their place; the first place scores highest."""
@@ -289,18 +276,18 @@ def word_weights(words: QueryWords, answer: Mapping[str, Any]) -> dict[str, Weig
     return weighed_words(
         words,
         answer["hits"]["total"]["value"],
-        forms=_counts(answer, _TERMS),
-        phrases=_counts(answer, _PHRASES),
-        marks=_counts(answer, _MARKS),
+        forms=_read_counts(answer, _TERMS),
+        phrases=_read_counts(answer, _PHRASES),
+        marks=_read_counts(answer, _MARKS),
     )
 
 
 def counted_analyses(answer: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the analyses of the entries that pass a filter, from the answer to `word_counts`."""
-    return present_analyses(answer["hits"]["total"]["value"], _counts(answer, _MARKS))
+    return present_analyses(answer["hits"]["total"]["value"], _read_counts(answer, _MARKS))
 
 
-def _counts(answer: Mapping[str, Any], name: str) -> dict[str, int]:
+def _read_counts(answer: Mapping[str, Any], name: str) -> dict[str, int]:
     buckets = answer.get("aggregations", {}).get(name, {}).get("buckets", {})
     return {key: bucket["doc_count"] for key, bucket in buckets.items()}
 
@@ -319,7 +306,7 @@ def words_ranking(
     """
     clauses = [
         # The clause is named, so that each hit shows which words it contains.
-        _word_clause(word, weights[word], count)
+        _build_word_clause(word, weights[word], count)
         for word, count in words.terms.items()
         if word in weights
     ]
@@ -327,7 +314,7 @@ def words_ranking(
         held = [weights[part].weight for part in parts if part in weights]
         if held:
             weight = TITLE_WEIGHT * max(held)
-            clauses.append(_match_best(_interval(field, word, weight) for field in _TITLES))
+            clauses.append(_match_best(_build_interval(field, word, weight) for field in _TITLES))
     found = entries(owner, filter_clauses(request.entry_filter))
     found["bool"] |= {"should": clauses, "minimum_should_match": 1}
     # Indexes of earlier versions lack the field.
@@ -344,18 +331,20 @@ def _match_any(clauses: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"bool": {"should": [*clauses], "minimum_should_match": 1}}
 
 
-def _word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str, Any]:
+def _build_word_clause(word: str, weighed: WeighedWord, count: int) -> dict[str, Any]:
     """Return a clause for entries that contain a word in one of its forms, or as it is written."""
     weight = count * weighed.weight
     places = [("terms", form) for form in weighed.forms]
     if weighed.is_written:
         places += [(field, word) for field in _WRITTEN]
     if len(places) == 1:
-        return _interval(*places[0], weight, name=word)
-    return _match_best((_interval(*place, weight) for place in places), name=word)
+        return _build_interval(*places[0], weight, name=word)
+    return _match_best((_build_interval(*place, weight) for place in places), name=word)
 
 
-def _interval(field: str, phrase: str, weight: float, *, name: str | None = None) -> dict[str, Any]:
+def _build_interval(
+    field: str, phrase: str, weight: float, *, name: str | None = None
+) -> dict[str, Any]:
     """Return a clause for entries with a phrase in a field, its words adjacent and in order."""
     match = {"query": phrase, "ordered": True, "max_gaps": 0}
     named = {} if name is None else {"_name": name}
@@ -405,12 +394,7 @@ def passage_vector(hit: Mapping[str, Any]) -> PassageVector:
 def parse_candidate(
     id_of: Callable[[str, str, int], str], hit: Mapping[str, Any], score: float
 ) -> Candidate:
-    """Return the candidate in a hit of a search with candidate_options().
-
-    Args:
-        id_of: computes an entry's id; see entry_ids().
-        score: the score of the candidate.
-    """
+    """Return the candidate in a hit of a search with candidate_options()."""
     values = hit["fields"]
     [document_id], [index_key], [ordinal] = (
         values["document_id"],
@@ -435,7 +419,7 @@ def parse_ranking(
     owner: Owner, request: RankingRequest, found: Iterable[Mapping[str, Any]]
 ) -> list[Candidate]:
     """Return the candidates in the hits of one ranking, best first."""
-    score = _words_score if isinstance(request.by, str) else cosine
+    score = _read_words_score if isinstance(request.by, str) else cosine
     id_of = entry_ids(owner)
     candidates = [parse_candidate(id_of, hit, score(hit)) for hit in found]
     return sorted(candidates, key=lambda one: (-one.score, one.id))
@@ -446,7 +430,7 @@ def cosine(hit: Mapping[str, Any]) -> float:
     return 2.0 * float(hit["_score"]) - 1.0
 
 
-def _words_score(hit: Mapping[str, Any]) -> float:
+def _read_words_score(hit: Mapping[str, Any]) -> float:
     # The last digits of float sums depend on the order in which the index adds the values.
     return float(f"{hit['_score']:.6g}")
 

@@ -35,13 +35,7 @@ _WITHOUT_MASTER: Final = "_na_"
 
 @dataclass(frozen=True, slots=True)
 class ServerInfo:
-    """The answer to `GET /`.
-
-    Attributes:
-        version: version of the server; None if the server does not state it.
-        is_serverless: whether the server is Elastic Serverless.
-        cluster_id: the id of the cluster; None if the server does not state it.
-    """
+    """The answer to `GET /`."""
 
     version: str | None = None
     is_serverless: bool = False
@@ -64,9 +58,6 @@ class Server:
         """Return the server's answer, or an empty one if it does not answer or refuses the account.
 
         The embedded server has no `GET /`.
-
-        Raises:
-            UnsupportedProductError: the server is another product; see errors.translated_errors.
         """
         try:
             return self._fetch_info()
@@ -97,24 +88,19 @@ class Server:
                 return ServerInfo()
             body = {}
         answer: Mapping[str, Any] = body if isinstance(body, Mapping) else {}
-        info = _parse_info(answer)
-        has_master = answer.get("cluster_uuid") != _WITHOUT_MASTER
-        self._info = info if has_master else None
+        version, cluster_id = answer.get("version", {}), answer.get("cluster_uuid")
+        info = ServerInfo(
+            version.get("number"),
+            version.get("build_flavor") == "serverless",
+            stated_cluster_id(cluster_id),
+        )
+        self._info = None if cluster_id == _WITHOUT_MASTER else info
         return info
 
 
 def stated_cluster_id(text: str | None) -> str | None:
     """Return a cluster's id as stated by a node; None if the node does not know it yet."""
     return None if text == _WITHOUT_MASTER else text
-
-
-def _parse_info(answer: Mapping[str, Any]) -> ServerInfo:
-    version = answer.get("version", {})
-    return ServerInfo(
-        version.get("number"),
-        version.get("build_flavor") == "serverless",
-        stated_cluster_id(answer.get("cluster_uuid")),
-    )
 
 
 _DISK: Final = "cluster.routing.allocation.disk."
@@ -127,11 +113,7 @@ _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmgt]?b)")
 
 
 def node_disks(client: Elasticsearch) -> list[DiskSpace]:
-    """Return the disk of each node; empty if the cluster's disk thresholds are disabled.
-
-    Raises:
-        ApiError, TransportError: the cluster does not answer, or not to this account.
-    """
+    """Return the disk of each node; empty if the cluster's disk thresholds are disabled."""
     answer = client.cluster.get_settings(
         include_defaults=True, flat_settings=True, filter_path=[f"*.{_DISK}*"]
     )
@@ -141,26 +123,19 @@ def node_disks(client: Elasticsearch) -> list[DiskSpace]:
     if settings.get(f"{_DISK}threshold_enabled") == "false":
         return []
     nodes = client.nodes.stats(metric="fs")["nodes"].values()
-    return [_space(node, settings) for node in nodes if node.get("fs", {}).get("total")]
-
-
-def _space(node: Mapping[str, Any], settings: Mapping[str, str]) -> DiskSpace:
-    total = node["fs"]["total"]
-    size = int(total["total_in_bytes"])
-    return DiskSpace(
-        f"Elasticsearch (node {node.get('name', '?')})",
-        int(total["available_in_bytes"]),
-        flood_stage_bytes(size, settings),
-    )
+    return [
+        DiskSpace(
+            f"Elasticsearch (node {node.get('name', '?')})",
+            int(total["available_in_bytes"]),
+            flood_stage_bytes(int(total["total_in_bytes"]), settings),
+        )
+        for node in nodes
+        if (total := node.get("fs", {}).get("total"))
+    ]
 
 
 def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
-    """Return how many bytes of a disk must be free so that its indexes accept entries.
-
-    Args:
-        size: size of the disk in bytes.
-        settings: settings of the cluster, by their full names.
-    """
+    """Return how many bytes of a disk must be free so that its indexes accept entries."""
     flood = settings.get(_FLOOD, _DEFAULT_FLOOD)
     if (absolute := _parse_bytes(flood)) is not None:
         return absolute
@@ -195,14 +170,9 @@ class ElasticsearchCheck:
     """The result of check_elasticsearch.
 
     Attributes:
-        nodes: addresses of the server.
-        version: version of the server; None if the server does not state it.
         flavor: "serverless" or "default".
-        licence: type and status of the licence; None if the server does not state it.
         health: color of the installation's indexes; None if not visible or on Serverless.
         missing: privileges that the account lacks, by purpose; None if the server has no security.
-        problems: reasons why the server cannot be used, with the remedy.
-        warnings: conditions that need a person, and checks that were not possible.
     """
 
     nodes: str
@@ -216,13 +186,7 @@ class ElasticsearchCheck:
 
 
 def build_role(purpose: Purpose, prefix: str) -> dict[str, Any]:
-    """Return the smallest role of an account for indexing or only for searching.
-
-    The role for indexing permits everything that the project does.
-
-    Args:
-        prefix: prefix of the names of the installation's indexes.
-    """
+    """Return the smallest role of an account for indexing or only for searching."""
     index = {"names": [f"{prefix}-*"], "privileges": [*_PRIVILEGES[purpose]]}
     return {"cluster": ["monitor"], "indices": [index]}
 
@@ -233,10 +197,6 @@ def check_elasticsearch(
     purposes: Collection[Purpose] = ("indexing", "searching"),
 ) -> ElasticsearchCheck:
     """Check a server, and the account of a connection, without changing anything.
-
-    Args:
-        prefix: prefix of the names of the installation's indexes.
-        purposes: what the account must be able to do.
 
     Raises:
         ServiceUnavailable: no node answers, or the account is refused.
@@ -288,8 +248,8 @@ class _Checker:
         health = None
         if not is_serverless:
             self._check_version(info.version)
-            health = self._seen("the health of the cluster", self._health)
-            self._seen("the disks of the nodes", self._check_disks)
+            health = self._try_reading("the health of the cluster", self._read_health)
+            self._try_reading("the disks of the nodes", self._check_disks)
         return ElasticsearchCheck(
             nodes=self._connection.shown,
             version=info.version,
@@ -348,7 +308,7 @@ class _Checker:
             )
         return f"{licence['type']}, {licence['status']}"
 
-    def _health(self) -> str:
+    def _read_health(self) -> str:
         health = self._client.cluster.health(
             index=f"{self._prefix}-*", expand_wildcards=["open", "closed"]
         )
@@ -368,7 +328,7 @@ class _Checker:
             disk.error.advice for disk in node_disks(self._client) if disk.is_nearly_full
         ]
 
-    def _seen(self, what: str, ask: Callable[[], str | None]) -> str | None:
+    def _try_reading(self, what: str, ask: Callable[[], str | None]) -> str | None:
         try:
             return ask()
         except (ApiError, TransportError) as error:

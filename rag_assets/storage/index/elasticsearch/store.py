@@ -1,23 +1,51 @@
-"""The vector store in Elasticsearch, and its notes: a small index, one document per note."""
+"""The vector store in Elasticsearch: its searches from an event loop, and its notes."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from uuid import UUID
 
-from elasticsearch import Elasticsearch, NotFoundError
+import numpy as np
+import numpy.typing as npt
+import orjson
+from cachetools import LRUCache
+from elasticsearch import AsyncElasticsearch, Elasticsearch, NotFoundError, OrjsonSerializer
 
-from rag_assets.storage.index.connection import to_connection
+from rag_assets.storage.index.connection import ElasticsearchConnection, to_connection
+from rag_assets.storage.index.elasticsearch import queries
 from rag_assets.storage.index.elasticsearch.administration import ElasticsearchIndexes
 from rag_assets.storage.index.elasticsearch.entries import ElasticsearchEntries
-from rag_assets.storage.index.elasticsearch.errors import TRANSIENT, translated_errors
+from rag_assets.storage.index.elasticsearch.errors import (
+    TRANSIENT,
+    convert_response_error,
+    translated_errors,
+)
 from rag_assets.storage.index.elasticsearch.mapping import IndexNames, create_index
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
-from rag_assets.storage.index.elasticsearch.searcher import ElasticsearchSearcher, json_serializers
+from rag_assets.storage.index.model import (
+    NONE_MOVED,
+    Candidate,
+    EntryFilter,
+    IndexRef,
+    MovedPages,
+    Owner,
+    PassageVector,
+    Presence,
+    RankingRequest,
+    StoredEntry,
+)
 from rag_assets.storage.index.store import StoreConfig, VectorStore
+from rag_assets.storage.index.terms import (
+    ANALYSES,
+    EVERY_ANALYSIS,
+    FORMER,
+    QueryWords,
+    parse_query_words,
+)
 
-_SECONDS: Final = 5
+_NOTE_SECONDS: Final = 5
 _UNINDEXED: Final = {"type": "keyword", "index": False, "doc_values": False}
 
 
@@ -25,8 +53,6 @@ class ElasticsearchNotes:
     """Reads and writes notes (see NoteStore), always by id, so that no refresh is needed.
 
     Args:
-        index_name: name of the index, which is created if necessary.
-        ownership: requires that the index belongs to the installation.
         installation: the owner of the notes; a copy of the installation has separate notes.
     """
 
@@ -37,7 +63,7 @@ class ElasticsearchNotes:
         ownership: Ownership,
         installation: UUID | None,
     ) -> None:
-        self._client = client.options(request_timeout=_SECONDS, max_retries=1)
+        self._client = client.options(request_timeout=_NOTE_SECONDS, max_retries=1)
         self._index = index_name
         self._ownership = ownership
         self._installation = str(installation)
@@ -67,7 +93,7 @@ class ElasticsearchNotes:
         # A write to a missing index would create it with a guessed mapping.
         if not self._client.indices.exists(index=self._index):
             is_serverless = self._ownership.server.is_serverless
-            body = _index_body(self._ownership.meta, is_serverless=is_serverless)
+            body = _build_index_body(self._ownership.meta, is_serverless=is_serverless)
             create_index(self._client, self._index, body)
         self._ownership.require(self._index)
 
@@ -75,7 +101,7 @@ class ElasticsearchNotes:
         return f"{self._installation}/{name}"
 
 
-def _index_body(meta: dict[str, Any], *, is_serverless: bool) -> dict[str, Any]:
+def _build_index_body(meta: dict[str, Any], *, is_serverless: bool) -> dict[str, Any]:
     shards = {} if is_serverless else {"number_of_shards": 1, "auto_expand_replicas": "0-1"}
     fields = {"installation": _UNINDEXED, "name": _UNINDEXED, "text": _UNINDEXED}
     return {
@@ -104,3 +130,203 @@ def open_store(config: StoreConfig) -> VectorStore:
         notes=ElasticsearchNotes(client, names.marks, ownership, config.installation),
         close=client.close,
     )
+
+
+_CONNECTIONS = 16
+_SECONDS = 30
+_MAX_BUILDS = 4_096
+"""Maximum number of builds with cached analyses."""
+_JSON = ("application/json", "application/vnd.elasticsearch+json")
+
+
+def json_serializers() -> dict[str, OrjsonSerializer]:
+    """Return serializers, based on orjson, for the requests and answers of a client."""
+    return {kind: OrjsonSerializer() for kind in _JSON}
+
+
+class ElasticsearchSearcher:
+    """Searches entries in Elasticsearch (see EntrySearcher)."""
+
+    def __init__(self, server: str | ElasticsearchConnection) -> None:
+        self._client = AsyncElasticsearch(
+            **to_connection(server).client_options(is_async=True),
+            connections_per_node=_CONNECTIONS,
+            request_timeout=_SECONDS,
+            max_retries=2,
+            retry_on_status=TRANSIENT,
+            serializers=json_serializers(),
+        )
+        self._analyses: LRUCache[tuple[str, Owner], tuple[str, ...]] = LRUCache(_MAX_BUILDS)
+
+    async def rankings(
+        self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
+    ) -> list[list[Candidate]]:
+        known = self._analyses.get((index_name, owner), EVERY_ANALYSIS)
+        words = {
+            n: parse_query_words(r.by, known)
+            for n, r in enumerate(requests)
+            if isinstance(r.by, str)
+        }
+        first = [
+            queries.word_counts(owner, request, words[number])
+            if number in words
+            else _add_candidate_options(owner, request, queries.ranking(owner, request))
+            for number, request in enumerate(requests)
+        ]
+        answers = [*await self._fetch_answers(index_name, owner, first)]
+        await self._count_missed(index_name, owner, requests, words, answers)
+        # A word is weighted by its rarity among readable entries, so these must be counted first.
+        weighed = {number: queries.word_weights(words[number], answers[number]) for number in words}
+        second = {
+            number: _add_candidate_options(
+                owner,
+                requests[number],
+                queries.words_ranking(owner, requests[number], words[number], weights),
+            )
+            for number, weights in weighed.items()
+            if weights
+        }
+        if second:
+            ranked = await self._fetch_answers(index_name, owner, [*second.values()])
+            for number, answer in zip(second, ranked, strict=True):
+                answers[number] = answer
+        return [
+            queries.parse_ranking(owner, one, answer["hits"]["hits"])
+            for one, answer in zip(requests, answers, strict=True)
+        ]
+
+    async def cosines(
+        self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
+    ) -> dict[str, float]:
+        if not ids:
+            return {}
+        body = queries.cosine_search(owner, vector, [queries.id_clause(ids)], len(ids))
+        [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
+        return {hit["_id"]: queries.cosine(hit) for hit in found}
+
+    async def entries(
+        self,
+        index_name: str,
+        owner: Owner,
+        ids: Sequence[str],
+        scopes: Collection[str] | None,
+        vector: npt.NDArray[np.float32] | None = None,
+        *,
+        moved: MovedPages = NONE_MOVED,
+    ) -> dict[str, StoredEntry]:
+        if not ids:
+            return {}
+        entry_filter = EntryFilter(None if scopes is None else frozenset(scopes), moved)
+        readable = queries.filter_clauses(entry_filter)
+        clauses = [queries.id_clause(ids), *readable]
+        if vector is None:
+            body = {"query": queries.entries(owner, clauses), "size": len(ids)}
+        else:
+            body = queries.cosine_search(owner, vector, clauses, len(ids))
+        [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
+        return {
+            hit["_id"]: queries.parse_stored_hit(
+                owner, hit, None if vector is None else queries.cosine(hit)
+            )
+            for hit in found
+        }
+
+    async def vectors(
+        self, index_name: str, owner: Owner, ids: Sequence[str]
+    ) -> dict[str, PassageVector]:
+        if not ids:
+            return {}
+        query = queries.entries(owner, [queries.id_clause(ids)])
+        body = {"query": query, "size": len(ids), **queries.VECTOR_OPTIONS}
+        [found] = await self._fetch_hits(index_name, owner, [body])
+        return {
+            hit["_id"]: queries.passage_vector(hit) for hit in found if "vector" in hit["_source"]
+        }
+
+    async def count(
+        self, index_name: str, owner: Owner, recent_keys: Sequence[str]
+    ) -> tuple[int, int]:
+        [answer] = await self._fetch_answers(
+            index_name, owner, [queries.entry_count(owner, recent_keys)]
+        )
+        return answer["hits"]["total"]["value"], answer["aggregations"]["recent"]["doc_count"]
+
+    async def presence(self, index: IndexRef) -> Presence:
+        with translated_errors():
+            try:
+                settings = await self._client.indices.get_settings(
+                    index=index.name, name="index.uuid"
+                )
+            except NotFoundError:
+                return "missing"
+        return index.compute_presence(str(settings[index.name]["settings"]["index"]["uuid"]))
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    async def _count_missed(
+        self,
+        index_name: str,
+        owner: Owner,
+        requests: Sequence[RankingRequest],
+        words: dict[int, QueryWords],
+        answers: list[Mapping[str, Any]],
+    ) -> None:
+        """Repeat the word counts of requests that found entries with unexpected analyses.
+
+        `words` and `answers` are updated in place. The analyses are cached for later requests of
+        the same generation. The cache only decides which forms are counted first, never which
+        entries are found: the answer shows whether some entries have none of the known analyses.
+        """
+        missed = {
+            number: parse_query_words(str(requests[number].by))
+            for number, of in words.items()
+            if not {*queries.counted_analyses(answers[number])} <= {*of.analyses}
+        }
+        if missed:
+            words |= missed
+            again = [queries.word_counts(owner, requests[n], of) for n, of in missed.items()]
+            counted = await self._fetch_answers(index_name, owner, again)
+            for number, answer in zip(missed, counted, strict=True):
+                answers[number] = answer
+        for number in words:
+            present = {*queries.counted_analyses(answers[number])}
+            known = {*self._analyses.get((index_name, owner), ())}
+            # Entries without an analysis mark will soon be written again, so they are not cached.
+            if present and FORMER not in present and not present <= known:
+                every = tuple(one for one in ANALYSES if one in known | present)
+                self._analyses[index_name, owner] = every
+
+    async def _fetch_hits(
+        self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
+    ) -> list[list[Mapping[str, Any]]]:
+        """Return the hits of several queries for a tenant's entries, in one round trip."""
+        answers = await self._fetch_answers(index_name, owner, bodies)
+        return [list(answer["hits"]["hits"]) for answer in answers]
+
+    async def _fetch_answers(
+        self, index_name: str, owner: Owner, bodies: Sequence[Mapping[str, Any]]
+    ) -> list[Mapping[str, Any]]:
+        # Replicas may differ for a moment. The preference sends all requests of a tenant to the
+        # same replica. So found entries can be read, and equal queries return equal hits.
+        target = {"index": index_name, "routing": owner.tenant, "preference": owner.tenant}
+        header = orjson.dumps(target)
+        lines: list[Any] = []
+        for body in bodies:
+            lines += [header, orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)]
+        with translated_errors():
+            answered = await self._client.msearch(searches=lines)
+        answers: list[Mapping[str, Any]] = answered["responses"]
+        for answer in answers:
+            if "error" in answer:
+                raise convert_response_error(
+                    int(answer["status"]), answer, index_name, tenant_id=owner.tenant
+                )
+        return answers
+
+
+def _add_candidate_options(
+    owner: Owner, request: RankingRequest, search: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a search, extended by the options that make it return candidates."""
+    return {**queries.candidate_options(owner, symbols=request.symbols), **search}

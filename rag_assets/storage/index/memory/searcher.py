@@ -57,7 +57,6 @@ class Index:
     """An index in memory.
 
     Attributes:
-        dedicated_to: the only tenant in it; None if it is shared.
         rows: the entries, by (tenant whose searches may find the entry, entry id).
     """
 
@@ -69,12 +68,7 @@ class Index:
 
 @dataclass(slots=True)
 class Memory:
-    """The contents of a store in memory.
-
-    Attributes:
-        views: the index and generation that each tenant's view shows.
-        numbers: yields a number for the identity of each new index.
-    """
+    """The contents of a store in memory."""
 
     prefix: str
     shared_limit: int
@@ -194,14 +188,14 @@ _WRITTEN = ("text", "context", *_TITLES)
 
 def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
     """Return the candidates of a request among rows, best first, ties broken by id."""
-    rows = [row for row in rows if _passes(row.fields, request.entry_filter)]
+    rows = [row for row in rows if _passes_filter(row.fields, request.entry_filter)]
     matched: Mapping[str, int] = {}
     if isinstance(request.by, str):
-        found_words = _word_scores(rows, request.by)
+        found_words = _compute_word_scores(rows, request.by)
         scores = {id_: score for id_, (score, _) in found_words.items()}
         matched = {id_: count for id_, (_, count) in found_words.items()}
     elif isinstance(request.by, Places):
-        scores = _place_scores(rows, request.by)
+        scores = _compute_place_scores(rows, request.by)
     elif isinstance(request.by, EqualTexts):
         scores = {row.id: 0.0 for row in rows if row.fields["text_key"] in request.by.keys}
     elif request.by is None:
@@ -209,14 +203,14 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
     else:
         scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
     found = [
-        _candidate(row, owner, scores[row.id], request, matched.get(row.id, 0))
+        _build_candidate(row, owner, scores[row.id], request, matched.get(row.id, 0))
         for row in rows
         if row.id in scores
     ]
     return sorted(found, key=lambda one: (-one.score, one.id))[: request.returned]
 
 
-def _candidate(
+def _build_candidate(
     row: Row, owner: Owner, score: float, request: RankingRequest, matched: int
 ) -> Candidate:
     told = row.fields
@@ -242,17 +236,14 @@ def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
 
 
 def is_readable(stored: Mapping[str, Any], scopes: Collection[str], moved: MovedPages) -> bool:
-    """Return whether a caller with these scopes may read an entry.
-
-    For an entry of a moved page, the page decides instead of the entry's scope.
-    """
+    """Return whether a caller with these scopes may read an entry."""
     page = stored.get("page_uuid")
     if page is not None and page in moved.readable:
         return True
     return stored["access_scope"] in scopes and (page is None or page not in moved.unreadable)
 
 
-def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
+def _passes_filter(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
     paths, tags, modified = wanted.paths, wanted.tags, stored["modified_at"]
     after, before = wanted.modified_after, wanted.modified_before
     one_of = (
@@ -271,33 +262,30 @@ def _passes(stored: Mapping[str, Any], wanted: EntryFilter) -> bool:
         and (before is None or modified < stamp(before))
         and (tags is None or (tags != () and set(tags) <= set(stored["tags"])))
         and all(
-            any(_holds(stored["metadata"].get(key), value) for value in values)
+            any(_holds_value(stored["metadata"].get(key), value) for value in values)
             for key, values in wanted.metadata.items()
         )
         and not any(
-            _holds(stored["metadata"].get(key), value)
+            _holds_value(stored["metadata"].get(key), value)
             for key, values in wanted.without_metadata.items()
             for value in values
         )
     )
 
 
-def _holds(stored: Any, value: str | None) -> bool:
+def _holds_value(stored: Any, value: str | None) -> bool:
     if value is None:
         return stored is None or stored == []
     values = stored if isinstance(stored, list | tuple) else [stored]
     return any(value == (str(v).lower() if isinstance(v, bool) else str(v)) for v in values)
 
 
-def _word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]]:
-    """Return, by row id, the word score and the number of the query's words that the row contains.
-
-    Rows without any of the words are left out. Scores are computed as in Elasticsearch.
-    """
+def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[float, int]]:
+    """Return each row's word score, and how many of the query's words it contains."""
     words = parse_query_words(query)
     terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
     written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}
-    phrases = {one: _adjacent(one) for one in (*words.phrases, *words.title_words)}
+    phrases = {one: _build_phrase_pattern(one) for one in (*words.phrases, *words.title_words)}
     weighed = weighed_words(
         words,
         len(rows),
@@ -352,13 +340,13 @@ def _read_text(row: Row, name: str) -> str:
     return value.lower() if isinstance(value, str) else "\n".join(value).lower()
 
 
-def _adjacent(phrase: str) -> re.Pattern[str]:
+def _build_phrase_pattern(phrase: str) -> re.Pattern[str]:
     """Return a pattern that matches a phrase: its words adjacent and in order."""
     words = r"\W+".join(map(re.escape, _WORD.findall(phrase.lower())))
     return re.compile(rf"\b{words}\b" if phrase.isascii() else re.escape(phrase.lower()))
 
 
-def _place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
+def _compute_place_scores(rows: Sequence[Row], places: Places) -> dict[str, float]:
     """Return the score of each row that matches a place, by id; earlier places score higher."""
     order: dict[tuple[str, str | None], int] = {}
     for number, place in enumerate(places.of):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from uuid import UUID
 
@@ -145,7 +146,15 @@ class MemoryEntries:
         self._memory = memory
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
-        rows = [_row(entry) for entry in entries]
+        rows = [
+            Row(
+                entry.id,
+                entry.owner.tenant,
+                fields.entry_source(entry),
+                np.array(entry.vector, dtype=np.float32),
+            )
+            for entry in entries
+        ]
         with self._memory.lock:
             index = self._memory.indexes.get(index_name)
             if index is None:
@@ -192,7 +201,12 @@ class MemoryEntries:
         guard()
         with self._memory.lock:
             changed = [
-                _with_scope(row, owner, scopes[row.fields["document_id"]])
+                replace(
+                    row,
+                    fields=fields.with_scope(
+                        row.fields, scopes[row.fields["document_id"]], owner.digest_key
+                    ),
+                )
                 for row in self._memory.list_owned_rows(index_name, owner)
                 if scopes.get(row.fields["document_id"], row.fields["access_scope"])
                 != row.fields["access_scope"]
@@ -271,17 +285,6 @@ class MemoryEntries:
             for row in self._memory.list_owned_rows(index_name, owner)
             if not row.vector.any()
         )
-
-
-def _row(entry: Entry) -> Row:
-    vector = np.array(entry.vector, dtype=np.float32)
-    return Row(entry.id, entry.owner.tenant, fields.entry_source(entry), vector)
-
-
-def _with_scope(row: Row, owner: Owner, scope: str) -> Row:
-    return Row(
-        row.id, row.tenant, fields.with_scope(row.fields, scope, owner.digest_key), row.vector
-    )
 
 
 class MemoryNotes:

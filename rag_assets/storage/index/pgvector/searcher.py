@@ -38,15 +38,15 @@ class Conditions:
 
     def __init__(self, entry_filter: EntryFilter) -> None:
         self.values: dict[str, Any] = {}
-        self._each = [*self._of_columns(entry_filter), *self._of_metadata(entry_filter)]
+        self._each = [*self._match_columns(entry_filter), *self._match_metadata(entry_filter)]
 
     @property
     def all(self) -> sql.Composed:
         """Return all conditions joined by AND; true if there are none."""
         return sql.SQL(" AND ").join(self._each) if self._each else sql.SQL("{}").format(True)
 
-    def _of_columns(self, wanted: EntryFilter) -> list[sql.Composed]:
-        found = [] if wanted.scopes is None else [self._in_scopes(wanted.scopes, wanted.moved)]
+    def _match_columns(self, wanted: EntryFilter) -> list[sql.Composed]:
+        found = [] if wanted.scopes is None else [self._match_scopes(wanted.scopes, wanted.moved)]
         found += [
             self._match_values(column, values)
             for column, values in (
@@ -62,10 +62,10 @@ class Conditions:
             left_out = self._match_values("source_type", wanted.without_source_types)
             found.append(sql.SQL("NOT {}").format(left_out))
         if wanted.tags is not None:
-            tags = sql.SQL("c.tags @> {}::text[]").format(self._value([*wanted.tags]))
+            tags = sql.SQL("c.tags @> {}::text[]").format(self._add_value([*wanted.tags]))
             found.append(tags if wanted.tags else sql.SQL("{}").format(False))
         if wanted.paths is not None:
-            folders = self._value([path.rstrip("/") for path in wanted.paths])
+            folders = self._add_value([path.rstrip("/") for path in wanted.paths])
             found.append(
                 sql.SQL(
                     "EXISTS (SELECT FROM unnest({}::text[]) AS folder"
@@ -73,36 +73,36 @@ class Conditions:
                 ).format(folders)
             )
         if wanted.modified_after is not None:
-            found.append(sql.SQL("c.modified_at >= {}").format(self._value(wanted.modified_after)))
+            found.append(
+                sql.SQL("c.modified_at >= {}").format(self._add_value(wanted.modified_after))
+            )
         if wanted.modified_before is not None:
-            found.append(sql.SQL("c.modified_at < {}").format(self._value(wanted.modified_before)))
+            found.append(
+                sql.SQL("c.modified_at < {}").format(self._add_value(wanted.modified_before))
+            )
         return found
 
-    def _in_scopes(self, scopes: Collection[str], moved: MovedPages) -> sql.Composed:
-        """Return the SQL condition that a caller with these scopes may read an entry.
-
-        For an entry of a moved page, the page decides instead of the entry's scope.
-        """
+    def _match_scopes(self, scopes: Collection[str], moved: MovedPages) -> sql.Composed:
+        """Return the SQL condition that a caller with these scopes may read an entry."""
         return sql.SQL("({} OR ({} AND NOT {}))").format(
             self._match_values("page_uuid", sorted(moved.readable)),
             self._match_values("access_scope", sorted(scopes)),
             self._match_values("page_uuid", sorted(moved.unreadable)),
         )
 
-    def _of_metadata(self, wanted: EntryFilter) -> list[sql.Composed]:
-        found = [self._holds(key, values) for key, values in wanted.metadata.items()]
+    def _match_metadata(self, wanted: EntryFilter) -> list[sql.Composed]:
+        found = [
+            self._match_metadata_values(key, values) for key, values in wanted.metadata.items()
+        ]
         return found + [
-            sql.SQL("NOT {}").format(self._holds(key, values))
+            sql.SQL("NOT {}").format(self._match_metadata_values(key, values))
             for key, values in wanted.without_metadata.items()
         ]
 
-    def _holds(self, key: str, values: Sequence[str | None]) -> sql.Composed:
-        """Return the SQL condition that a metadata key has one of these values.
-
-        None among the values matches entries without the key.
-        """
-        name = self._value(key)
-        given = self._value([value for value in values if value is not None])
+    def _match_metadata_values(self, key: str, values: Sequence[str | None]) -> sql.Composed:
+        """Return the SQL condition that a metadata key has one of these values."""
+        name = self._add_value(key)
+        given = self._add_value([value for value in values if value is not None])
         held = sql.SQL("coalesce(c.metadata -> {}::text ?| {}::text[], false)").format(name, given)
         if None not in values:
             return held
@@ -111,10 +111,10 @@ class Conditions:
     def _match_values(self, column: str, values: Sequence[str]) -> sql.Composed:
         # Null equals none of the values, so a row with null is neither included nor excluded.
         return sql.SQL("coalesce({} = ANY({}::text[]), false)").format(
-            sql.Identifier("c", column), self._value([*values])
+            sql.Identifier("c", column), self._add_value([*values])
         )
 
-    def _value(self, value: Any) -> sql.Placeholder:
+    def _add_value(self, value: Any) -> sql.Placeholder:
         name = f"filter_{len(self.values)}"
         self.values[name] = value
         return sql.Placeholder(name)
@@ -176,7 +176,7 @@ class PgVectorSearcher:
             raise unavailable(TimeoutError())
         try:
             async with asyncio.timeout(SECONDS):
-                return await self._ranking(owner, vector, request)
+                return await self._rank(owner, vector, request)
         except (*FAILURES, TimeoutError) as error:
             # Searches continue in the first store: the next searches should not wait for this
             # server.
@@ -190,7 +190,7 @@ class PgVectorSearcher:
             await self._pool.close()
             self._pool = None
 
-    async def _ranking(
+    async def _rank(
         self, owner: Owner, vector: npt.NDArray[np.float32], request: RankingRequest
     ) -> list[Candidate]:
         search = _Search(self._layout.schema(owner), vector, request)
@@ -236,35 +236,27 @@ class _Search:
 
     async def count(self, connection: psycopg.AsyncConnection[Any]) -> int:
         """Return the number of entries that pass the filter, but at most _FEW + 1."""
-        [[number]] = await self._list_rows(connection, _COUNT.format(**self._parts))
+        [[number]] = await self._fetch(connection, _COUNT)
         return int(number)
 
     async def nearest(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
         """Return the most similar entries that the graph search finds; it may miss some."""
-        distance = tables.distance(self._dimensions)
-        found = _FOUND.format(**self._parts)
-        return await self._list_candidates(
-            connection, _NEAREST.format(**self._parts, distance=distance, found=found)
-        )
+        rows = await self._fetch(connection, _NEAREST, distance=tables.distance(self._dimensions))
+        return [_read_candidate(row) for row in rows]
 
     async def each(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
         """Return the most similar entries after comparing all entries that pass the filter."""
-        found = _FOUND.format(**self._parts)
-        return await self._list_candidates(connection, _EACH.format(**self._parts, found=found))
+        return [_read_candidate(row) for row in await self._fetch(connection, _EACH)]
 
-    async def _list_candidates(
-        self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
-    ) -> list[Candidate]:
-        return [_candidate(row) for row in await self._list_rows(connection, statement)]
-
-    async def _list_rows(
-        self, connection: psycopg.AsyncConnection[Any], statement: sql.Composed
+    async def _fetch(
+        self, connection: psycopg.AsyncConnection[Any], template: sql.SQL, **more: sql.Composable
     ) -> list[Any]:
-        cursor = await connection.execute(statement, self._values)
-        return await cursor.fetchall()
+        found = _FOUND.format(**self._parts)
+        statement = template.format(**self._parts, **more, found=found)
+        return await (await connection.execute(statement, self._values)).fetchall()
 
 
-def _candidate(row: Sequence[Any]) -> Candidate:
+def _read_candidate(row: Sequence[Any]) -> Candidate:
     """Return the candidate in a row that _FOUND selects."""
     id_, document_id, index_key, uri, text_key, ordinal, within, cosine, symbol = row
     return Candidate(

@@ -1,12 +1,12 @@
-"""The tables of one build: names, SQL statements, connections, and conversion of rows."""
+"""The tables of builds in Postgres: names, SQL statements, writing, counting and deleting."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 import numpy as np
@@ -15,11 +15,13 @@ import orjson
 import psycopg
 from psycopg import sql
 from psycopg.types.json import Jsonb
+from psycopg_pool import ConnectionPool
 
-from rag_assets.common.errors import VectorsUnavailable
+from rag_assets.common.batches import batched
+from rag_assets.common.errors import ForeignInstallation, NoVectorBackend, VectorsUnavailable
 from rag_assets.common.hashing import compute_key
 from rag_assets.storage.index import fields
-from rag_assets.storage.index.model import Entry, Owner
+from rag_assets.storage.index.model import Entry, Owner, VersionCount
 
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 SECONDS = 5.0
@@ -67,11 +69,7 @@ _HALF = 4_000
 
 
 class Layout:
-    """Computes the names of an installation's schemas.
-
-    Args:
-        prefix: distinguishes installations that share a server.
-    """
+    """Computes the names of an installation's schemas."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = f"{prefix}_vectors_"
@@ -197,14 +195,10 @@ def build_row(entry: Entry) -> dict[str, Any]:
 def build_row_of_stored(
     id_: str, stored: Mapping[str, Any], vector: npt.NDArray[np.float32]
 ) -> dict[str, Any]:
-    """Return the table row of an entry, from its stored fields.
-
-    Args:
-        vector: the entry's vector, of shape (dimensions,).
-    """
+    """Return the table row of an entry, from its stored fields."""
     row = {name: stored.get(name) for name in COLUMNS}
     row["entry_id"] = id_
-    row["metadata"] = Jsonb(dict(_flat(stored.get("metadata") or {})))
+    row["metadata"] = Jsonb(dict(_flatten(stored.get("metadata") or {})))
     row["embedding"] = format_vector(vector)
     return row
 
@@ -215,21 +209,336 @@ def format_vector(vector: npt.NDArray[np.float32]) -> str:
     return orjson.dumps(numbers, option=orjson.OPT_SERIALIZE_NUMPY).decode()
 
 
-def _flat(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
-    """Yield metadata keys, joined by dots, with their values, flattened as in Elasticsearch.
-
-    Empty values are left out.
-    """
+def _flatten(metadata: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, list[str]]]:
+    """Yield metadata keys, joined by dots, with their values, flattened as in Elasticsearch."""
     for key, value in metadata.items():
         name = f"{above}{key}"
         if isinstance(value, Mapping):
-            yield from _flat(value, f"{name}.")
+            yield from _flatten(value, f"{name}.")
             continue
         values = value if isinstance(value, list | tuple) else [value]
-        words = [_word(one) for one in values if one is not None]
+        words = [_format_value(one) for one in values if one is not None]
         if words:
             yield name, words
 
 
-def _word(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
+
+
+_BATCH = 500
+_CONNECTIONS = 4
+_DOCUMENTS = 1_000
+_MEMORY = "SET LOCAL maintenance_work_mem = '256MB'"
+_AVAILABLE = "SELECT 1 FROM pg_available_extensions WHERE name = 'vector'"
+_MAY_CREATE = "SELECT 1 WHERE has_database_privilege(current_database(), 'CREATE')"
+_EXTENSION = "CREATE EXTENSION IF NOT EXISTS vector"
+_COLUMNS = (
+    "SELECT attname FROM pg_attribute"
+    " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
+)
+_CHECKSUM = sql.SQL(
+    "('x' || left(encode(sha256(convert_to(c.entry_id, 'UTF8')), 'hex'), 15))::bit(60)::bigint"
+    "::numeric * (c.ordinal + 1)"
+)
+"""The SQL form of compute_checksum()."""
+_DROP = sql.SQL("DROP SCHEMA IF EXISTS {} CASCADE")
+_COMMENT = "SELECT obj_description(oid, 'pg_namespace') FROM pg_namespace WHERE nspname = %s"
+_OWN_SCHEMAS = (
+    "SELECT nspname FROM pg_namespace WHERE position('_vectors_' || %s IN nspname) > 0"
+    " AND obj_description(oid, 'pg_namespace') = %s ORDER BY 1"
+)
+_SCHEMAS = "SELECT nspname FROM pg_namespace WHERE starts_with(nspname, %s) ORDER BY 1"
+
+
+class PgVectors:
+    """Writes vectors of builds to Postgres, and counts them for comparison with the index.
+
+    Every method but close() raises VectorsUnavailable when the server does not answer.
+
+    Args:
+        installation: the owner of schemas; None: every user of the store owns all of them.
+    """
+
+    def __init__(self, url: str, prefix: str, installation: UUID | None = None) -> None:
+        self._url = driver_url(url)
+        self._layout = Layout(prefix)
+        self._comment = format_comment(installation)
+        self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
+
+    def require(self) -> None:
+        """Require that the server has the extension, and that this role may create schemas there.
+
+        Raises:
+            NoVectorBackend: the extension or the permission is missing.
+        """
+        refused = NoVectorBackend(
+            "the server of vectors lacks the extension `vector`",
+            hint="ask the operator to install pgvector there, or to set RAG_ASSETS_PGVECTOR_URL",
+        )
+        with self._connect() as connection:
+            if connection.execute(_AVAILABLE).fetchone() is None:
+                raise refused
+            try:
+                connection.execute(_EXTENSION)
+            except psycopg.errors.InsufficientPrivilege:
+                raise refused from None
+            if connection.execute(_MAY_CREATE).fetchone() is None:
+                raise NoVectorBackend(
+                    "the role of the server of vectors is not allowed to create schemas there",
+                    hint="ask the operator to grant the role CREATE on that database",
+                )
+
+    def create(self, owner: Owner, dimensions: int) -> None:
+        """Create a build's tables, unless they exist with the columns of the current version.
+
+        Raises:
+            ForeignInstallation: the schema belongs to another installation.
+        """
+        self.require()
+        schema = self._layout.schema(owner)
+        self._require_own(schema)
+        is_former = self._is_former(owner)
+        with self._connect() as connection, connection.transaction():
+            if is_former:
+                connection.execute(_DROP.format(sql.Identifier(schema)))
+            for statement in build_table_statements(schema, dimensions, self._comment):
+                connection.execute(statement)
+
+    def index(self, owner: Owner, dimensions: int) -> None:
+        """Create a build's vector index if it is missing, and analyze its tables."""
+        schema = self._layout.schema(owner)
+        statement = vector_index(schema, dimensions)
+        with self._connect() as connection:
+            if statement is not None:
+                with connection.transaction():
+                    connection.execute(_MEMORY)
+                    connection.execute(statement)
+            for table in ("rag_chunks", "rag_vectors"):
+                connection.execute(sql.SQL("ANALYZE {}").format(sql.Identifier(schema, table)))
+
+    def write(self, entries: Iterable[Entry]) -> int:
+        """Write entries to the tables of their builds, which must exist; return their number."""
+        of_owners: dict[Owner, list[Entry]] = {}
+        for entry in entries:
+            of_owners.setdefault(entry.owner, []).append(entry)
+        return sum(self.write_rows(owner, map(build_row, of)) for owner, of in of_owners.items())
+
+    def write_rows(self, owner: Owner, rows: Iterable[Mapping[str, Any]]) -> int:
+        """Write rows of one build (see build_row); return their number."""
+        statements = self._build_upserts(owner)
+        written = 0
+        for batch in batched(rows, _BATCH):
+            with (
+                self._connect() as connection,
+                connection.transaction(),
+                connection.cursor() as cursor,
+            ):
+                for statement in statements:
+                    cursor.executemany(statement, batch)
+            written += len(batch)
+        return written
+
+    def delete(self, tenant: str, ids: Collection[str]) -> None:
+        """Delete entries by id from all builds of a tenant."""
+        for schema in self._list_schemas(self._layout.of_tenant(tenant)):
+            statement = sql.SQL("DELETE FROM {} WHERE entry_id = ANY(%s)").format(
+                sql.Identifier(schema, "rag_chunks")
+            )
+            self._execute(statement, [list(ids)])
+
+    def delete_other_versions(self, owner: Owner, kept: Mapping[str, str | None]) -> int:
+        """Delete the entries of these documents that have another version; return their number.
+
+        Args:
+            kept: by document_id, the version (index_key) whose entries stay; None deletes all.
+        """
+        statement = sql.SQL(
+            "DELETE FROM {} AS c USING unnest(%s::text[], %s::text[]) AS kept (document_id, key)"
+            " WHERE c.document_id = kept.document_id AND c.index_key IS DISTINCT FROM kept.key"
+        ).format(self._chunks(owner))
+        deleted = 0
+        for batch in batched(kept, _DOCUMENTS):
+            keys = [kept[document_id] for document_id in batch]
+            deleted += self._execute(statement, [list(batch), keys]).rowcount
+        return deleted
+
+    def keep_only(self, owner: Owner, documents: Collection[str], ids: Collection[str]) -> None:
+        """Delete the entries of these documents whose ids are not among `ids`."""
+        statement = sql.SQL(
+            "DELETE FROM {} WHERE document_id = ANY(%s) AND entry_id <> ALL(%s)"
+        ).format(self._chunks(owner))
+        self._execute(statement, [list(documents), list(ids)])
+
+    def set_scopes(self, owner: Owner, scopes: Mapping[str, str]) -> None:
+        """Set the access scope of the entries of documents."""
+        statement = sql.SQL(
+            "UPDATE {} AS c SET access_scope = given.scope"
+            " FROM unnest(%s::text[], %s::text[]) AS given (document_id, scope)"
+            " WHERE c.document_id = given.document_id AND c.access_scope <> given.scope"
+        ).format(self._chunks(owner))
+        for batch in batched(scopes, _DOCUMENTS):
+            self._execute(statement, [list(batch), [scopes[one] for one in batch]])
+
+    def counts(self, owner: Owner) -> Iterator[VersionCount]:
+        """Yield the number and checksum of a build's vectors for each version of each document.
+
+        Yield no counts if the tables are missing or have the columns of an earlier version, because
+        `create` then makes new tables.
+        """
+        query = sql.SQL(
+            "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"
+            " FROM {} AS c JOIN {} AS v USING (rag_chunk_id) GROUP BY 1, 2, 3"
+        ).format(_CHECKSUM, self._chunks(owner), self._vectors(owner))
+        if not self._list_schemas(self._layout.schema(owner)) or self._is_former(owner):
+            return
+        for document_id, key, scope, count, ids in self._execute(query):
+            yield VersionCount(document_id, key, scope, count, int(ids))
+
+    def unsound(self, owner: Owner) -> int:
+        """Return the number of a build's vectors whose length is not 1; 0 without tables."""
+        if not self._list_schemas(self._layout.schema(owner)):
+            return 0
+        query = sql.SQL(
+            "SELECT count(*) FROM {} WHERE abs(vector_norm(embedding) - 1) > 0.001"
+        ).format(self._vectors(owner))
+        row = self._execute(query).fetchone()
+        return int(row[0]) if row else 0
+
+    def delete_unsound(self, owner: Owner) -> None:
+        """Delete a build's vectors whose length is not 1, so that they are copied again."""
+        statement = sql.SQL("DELETE FROM {} WHERE abs(vector_norm(embedding) - 1) > 0.001").format(
+            self._vectors(owner)
+        )
+        if self._list_schemas(self._layout.schema(owner)):
+            self._execute(statement)
+
+    def matching(self, tenant: str, column: str, values: Collection[str]) -> list[str]:
+        """Return ids of a tenant's entries, in any build, whose column has one of these values."""
+        found: list[str] = []
+        for schema in self._list_schemas(self._layout.of_tenant(tenant)):
+            query = sql.SQL("SELECT entry_id FROM {} WHERE {} = ANY(%s)").format(
+                sql.Identifier(schema, "rag_chunks"), sql.Identifier(column)
+            )
+            found += [str(row[0]) for row in self._execute(query, [list(values)])]
+        return found
+
+    def vacuum(self, tenant: str) -> None:
+        """Free the disk space of deleted rows in a tenant's builds."""
+        for schema in self._list_schemas(self._layout.of_tenant(tenant)):
+            for table in ("rag_vectors", "rag_chunks"):
+                self._execute(sql.SQL("VACUUM {}").format(sql.Identifier(schema, table)))
+
+    def drop(self, owner: Owner) -> None:
+        """Delete a build's tables, if they exist."""
+        self.drop_schema(self._layout.schema(owner))
+
+    def drop_tenant(self, tenant: str) -> None:
+        """Delete all tables of a tenant."""
+        for schema in self.schemas(tenant):
+            self.drop_schema(schema)
+
+    def schema(self, owner: Owner) -> str:
+        """Return the name of the schema with a build's tables."""
+        return self._layout.schema(owner)
+
+    def schemas(self, tenant: str | None = None) -> list[str]:
+        """Return the sorted names of the schemas of a tenant's builds, or of all builds."""
+        ending = "" if tenant is None else tenant_part(tenant)
+        return [str(row[0]) for row in self._execute(_OWN_SCHEMAS, [ending, self._comment])]
+
+    def adopt(self, owners: Iterable[Owner]) -> None:
+        """Claim schemas of these builds that an earlier version created without an owner."""
+        for schema in map(self._layout.schema, owners):
+            if self._list_schemas(schema) and self._find_owner_comment(schema) is None:
+                self._set_comment(schema)
+
+    def take_over(self, former: UUID) -> None:
+        """Claim the schemas of the installation from which this server was copied."""
+        for row in self._execute(_OWN_SCHEMAS, ["", format_comment(former)]):
+            self._set_comment(str(row[0]))
+
+    def drop_schema(self, schema: str) -> None:
+        """Delete a schema with its tables, if it exists.
+
+        Raises:
+            ForeignInstallation: the schema belongs to another installation.
+        """
+        self._require_own(schema)
+        self._execute(_DROP.format(sql.Identifier(schema)))
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._pool is not None:
+            self._pool.close()
+            self._pool = None
+
+    def _require_own(self, schema: str) -> None:
+        if (
+            not self._list_schemas(schema)
+            or (owner := self._find_owner_comment(schema)) == self._comment
+        ):
+            return
+        raise ForeignInstallation(
+            f"schema {schema!r} of the server of vectors belongs to"
+            f" {owner or 'an unknown installation'}, and not to {self._comment}",
+            hint="set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses there",
+        )
+
+    def _find_owner_comment(self, schema: str) -> str | None:
+        row = self._execute(_COMMENT, [schema]).fetchone()
+        return None if row is None else row[0]
+
+    def _set_comment(self, schema: str) -> None:
+        self._execute(build_comment_statement(schema, self._comment))
+
+    def _chunks(self, owner: Owner) -> sql.Identifier:
+        return sql.Identifier(self._layout.schema(owner), "rag_chunks")
+
+    def _vectors(self, owner: Owner) -> sql.Identifier:
+        return sql.Identifier(self._layout.schema(owner), "rag_vectors")
+
+    def _is_former(self, owner: Owner) -> bool:
+        """Return whether a build's tables lack columns, because an earlier version created them."""
+        table = self._chunks(owner).as_string()
+        found = {str(row[0]) for row in self._execute(_COLUMNS, [table])}
+        return bool(found) and not found.issuperset(COLUMNS)
+
+    def _list_schemas(self, prefix: str) -> list[str]:
+        return [str(row[0]) for row in self._execute(_SCHEMAS, [prefix])]
+
+    def _build_upserts(self, owner: Owner) -> tuple[sql.Composed, sql.Composed]:
+        chunks = self._chunks(owner)
+        vectors = self._vectors(owner)
+        columns = sql.SQL(", ").join(map(sql.Identifier, COLUMNS))
+        values = sql.SQL(", ").join(map(sql.Placeholder, COLUMNS))
+        changed = sql.SQL(", ").join(
+            sql.SQL("{0} = excluded.{0}").format(sql.Identifier(name)) for name in COLUMNS[1:]
+        )
+        return (
+            sql.SQL(
+                "INSERT INTO {} ({}) VALUES ({}) ON CONFLICT (entry_id) DO UPDATE SET {}"
+            ).format(chunks, columns, values, changed),
+            sql.SQL(
+                "INSERT INTO {} (rag_chunk_id, embedding)"
+                " SELECT rag_chunk_id, %(embedding)s::vector FROM {} WHERE entry_id = %(entry_id)s"
+                " ON CONFLICT (rag_chunk_id) DO UPDATE SET embedding = excluded.embedding"
+            ).format(vectors, chunks),
+        )
+
+    def _execute(
+        self, statement: sql.Composed | LiteralString, values: Sequence[Any] | None = None
+    ) -> psycopg.Cursor[Any]:
+        """Execute a statement in its own transaction; return a cursor with all fetched rows."""
+        with self._connect() as connection:
+            return connection.execute(statement, values)
+
+    @contextmanager
+    def _connect(self) -> Iterator[psycopg.Connection[Any]]:
+        with translate_errors():
+            if self._pool is None:
+                self._pool = ConnectionPool(
+                    self._url, min_size=0, max_size=_CONNECTIONS, kwargs=OPTIONS, open=True
+                )
+            with self._pool.connection(timeout=SECONDS) as connection:
+                yield connection

@@ -21,7 +21,7 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.sources.uploads import clean_file_name
 from rag_assets.panel.frame import Visit
 from rag_assets.panel.guarding import SignedForm
-from rag_assets.storage.catalog.uploads.states import UploadStatus
+from rag_assets.storage.catalog.uploads.table import UploadStatus
 from rag_assets.systems.team_guidelines.errors import TextRefused, VersionMissing
 from rag_assets.systems.team_guidelines.projects import OpenProject
 from rag_assets.systems.team_guidelines.service import Guidelines

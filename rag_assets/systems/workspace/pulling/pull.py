@@ -399,9 +399,9 @@ def _find_differing(follower: Follower, found: ManifestComparison) -> tuple[Reco
     if max(found.counts["missing"], found.counts["stale"]) > NAMED:
         return tuple(pulled)
     differing = {
-        compute_row_key(named.source_type, named.source_id): named.source_type
-        for named in found.named
-        if named.difference != "extra"
+        compute_row_key(source_type, source_id): source_type
+        for source_type, source_id, difference in found.named
+        if difference != "extra"
     }
     aside = follower.set_aside_rows.find(follower.puller.ref, follower.config.name, [*differing])
     unseen = {source_type for key, source_type in differing.items() if key not in aside}

@@ -13,7 +13,7 @@ from uuid import uuid4
 import pytest
 
 from rag_assets.storage.index.model import Candidate, Entry, Owner, RankingRequest
-from rag_assets.storage.index.pgvector.entries import PgVectors
+from rag_assets.storage.index.pgvector.tables import PgVectors
 from rag_assets.storage.index.second_store import MirroredEntries
 from rag_assets.storage.index.store import (
     EntrySearcher,

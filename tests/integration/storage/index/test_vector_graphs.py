@@ -12,9 +12,8 @@ import pytest
 
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
 from rag_assets.storage.index.pgvector import searcher as searching
-from rag_assets.storage.index.pgvector.entries import PgVectors
 from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
-from rag_assets.storage.index.pgvector.tables import OPTIONS, Layout, driver_url
+from rag_assets.storage.index.pgvector.tables import OPTIONS, Layout, PgVectors, driver_url
 from tests.vector_stores import entry, owner_of, unit
 
 COUNT = 400

@@ -28,7 +28,7 @@ from rag_assets.pipeline.separate_vectors import (
 from rag_assets.search.model import Caller, Filters, Hit, SearchRequest
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.index.pgvector.entries import PgVectors
+from rag_assets.storage.index.pgvector.tables import PgVectors
 from rag_assets.systems.workspace.settings import FOLLOW_UP
 from tests.background import run_in_background
 from tests.driving import Driver

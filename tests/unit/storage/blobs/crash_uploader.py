@@ -10,8 +10,7 @@ import sys
 from pathlib import Path
 
 from rag_assets.common.errors import ServiceUnavailable
-from rag_assets.storage.blobs.places import FolderPlace
-from rag_assets.storage.blobs.store import BlobStore
+from rag_assets.storage.blobs.store import BlobStore, FolderPlace
 
 LINES = 40_000
 

@@ -21,8 +21,14 @@ from rag_assets.common.errors import (
     ConfigurationError,
     ServiceUnavailable,
 )
-from rag_assets.storage.blobs.places import FolderPlace, ObjectPlace, Place
-from rag_assets.storage.blobs.store import BlobStore, ReceivedFile, TenantBlobs
+from rag_assets.storage.blobs.store import (
+    BlobStore,
+    FolderPlace,
+    ObjectPlace,
+    Place,
+    ReceivedFile,
+    TenantBlobs,
+)
 
 SCRIPT = Path(__file__).with_name("crash_uploader.py")
 LARGE = b"0123456789abcdef" * (200 << 10)

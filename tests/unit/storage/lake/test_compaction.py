@@ -11,7 +11,7 @@ from deltalake import write_deltalake
 
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.storage.lake.compaction import files_to_merge, overlap_depth
+from rag_assets.storage.lake.files import files_to_merge, overlap_depth
 from rag_assets.storage.lake.location import embedder_slug
 from rag_assets.storage.lake.model import ChunkSetRow, DeadKeys, LiveKeys, ParsedRow
 from rag_assets.storage.lake.rows import EMBEDDINGS_TABLE

@@ -61,7 +61,7 @@ def test_a_damaged_file_is_named_left_out_and_dropped(
 ) -> None:
     acme = lake.tenant("acme", 1)
     fill(acme)
-    assert acme.damage.files(HashRange()) == []
+    assert acme.find_damaged_files(HashRange()) == []
     first = data_files(folder)[0]
     size = first.stat().st_size
     damage(first)
@@ -69,14 +69,14 @@ def test_a_damaged_file_is_named_left_out_and_dropped(
     with pytest.raises(ServiceUnavailable) as raised:
         fresh.vector_hashes(EMBEDDER)
     assert "--repair" in (raised.value.hint or "")
-    [found] = fresh.damage.files()
+    [found] = fresh.find_damaged_files()
     assert (found.path, found.fault, found.bytes) == (first.name, fault, size)
     kept = set(hashes(5, 5))
     assert fresh.readable().vector_hashes(EMBEDDER) == kept
     assert fresh.readable().missing_vectors(EMBEDDER, hashes(0, 10)) == set(hashes(0, 5))
-    fresh.damage.drop([found])
+    fresh.drop_damaged([found])
     assert fresh.vector_hashes(EMBEDDER) == kept
-    assert fresh.damage.files() == []
+    assert fresh.find_damaged_files() == []
 
 
 @pytest.mark.parametrize("value", ["hash", "vector"])
@@ -91,7 +91,7 @@ def test_read_of_altered_bytes_names_the_file(
     at = content.index(written[value]) + 4
     content[at : at + 8] = bytes(byte ^ bits for byte in content[at : at + 8])
     first.write_bytes(content)
-    [found] = lake.tenant("acme", 1).damage.files(HashRange())
+    [found] = lake.tenant("acme", 1).find_damaged_files(HashRange())
     assert found.path == first.name
     readable = lake.tenant("acme", 1).readable().vectors(EMBEDDER, hashes(0, 10)).by_hash()
     right = dict(zip(hashes(0, 10), vectors(0, 10), strict=True))
@@ -112,8 +112,8 @@ def test_altered_log_is_damage(lake: Lake, folder: Path, share: float) -> None:
     with pytest.raises(LakeDamaged, match="_delta_log"):
         acme.vector_hashes(EMBEDDER)
     assert acme.readable().vector_hashes(EMBEDDER) == set()
-    acme.damage.drop(acme.damage.files())
-    acme.damage.salvage(LiveKeys(texts=frozenset(hashes(0, 10))), EMBEDDER, 4)
+    acme.drop_damaged(acme.find_damaged_files())
+    acme.salvage(LiveKeys(texts=frozenset(hashes(0, 10))), EMBEDDER, 4)
     assert acme.vector_hashes(EMBEDDER) == set(hashes(0, 10))
 
 
@@ -142,8 +142,8 @@ def test_a_file_that_is_damaged_within_is_found_by_reading_it_to_its_end(
     with file.open("r+b") as opened:
         opened.seek(4)
         opened.write(b"\xff" * 200)
-    assert lake.tenant("acme", 1).damage.files() == []
-    [found] = lake.tenant("acme", 1).damage.files(HashRange())
+    assert lake.tenant("acme", 1).find_damaged_files() == []
+    [found] = lake.tenant("acme", 1).find_damaged_files(HashRange())
     assert found.fault == "unreadable"
 
 
@@ -156,16 +156,16 @@ def test_rows_are_saved_when_the_log_is_damaged(lake: Lake, folder: Path, how: s
         for log in logs(folder)[-1 if how == "newest removed" else 0 :]:
             log.unlink()
     acme = lake.tenant("acme", 1)
-    damaged = acme.damage.files()
+    damaged = acme.find_damaged_files()
     fault = {"cut": ["unreadable"], "removed": ["missing"], "newest removed": []}[how]
     assert [file.fault for file in damaged] == fault
     readable = acme.readable().vector_hashes(EMBEDDER)
     assert readable == (set(hashes(0, 5)) if how == "newest removed" else set())
-    acme.damage.drop(damaged)
+    acme.drop_damaged(damaged)
     wanted = set(hashes(0, 8)) - readable
-    acme.damage.salvage(LiveKeys(texts=wanted), EMBEDDER, 4)
+    acme.salvage(LiveKeys(texts=wanted), EMBEDDER, 4)
     assert acme.vector_hashes(EMBEDDER) == set(hashes(0, 8)), "only what is asked for"
-    assert acme.damage.files() == []
+    assert acme.find_damaged_files() == []
     found = acme.vectors(EMBEDDER, hashes(0, 8)).by_hash()
     expected = dict(zip(hashes(0, 8), vectors(0, 8), strict=True))
     assert all(np.array_equal(found[key], expected[key]) for key in expected)

@@ -4,8 +4,8 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+import sqlalchemy as sa
 from alembic import op
-from sqlalchemy import text
 
 from rag_assets.storage.catalog.migrate import run_script
 
@@ -18,5 +18,5 @@ depends_on: str | Sequence[str] | None = None
 def upgrade() -> None:
     connection = op.get_bind()
     run_script(connection, Path(__file__).with_suffix(".sql"))
-    key = text("INSERT INTO rag_catalog.receipt_keys (id, key) VALUES (1, :key)")
+    key = sa.text("INSERT INTO rag_catalog.receipt_keys (id, key) VALUES (1, :key)")
     connection.execute(key, {"key": secrets.token_bytes(32)})
