@@ -45,9 +45,6 @@ class ChatSpending:
 
     The highest possible cost of an answer is reserved until its real cost is recorded. So
     concurrent answers cannot exceed a cap together.
-
-    Args:
-        catalog: records usage.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -56,13 +53,9 @@ class ChatSpending:
         self._in_progress: dict[TenantRef, float] = {}
 
     def reserve(self, ref: TenantRef, tenant: Tenant, cost: float) -> None:
-        """Reserve the highest possible cost of an answer.
+        """Reserve the highest possible cost of an answer, in dollars.
 
-        Args:
-            cost: the cost in dollars.
-
-        Raises:
-            CapReached: the amount would exceed a cap of the day or the month.
+        Raise CapReached if it would exceed a cap of the day or the month.
         """
         with self._lock:
             in_progress = self._in_progress.get(ref, 0.0)
@@ -96,10 +89,6 @@ class BilledChat:
     """A chat model that bills its costs to a tenant; see ChatModel.
 
     Args:
-        model: the model that answers.
-        spending: the reservations of the process.
-        tenant: the tenant whose caps limit the costs.
-        provider, name: the names under which usage is recorded.
         price: the model's price; None if it is unknown, which is allowed only without caps.
     """
 
@@ -196,13 +185,7 @@ def _build_cap_error(cap: Cap, cost: float) -> CapReached:
 
 @dataclass(frozen=True, slots=True)
 class TenantChat:
-    """A tenant's chat model, with its limits.
-
-    Attributes:
-        id: provider and model.
-        model: the chat model; it bills the tenant.
-        config: the configuration, with the limits of an answer.
-    """
+    """A tenant's chat model, which bills the tenant, with its limits."""
 
     id: str
     model: ChatModel
@@ -210,11 +193,7 @@ class TenantChat:
 
 
 class ChatModels:
-    """The chat models of an installation's tenants, with their connections, for one event loop.
-
-    Args:
-        catalog: holds tenants, keys and usage.
-    """
+    """The chat models of an installation's tenants, with their connections, for one event loop."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._keys = KeyRing(catalog, settings)
@@ -227,7 +206,6 @@ class ChatModels:
 
         Raises:
             NoChatModel: the tenant's chat model is missing or not usable.
-            ConfigurationError: the tenant's configuration is not usable.
         """
         former = self._made.get(record.ref)
         if former is not None and former[0] == record.config:
@@ -290,11 +268,7 @@ class ChatModels:
 
 
 def find_chat_model(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]:
-    """Return the configuration of a tenant's chat model, its provider, and the provider's offer.
-
-    Raises:
-        NoChatModel: the chat model is missing, or its provider is not supported.
-    """
+    """Return the configuration of a tenant's chat model, its provider, and the provider's offer."""
     config = tenant.chat_model
     if config is None:
         raise NoChatModel(

@@ -44,7 +44,6 @@ class EmbedderChoice:
     """The embedder that was chosen for a tenant.
 
     Attributes:
-        embedder: the chosen embedder; its provider is never "auto".
         key: the source of the provider's key; with "missing", embedding is not possible yet.
     """
 
@@ -68,7 +67,6 @@ def choose_embedder(
     embeddings would have to be paid for again.
 
     Args:
-        chat_model: the name of the tenant's chat model.
         stored: the providers for which the tenant has a stored key.
         serving: the provider of the serving generation.
     """
@@ -83,11 +81,7 @@ def choose_embedder(
 
 
 def _order_providers(chat_provider: Provider | None) -> tuple[str, ...]:
-    """Return the providers of embeddings to try for a tenant, in order of preference.
-
-    Args:
-        chat_provider: the provider of the tenant's chat model; None if unknown.
-    """
+    """Return the providers of embeddings to try for a tenant, in order of preference."""
     offered = list_auto_embeddings()
     if chat_provider is None:
         return tuple(offered)
@@ -127,12 +121,7 @@ def lacks_opt_in(record: TenantRecord) -> bool:
 
 
 def require_opt_in(profile: str, organization: str | None, *, has_opted_in: bool) -> None:
-    """Require that an organization has opted in, if the profile of its tenant requires that.
-
-    Raises:
-        NotOptedIn: the organization has not opted in; the class is the problem that the profile
-            names.
-    """
+    """Require that an organization has opted in, if the profile of its tenant requires that."""
     problem = get_profile(profile).opt_in_problem
     if problem is not None and not has_opted_in:
         raise _build_opt_in_error(problem, organization)
@@ -144,11 +133,7 @@ def _build_opt_in_error(problem: str, organization: str | None) -> NotOptedIn:
 
 
 class NotOptedInEmbedder(WrappedEmbedder):
-    """An embedder that refuses every call because the tenant's organization has not opted in.
-
-    Args:
-        embedder: the embedder that would be used; only its description is available.
-    """
+    """An embedder that refuses every call because the tenant's organization has not opted in."""
 
     def __init__(self, embedder: Embedder, record: TenantRecord) -> None:
         super().__init__(embedder)
@@ -163,20 +148,12 @@ class NotOptedInEmbedder(WrappedEmbedder):
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> NoReturn:
-        """Refuse the call.
-
-        Raises:
-            NotOptedIn: always.
-        """
+        """Refuse the call with the problem that the profile names."""
         raise _build_opt_in_error(self._problem, self._organization)
 
 
 class Embedders:
-    """The embedders of an installation's tenants.
-
-    Args:
-        catalog: holds the tenants and their keys.
-    """
+    """The embedders of an installation's tenants."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog
@@ -184,22 +161,11 @@ class Embedders:
         self._keys = KeyRing(catalog, settings)
 
     def tenant(self, record: TenantRecord) -> Tenant:
-        """Return a tenant with its chosen embedder, whose provider is never "auto".
-
-        Raises:
-            ConfigurationError: the tenant's configuration is not usable.
-        """
+        """Return a tenant with its chosen embedder, whose provider is never "auto"."""
         return self.choose_embedder_of(record, Tenant.from_config(record.config))
 
     def choose_embedder_of(self, record: TenantRecord, tenant: Tenant) -> Tenant:
-        """Return a tenant with its chosen embedder, whose provider is never "auto".
-
-        Args:
-            tenant: the tenant, as read from its record.
-
-        Raises:
-            ConfigurationError: the tenant's configuration is not usable.
-        """
+        """Return a tenant, as read from its record, with its chosen embedder."""
         embedder = tenant.embedder
         if embedder.provider == AUTO:
             embedder = self._choice(record, tenant).embedder
@@ -209,33 +175,19 @@ class Embedders:
         return tenant.model_copy(update={"embedder": embedder})
 
     def choice(self, record: TenantRecord) -> EmbedderChoice:
-        """Return a tenant's embedder, and the source of its key.
-
-        Raises:
-            ConfigurationError: the tenant's configuration is not usable.
-        """
+        """Return a tenant's embedder, and the source of its key."""
         return self._choice(record, Tenant.from_config(record.config))
 
     def get_document_embedder(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
         """Return the embedder for a tenant's documents.
 
         It refuses every call while the tenant lacks the opt-in of its organization.
-
-        Args:
-            config: the configuration of the embedder.
-
-        Raises:
-            ConfigurationError: the embedder's model is missing or not usable.
         """
         embedder = self.get_embedder(record.ref, config)
         return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
 
     def get_embedder(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
-        """Return an embedder that uses a tenant's key; the key is read on the first request.
-
-        Raises:
-            ConfigurationError: the embedder's model is missing or not usable.
-        """
+        """Return an embedder that uses a tenant's key; the key is read on the first request."""
         if isinstance(config.offer, LocalEmbedding):
             return _load_local_embedder(config)
         embedder = build_embedder(
@@ -251,11 +203,7 @@ class Embedders:
         )
 
     def require_key(self, ref: TenantRef, config: EmbedderConfig) -> None:
-        """Require that a tenant has the key of an embedder, if the embedder needs a key.
-
-        Raises:
-            ProviderRefused, ConfigurationError: the key is missing or unreadable.
-        """
+        """Require that a tenant has the key of an embedder, if the embedder needs a key."""
         key = choose_embedder(config, stored=self._keys.list_stored_providers(ref)).key
         if key != "none needed":
             self._keys.credentials(ref, config.provider, config.api_key)()
@@ -263,11 +211,7 @@ class Embedders:
     def get_generation_embedder(
         self, ref: TenantRef, tenant: Tenant, generation: Generation
     ) -> Embedder:
-        """Return the embedder that built a generation, with present limits, to embed questions.
-
-        Raises:
-            ConfigurationError: the embedder's model is missing or not usable.
-        """
+        """Return the embedder that built a generation, with present limits, to embed questions."""
         built = EmbedderConfig.model_validate(generation.embedder)
         present = tenant.embedder
         same = present.provider == built.provider
@@ -295,10 +239,6 @@ class Embedders:
         Args:
             config: the configuration when the batch was submitted. The tenant's present key is used
                 if it is for the same server.
-
-        Raises:
-            ConfigurationError: the embedder's provider has no batch API, or the tenant's
-                configuration is not usable.
         """
         present = self.tenant(self._catalog.tenants.get(ref.id)).embedder
         if (present.provider, present.base_url) == (config.provider, config.base_url):

@@ -18,11 +18,7 @@ _REPORT_SECONDS = 600.0
 
 
 class _KeyHealth:
-    """Remembers whether the last call with a key worked, and records it when it is due.
-
-    Args:
-        record: stores whether the key worked.
-    """
+    """Remembers whether the last call with a key worked, and records it when it is due."""
 
     def __init__(self, record: Callable[[bool], None]) -> None:
         self._record = record
@@ -63,9 +59,6 @@ class KeyReportingChat:
     """A chat model that records whether its provider accepts the key.
 
     It records this every ten minutes, and whenever it changes.
-
-    Args:
-        record: stores whether the key worked.
     """
 
     def __init__(self, model: ChatModel, record: Callable[[bool], None]) -> None:
@@ -90,12 +83,7 @@ class KeyReportingChat:
 
 
 class KeyReportingBatchApi:
-    """A batch API that records, when it is closed, whether its provider accepts the key.
-
-    Args:
-        api: the batch API to wrap.
-        record: stores whether the key worked.
-    """
+    """A batch API that records, when it is closed, whether its provider accepts the key."""
 
     def __init__(self, api: BatchApi, record: Callable[[bool], None]) -> None:
         self._api = api
@@ -138,10 +126,6 @@ class KeyReportingEmbedder(WrappedEmbedder):
 
     It records this when connections are closed, so once in a run. Embedders of questions keep their
     connections open; they record it every ten minutes, and whenever it changes.
-
-    Args:
-        embedder: the embedder to wrap.
-        record: stores whether the key worked.
     """
 
     def __init__(self, embedder: Embedder, record: Callable[[bool], None]) -> None:

@@ -63,13 +63,7 @@ _NONCE_BYTES = 12  # NIST SP 800-38D, 8.2.2: random, so keep far below 2^32 keys
 
 
 def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -> SealedKey:
-    """Encrypt a provider key.
-
-    Args:
-        master: the master key that encrypts the provider key.
-        owner: the key's owner; a row that is moved to a different owner cannot be decrypted.
-        provider: the key's provider; a row that is moved to another provider cannot be decrypted.
-    """
+    """Encrypt a provider key; a row moved to another owner or provider cannot be decrypted."""
     nonce = os.urandom(_NONCE_BYTES)
     plain = secret.get_secret_value().encode()
     ciphertext = AESGCM(master.secret).encrypt(nonce, plain, _encode_owner(owner, provider))
@@ -77,12 +71,7 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
 
 
 def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey) -> SecretStr:
-    """Decrypt a provider key.
-
-    Raises:
-        KeyUnreadable: the stored key was altered, or encrypted with a different master key or for
-            a different owner.
-    """
+    """Decrypt a provider key; raise KeyUnreadable if it was altered or sealed otherwise."""
     bound = _encode_owner(owner, provider)
     try:
         plain = AESGCM(master.secret).decrypt(sealed.nonce, sealed.ciphertext, bound)
@@ -104,13 +93,7 @@ def _encode_owner(owner: KeyOwner, provider: str) -> bytes:
 
 
 class InstallationKeys:
-    """The master keys of one installation.
-
-    Args:
-        catalog: provides the folders of tenants' sources, which must not contain the key file.
-        settings: provide the path of the key file.
-        environ: may provide master keys, which are then used instead of the key file.
-    """
+    """The master keys of one installation, from the environment or else from the key file."""
 
     def __init__(self, catalog: Catalog, settings: Settings, environ: Mapping[str, str]) -> None:
         self._catalog = catalog
@@ -118,19 +101,11 @@ class InstallationKeys:
         self._environ = environ
 
     def read(self) -> MasterKeys | None:
-        """Return the master keys; None if there are none yet.
-
-        Raises:
-            ConfigurationError: a variable or the file cannot be used.
-        """
+        """Return the master keys; None if there are none yet."""
         return self.of_environment() or self._file().read()
 
     def of_environment(self) -> MasterKeys | None:
-        """Return the master keys in the environment; None if the file is used.
-
-        Raises:
-            ConfigurationError: a variable does not hold a key.
-        """
+        """Return the master keys in the environment; None if the file is used."""
         return read_environment_keys(self._environ)
 
     def writable_file(self) -> KeyFile:
@@ -138,14 +113,7 @@ class InstallationKeys:
         return self._file(self._iter_source_folders())
 
     def find(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
-        """Return the master key that encrypts a stored key.
-
-        Args:
-            keys: the master keys, as read; None if there are none.
-
-        Raises:
-            KeyUnreadable: the master key is not among them.
-        """
+        """Return the master key of a stored key; raise KeyUnreadable if it is missing."""
         found = keys.find(key.sealed.master_key_id) if keys else None
         if found is None:
             raise KeyUnreadable(
@@ -208,11 +176,7 @@ class KeyEntry:
 
 
 def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
-    """Return the displayable part of a stored key.
-
-    Args:
-        keys: the master keys; None if there are none.
-    """
+    """Return the displayable part of a stored key."""
     readable = keys is not None and keys.find(key.sealed.master_key_id) is not None
     of_organization = isinstance(key.owner, OrganizationRef)
     return KeyEntry(
@@ -230,12 +194,7 @@ def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
 def iter_referenced_entries(
     tenant_id: str, config: Mapping[str, Any], environ: Mapping[str, str]
 ) -> Iterator[KeyEntry]:
-    """Yield the entries of the keys that a tenant's configuration refers to.
-
-    Args:
-        config: the tenant's configuration as stored.
-        environ: the environment with the keys.
-    """
+    """Yield the entries of the keys that a tenant's configuration refers to."""
     for purpose, reference in _iter_references(config):
         name = reference.removeprefix("$")
         yield KeyEntry(tenant_id, purpose, f"${name}", "set" if environ.get(name) else "not set")
@@ -270,13 +229,7 @@ _LONGEST = 4096
 
 
 class KeyRing:
-    """The keys of one installation's tenants and organizations.
-
-    Args:
-        catalog: stores the keys, encrypted.
-        settings: provide the path of the master key file.
-        environ: provides master keys, and the keys that configurations refer to.
-    """
+    """The keys of one installation's tenants and organizations."""
 
     def __init__(
         self, catalog: Catalog, settings: Settings, environ: Mapping[str, str] | None = None
@@ -290,7 +243,6 @@ class KeyRing:
         """Store a tenant's or an organization's key for a provider, and replace its former key.
 
         Raises:
-            ConfigurationError: the secret cannot be a key, or the master key's file cannot be used.
             KeyUnreadable: the master key of other keys is lost.
             TenantGone: the tenant was removed.
         """
@@ -341,10 +293,7 @@ class KeyRing:
         """Return a function that reads the key of a model.
 
         Args:
-            owner: the tenant that uses the key, or the organization that owns it.
-            provider: the provider that the key is for.
             reference: the environment variable used instead of a stored key, as $NAME.
-            setting: the setting that names the variable, for messages.
         """
         if reference is not None:
             return partial(self._read_variable, owner, provider, reference, setting)
@@ -368,7 +317,6 @@ class KeyRing:
 
         Raises:
             KeyUnreadable: a key cannot be decrypted; no key was changed.
-            ConfigurationError: the master key's file cannot be used.
         """
         with self._table.rotation_lock():
             given = self._master_keys.of_environment()
@@ -456,12 +404,7 @@ class KeyRing:
 
 
 def require_key(secret: SecretStr) -> None:
-    """Refuse a value that cannot be a provider's key.
-
-    Raises:
-        ConfigurationError: the value cannot be a key; the message gives the reason without quoting
-            it.
-    """
+    """Refuse a value that cannot be a provider's key, without quoting it."""
     value = secret.get_secret_value()
     if not value:
         raise ConfigurationError(

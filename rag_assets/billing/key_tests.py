@@ -32,7 +32,6 @@ class KeyTest:
     """The outcome of testing a key.
 
     Attributes:
-        worked: whether the provider answered with a vector.
         reason: the reason for the failure; None if it worked.
         latency_ms: milliseconds until the answer, including the connection.
     """
@@ -43,11 +42,7 @@ class KeyTest:
 
 
 class KeyTests:
-    """Tests whether keys work, by embedding one word.
-
-    Args:
-        catalog: stores tenants and keys.
-    """
+    """Tests whether keys work, by embedding one word."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog

@@ -28,12 +28,7 @@ _HINT = "it must be 32 random bytes as base64; create one with `openssl rand -ba
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """A master key, which encrypts provider keys.
-
-    Attributes:
-        id: names the key in the catalog without revealing any of it.
-        secret: 32 bytes.
-    """
+    """A master key, which encrypts provider keys; its id names it without revealing any of it."""
 
     id: str
     secret: bytes = field(repr=False)
@@ -51,16 +46,7 @@ class MasterKey:
 
     @classmethod
     def parse(cls, text: str, where: str) -> MasterKey:
-        """Decode a master key from base64.
-
-        Args:
-            text: the value of a variable, or a line of a file.
-            where: names the origin of the text in the error.
-
-        Raises:
-            ConfigurationError: the text is not base64 of 32 bytes; the message names the origin
-                without quoting the value.
-        """
+        """Decode a master key from base64; the error names its origin without quoting it."""
         try:
             secret = base64.b64decode(text.strip(), validate=True)
         except (binascii.Error, ValueError):
@@ -92,11 +78,7 @@ class MasterKeys:
 
 
 def read_environment_keys(environ: Mapping[str, str]) -> MasterKeys | None:
-    """Return the keys in the environment; None if there are none, so that the file is used.
-
-    Raises:
-        ConfigurationError: a variable does not hold a key.
-    """
+    """Return the keys in the environment; None if there are none, so that the file is used."""
     present, previous = environ.get(VARIABLE), environ.get(PREVIOUS)
     if not present:
         if previous:
@@ -123,9 +105,6 @@ def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
     By default it lies below the user's configuration folder and is named after the installation's
     id, so that the home folder can be moved. A file that an earlier version named after the path of
     the home folder is renamed.
-
-    Raises:
-        ConfigurationError: neither a file nor the user's folder is known.
     """
     if settings.master_key_file is not None:
         return settings.master_key_file
@@ -212,9 +191,6 @@ class KeyFile:
         """Return the keys in the file; create it with a new key if it does not exist.
 
         If several processes create it at the same time, all of them return the same key.
-
-        Raises:
-            ConfigurationError: see read(); or the file cannot be written.
         """
         found = self.read()
         if found is not None:
@@ -240,11 +216,7 @@ class KeyFile:
         return made
 
     def replace(self, keys: MasterKeys) -> None:
-        """Write these keys to the file atomically; concurrent callers wait for each other.
-
-        Raises:
-            ConfigurationError: the file cannot be written.
-        """
+        """Write these keys to the file atomically; concurrent callers wait for each other."""
         path = self.path.resolve()  # if it is a link, its target is replaced
         try:
             for abandoned in path.parent.glob(f"{draft_prefix(path)}*"):

@@ -15,23 +15,14 @@ from rag_assets.storage.catalog.database import TenantRef
 
 
 class Rerankers:
-    """The rerankers of an installation's tenants.
-
-    Args:
-        catalog: holds the tenants' keys.
-    """
+    """The rerankers of an installation's tenants."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._settings = settings
         self._keys = KeyRing(catalog, settings)
 
     def get_reranker(self, ref: TenantRef, config: RerankConfig) -> Reranker:
-        """Return a tenant's reranker with that configuration, behind a circuit breaker.
-
-        Raises:
-            ConfigurationError: the reranker's folder is missing or not usable, or its provider's
-                SDK is not installed.
-        """
+        """Return a tenant's reranker with that configuration, behind a circuit breaker."""
         if config.local_folder is not None:
             return _load_local_reranker(config.local_folder, config.threads)
         purpose = config.provider or RERANK

@@ -39,8 +39,6 @@ class Cap:
     """A spending cap of a tenant.
 
     Attributes:
-        most: dollars that may be spent.
-        spent: dollars spent so far.
         until: when its period ends; None if a person has to act before spending continues.
     """
 
@@ -73,11 +71,7 @@ class Cap:
         return f"{dollars(self.spent)} {_SPENT[self.name]}"
 
     def build_error(self, tenant_id: str, cost: float) -> CapReached:
-        """Build the error for a request that is not sent because it would exceed this cap.
-
-        Args:
-            cost: the estimated cost of the request, in dollars.
-        """
+        """Build the error for a request that is not sent because its cost would exceed this cap."""
         return CapReached(
             f"the cap of {self.limit_text} is reached: {self.spent_text},"
             f" and the next request would cost about {dollars(cost)}",
@@ -102,12 +96,7 @@ class Cap:
 
 
 def build_caps(config: CapsConfig, spent: SpendingTotals, today: date) -> list[Cap]:
-    """Return a tenant's caps, the longest period first.
-
-    Args:
-        config: limits; unset limits are left out.
-        spent: spending on that day, in its month, and by the running sync.
-    """
+    """Return a tenant's caps, the longest period first."""
     next_month = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
     caps: tuple[tuple[CapName, float | None, float, datetime | None], ...] = (
         ("per_month", config.per_month, spent.month, _get_midnight(next_month)),
@@ -148,7 +137,6 @@ class Spending:
 
     Args:
         price: price of its embedder; None if it is unknown, which is allowed only without caps.
-        caps: limits and earlier spending.
     """
 
     def __init__(self, tenant_id: str, price: Price | None, caps: list[Cap]) -> None:
@@ -173,13 +161,9 @@ class Spending:
         return self._promised
 
     def reserve(self, tokens: int) -> None:
-        """Reserve the estimated cost of a request.
+        """Reserve the estimated cost of a request with this number of tokens.
 
-        Args:
-            tokens: number of tokens in the request.
-
-        Raises:
-            CapReached: the request would exceed a cap, together with the requests in progress.
+        Raise CapReached if it would exceed a cap, together with the requests in progress.
         """
         with self._lock:
             self._require((self._price or FREE).compute_cost(tokens))
@@ -201,11 +185,7 @@ class Spending:
         return None if self._price is None else cost
 
     def settle(self, reserved: int, charge: Charge) -> None:
-        """Release the reservation of a request, and add its charge.
-
-        Args:
-            reserved: number of tokens that were reserved.
-        """
+        """Release the reservation of a request, and add its charge."""
         used = build_usage(charge, self._price)
         with self._lock:
             self._reserved_tokens -= reserved
@@ -231,13 +211,7 @@ class Spending:
 
 
 def build_usage(charge: Charge, price: Price | None, *, batch: bool = False) -> Usage:
-    """Return the usage of a finished request.
-
-    Args:
-        charge: the charge that the provider reports.
-        price: price of a million tokens; None if it is unknown.
-        batch: whether the request used the provider's batch API.
-    """
+    """Return the usage of a finished request."""
     return Usage(
         requests=charge.requests,
         retries=max(0, charge.requests - 1),
@@ -265,7 +239,6 @@ def find_present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: 
     """Return a tenant's caps with its present spending, which includes open batches.
 
     Args:
-        tenant: the tenant with its caps.
         run: dollars that the current sync has spent.
     """
     day = today()
@@ -281,11 +254,6 @@ def find_holding_caps(caps: Iterable[Cap], events: Sequence[Event], day: date) -
 
     Such a cap has stopped a run in its present day or month, and was not raised since. A cap per
     run has no period, so it holds back runs until it is raised.
-
-    Args:
-        caps: the present caps.
-        events: the events of stopped runs.
-        day: today.
     """
     since = {"per_day": day, "per_month": day.replace(day=1)}
     return {
@@ -304,14 +272,7 @@ class Ledger:
     """A tenant's spending in one run.
 
     Args:
-        catalog: records usage.
-        tenant: has the caps and the price of its embedder.
-        embedder_id: id of the run's embedder.
         before: dollars that earlier runs of the same sync spent.
-        generation: the build that is embedded.
-
-    Raises:
-        ConfigurationError: there are caps, but the price is unknown.
     """
 
     def __init__(
@@ -382,9 +343,6 @@ class Meter:
 
     Usage that arrives while a statement runs is summed up for the next statement, so that
     statements never queue.
-
-    Args:
-        catalog: records usage.
     """
 
     def __init__(self, catalog: Catalog) -> None:

@@ -23,7 +23,6 @@ class BootTime:
     """The time since a machine booted, which does not change when its clock is set.
 
     Attributes:
-        boot_id: distinguishes this boot of the machine from every other boot.
         seconds: seconds since the boot, including time in suspension.
     """
 
@@ -52,10 +51,8 @@ class Clock:
     """This machine's clock, or a clock that is set forward.
 
     Attributes:
-        machine: returns this machine's time, in UTC.
         ahead: duration that is added to the times of both the machine and Postgres, so that ages
             can be computed as of a later time.
-        boot: returns the time since this machine's boot.
     """
 
     machine: Callable[[], datetime] = _utc_now

@@ -27,12 +27,7 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """The free space on a disk, and the free space that it needs.
-
-    Attributes:
-        place: the folder, or a node of Elasticsearch.
-        required_bytes: minimum of free space.
-    """
+    """The free space on a disk, and the free space that it needs."""
 
     place: str
     free_bytes: int
@@ -78,12 +73,9 @@ def own_disks(settings: Settings) -> list[DiskSpace]:
 
 
 def hint_to_start(variable: str) -> str:
-    """Return the hint for the error of a server that does not answer.
+    """Return the hint for the error of a server that does not answer; it names a full disk, if any.
 
-    If a disk of the installation is full, the hint names it.
-
-    Args:
-        variable: the name of the variable with the server's address.
+    The variable holds the server's address.
     """
     try:
         own = own_disks(Settings.from_environment())
@@ -96,11 +88,7 @@ def hint_to_start(variable: str) -> str:
 
 
 def disk_full(folder: Path | str, consequence: str) -> DiskFull:
-    """Return the error for a write to a full disk.
-
-    Args:
-        consequence: end of the message: what was not done.
-    """
+    """Return the error for a write to a full disk; its message ends with the consequence."""
     existing = _existing(Path(folder))
     free = in_megabytes(shutil.disk_usage(existing).free) if existing else "nothing"
     return DiskFull(f"the disk of {folder} is full ({free} free): {consequence}", hint=_HINT)

@@ -46,7 +46,6 @@ class IndexLayout:
         shards: primary shards of a shared index. All entries of a tenant lie in one shard, so an
             index of one tenant always has a single shard.
         replicas: copies of each shard; None: one as soon as there is a second node.
-        refresh_interval: interval of automatic refreshes.
         tier: tiers of data nodes in order of preference; None: the cluster's default.
     """
 
@@ -69,13 +68,10 @@ class ElasticsearchSettings:
     Secrets may be sealed; `rag_assets.runtime.elasticsearch_access` opens them and connects.
 
     Attributes:
-        cloud_id: id of a deployment in Elastic Cloud.
         api_key, password: the values as given; they may be sealed.
         api_key_file, password_file: files that contain these values instead.
-        username: name of the account that the password belongs to.
         ca_file: certificates that verify the server's certificate.
         fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
-        layout: the layout of new indexes.
     """
 
     cloud_id: str | None = None
@@ -90,11 +86,7 @@ class ElasticsearchSettings:
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> ElasticsearchSettings:
-        """Read the settings from environment variables.
-
-        Raises:
-            ConfigurationError: a value is malformed, or two contradict each other.
-        """
+        """Read the settings from environment variables."""
         settings = cls(
             cloud_id=_matching(env, "CLOUD_ID", re.compile(r"[^:\s]*:[\w+/=-]+"), "NAME:BASE64"),
             api_key=_find_text(env, "API_KEY"),

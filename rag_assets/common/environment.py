@@ -42,9 +42,6 @@ def environment_key(settings: Settings, environment: Mapping[str, str] | None = 
     """Return a short hash of the settings that decide whether documents can be processed.
 
     It covers permitted endpoints and roots, the variables in use, and the installed packages.
-
-    Args:
-        environment: by default this process's environment.
     """
     endpoints = settings.private_endpoints
     permitted = [

@@ -272,8 +272,6 @@ class LakeDamaged(ServiceUnavailable):
     """Files of the lake were lost or damaged, and cannot be read.
 
     Args:
-        place: location of the table.
-        files: names of the files, with their faults.
         participle: completes "the lake … cannot be".
     """
 
@@ -367,11 +365,7 @@ RerankFault: TypeAlias = Literal[
 
 
 class TransientFailure(RagAssetsError):
-    """A provider is unavailable; a later attempt may succeed.
-
-    Args:
-        retry_after: seconds to wait, if the provider requires it.
-    """
+    """A provider is unavailable; a later attempt may succeed."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, retry_after: float | None = None
@@ -431,7 +425,6 @@ class NoProviderKey(ProviderRefused):
     """The tenant's key for its provider is missing.
 
     Args:
-        provider: the provider without a key.
         address: where an admin of the tenant sets it.
     """
 
@@ -489,8 +482,7 @@ class CapReached(RequestsStopped):
 class InputRejected(ProviderError):
     """The provider permanently rejects this input.
 
-    Attributes:
-        is_compared: whether the provider has accepted another input since this rejection.
+    `is_compared` states whether the provider has accepted another input since.
     """
 
     is_compared: bool = False

@@ -58,7 +58,6 @@ class FailureWords:
     """The text of a kind of failure.
 
     Attributes:
-        reason: the cause, in one sentence.
         remedy: the step for an admin of the tenant, in one sentence.
         can_retry: whether the same file can succeed when a retry is requested.
         is_temporary: whether the cause is expected to end without a person.
@@ -81,13 +80,9 @@ class FailureWords:
 
 
 def empty_note(chunk_count: int, dropped_count: int) -> str | None:
-    """Return a note on why searches find no passage of an indexed document.
+    """Return a note on why searches find no passage of an indexed document; None if they find one.
 
-    Return None if searches can find passages.
-
-    Args:
-        chunk_count: number of passages that can be found.
-        dropped_count: number of passages that were withheld because of a credential.
+    Dropped passages contain a credential.
     """
     if chunk_count:
         return None

@@ -25,7 +25,6 @@ class HashRange:
     """A range of hexadecimal hashes.
 
     Attributes:
-        first: the lowest hash.
         end: the lowest hash beyond the range; None for no upper bound.
     """
 
@@ -66,12 +65,7 @@ def sha256_hex(data: bytes | str) -> str:
 
 
 def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
-    """Return a digest of these parts with a secret key: 128 bits, as 32 hexadecimal digits.
-
-    Args:
-        key: the secret key, at most 64 bytes.
-        kind, parts: as for compute_key().
-    """
+    """Return a digest of these parts with a secret key, at most 64 bytes, as 32 digits."""
     content = canonical([kind, *parts]).encode()
     return hashlib.blake2b(content, key=key, digest_size=16).hexdigest()
 

@@ -94,14 +94,7 @@ class Installation:
         }
 
     def settings(self, environ: Mapping[str, str] | None = None) -> Settings:
-        """Return the settings of the installation.
-
-        Args:
-            environ: by default this process's environment.
-
-        Raises:
-            ConfigurationError: see Settings.from_environment.
-        """
+        """Return the settings of the installation."""
         own = {_VARIABLES[name]: value for name, value in self.given().items()}
         inherited = os.environ if environ is None else environ
         replaced = {

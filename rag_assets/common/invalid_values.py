@@ -32,7 +32,6 @@ def invalid(field: str, problem: str) -> InvalidFields:
 
     Args:
         field: name of the field; "body" for the whole body.
-        problem: message, such as the allowed values.
     """
     loc = ("body",) if field == "body" else ("body", field)
     return InvalidFields([{"type": "value_error", "loc": loc, "msg": problem}])
@@ -181,11 +180,7 @@ def allowed_texts() -> set[str]:
 
 
 def allowed_value(error: Mapping[str, Any]) -> str:
-    """Return a message with the values that are allowed where a validation error occurred.
-
-    Args:
-        error: an item of Pydantic's `errors()`.
-    """
+    """Return a message with the values that are allowed where a Pydantic error occurred."""
     context = error.get("ctx", {})
     if error["type"] in _OF_MODELS or error["type"] not in _OF_PYDANTIC:
         # Return a model's own message, without Pydantic's prefix.
@@ -205,9 +200,6 @@ def sent_value(error: Mapping[str, Any]) -> str | None:
     """Describe the received value by its JSON kind, number or length; never quote a string.
 
     Return None if the error has no value, or the value's kind says nothing about the error.
-
-    Args:
-        error: an item of Pydantic's `errors()`.
     """
     if "input" not in error or error["type"] in _WITHOUT_TYPE:
         return None
@@ -250,11 +242,7 @@ _IN_YAML: Mapping[str, str] = {
 
 
 def describe_problem(error: Mapping[str, Any]) -> str:
-    """Describe a validation error by its location and the allowed values, without the given value.
-
-    Args:
-        error: an item of `ValidationError.errors()`.
-    """
+    """Describe a validation error by its location and allowed values, not its value."""
     # Keys of a mapping are untrusted text: their line ends and control characters must not enter a
     # message.
     where = ".".join(_printable(str(part)) for part in error["loc"]) or "configuration"

@@ -11,9 +11,7 @@ from typing import Any
 def collect_values(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
     """Collect the values of some types that a package's modules define or import, each once.
 
-    Args:
-        package: the package; its modules are imported in the order of their names; subpackages are
-            skipped.
+    Modules are imported in the order of their names; subpackages are skipped.
     """
     found: dict[int, Any] = {}
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):

@@ -21,7 +21,6 @@ def build_principals(role: str | None, named: Iterable[str]) -> tuple[str, ...]:
 
     Args:
         role: the token's role; None: the operator, whose principals are used as named.
-        named: the subject and its groups.
     """
     if role is None:
         return tuple(named)

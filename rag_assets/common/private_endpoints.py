@@ -35,14 +35,7 @@ class PrivateEndpoints:
 
     @classmethod
     def parse(cls, text: str, identity_hosts: str = "") -> Self:
-        """Parse a comma-separated list of `host`, `host:port` and CIDR networks.
-
-        Args:
-            identity_hosts: a comma-separated list of names; see the attribute.
-
-        Raises:
-            ConfigurationError: an item has another form.
-        """
+        """Parse comma-separated lists: of `host`, `host:port` and CIDR networks, and of names."""
         hosts: set[tuple[str, int | None]] = set()
         networks: list[Network] = []
         for item in filter(None, map(str.strip, text.split(","))):
@@ -54,12 +47,7 @@ class PrivateEndpoints:
         return cls(frozenset(hosts), tuple(networks), frozenset(names))
 
     def names(self, host: str, port: int) -> bool:
-        """Return whether a host is allowed by name, regardless of its addresses.
-
-        Args:
-            host: host from a URL, without brackets.
-            port: port of the connection.
-        """
+        """Return whether a host is allowed by name, regardless of its addresses."""
         name = host.lower()
         return (name, port) in self.hosts or (name, None) in self.hosts
 

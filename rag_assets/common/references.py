@@ -12,11 +12,7 @@ _REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
 def require_reference(setting: str, value: str) -> None:
-    """Require a value of the form `$NAME`.
-
-    Raises:
-        ConfigurationError: the value has another form; the message names only the setting.
-    """
+    """Require a value of the form `$NAME`; the error does not quote the value."""
     if _REFERENCE.fullmatch(value) is None:
         raise ConfigurationError(
             f"{setting} is not a reference to an environment variable",
@@ -28,11 +24,7 @@ def require_reference(setting: str, value: str) -> None:
 def resolve_reference(
     setting: str, reference: str, environ: Mapping[str, str] | None = None
 ) -> str:
-    """Return the value of the variable that a setting names.
-
-    Raises:
-        ConfigurationError: the variable is not set, or empty.
-    """
+    """Return the value of the variable that a setting names."""
     name = reference.removeprefix("$")
     value = (os.environ if environ is None else environ).get(name)
     if not value:

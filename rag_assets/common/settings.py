@@ -128,12 +128,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Read the settings from environment variables.
-
-        Raises:
-            ConfigurationError: RAG_ASSETS_HOME does not name a folder, a value is malformed, or the
-                locale does not encode file names as UTF-8.
-        """
+        """Read the settings from environment variables."""
         _require_names_in_utf8(sys.getfilesystemencoding())
         env = os.environ if environ is None else environ
         home = _expand_user("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _default_home())
@@ -182,11 +177,7 @@ class Settings:
 def _default_home() -> str:
     """Return the folder of the checkout; for an installed package, the current folder.
 
-    For an installed package, the package's parent folder is site-packages and cannot be used.
-
-    Raises:
-        ConfigurationError: the current folder is the root folder, or a person's home folder, where
-            .local belongs to all programs.
+    The root folder and a person's home folder are refused: .local there belongs to all programs.
     """
     if is_checkout(PROJECT_ROOT):
         return str(PROJECT_ROOT)

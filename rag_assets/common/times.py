@@ -38,9 +38,6 @@ def parse_boundary(given: object) -> datetime:
     Args:
         given: a datetime with a time zone, a date (its midnight in UTC), or the ISO 8601 text of
             either.
-
-    Raises:
-        ValueError: the input has another form; the message does not quote it.
     """
     at = _parse_date(given) if isinstance(given, str) else given
     if isinstance(at, date) and not isinstance(at, datetime):

@@ -45,13 +45,7 @@ MAX_ANSWER_TOKENS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A request to a chat model.
-
-    Attributes:
-        instructions: the system prompt, which comes from this project.
-        text: the question and the passages.
-        max_tokens: maximum tokens of the answer, including hidden thinking.
-    """
+    """A request to a chat model; `max_tokens` limits the answer, including hidden thinking."""
 
     instructions: str
     text: str
@@ -63,10 +57,7 @@ class Completion:
     """The answer of a chat model.
 
     Attributes:
-        text: text of the answer; empty if the model wrote no text.
-        input_tokens, output_tokens: tokens charged for the request, thinking included.
         cut: whether the answer was cut off at the token limit.
-        requests: number of attempts.
     """
 
     text: str
@@ -90,11 +81,9 @@ class ChatModel(Protocol):
         """Answer a prompt; connections stay open for the next call.
 
         Args:
-            instructions, prompt, max_tokens: see Prompt.
             seconds: time limit of all attempts together.
 
         Raises:
-            ChatError: the model returned no usable answer.
             NoProviderKey: the tenant's key for its provider is missing.
             KeyUnreadable: the tenant's key cannot be decrypted.
         """
@@ -124,10 +113,8 @@ class ChatReply:
     """A provider's response to one chat request.
 
     Attributes:
-        text: the text as the model wrote it.
         input_tokens, output_tokens: tokens that the provider charges for; None if it does not
             report them.
-        cut: see Completion.
     """
 
     text: str
@@ -140,11 +127,7 @@ class ChatEndpoint(Protocol):
     """A chat model at a provider, for one event loop; it does not retry."""
 
     async def request(self, prompt: Prompt, seconds: float) -> ChatReply:
-        """Send one request, and return the response.
-
-        Raises:
-            ProviderError: the request failed; see SdkConnection.exchange.
-        """
+        """Send one request, and return the response; raise a ProviderError if it fails."""
         ...
 
     async def close(self) -> None:
@@ -160,9 +143,6 @@ class RemoteChat:
     from several event loops.
 
     Args:
-        connect: creates the endpoint for one event loop.
-        id_: provider and model, for messages.
-        first_pause: longest pause before the second attempt, in seconds.
         module: module that requests need; importing it does not count towards a time limit.
     """
 
@@ -244,7 +224,7 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
     async def _request_completion(self, sdk: Sdk, prompt: Prompt) -> ChatReply:
         """Send one request through the SDK, and return the response.
 
-        Implementations let the SDK's errors through, and raise ValueError for a malformed response.
+        May raise the SDK's errors, and ValueError for a malformed response.
         """
 
 
@@ -252,9 +232,6 @@ def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderK
     """Return the chat model's error for an error of its connection.
 
     Errors of the key are returned unchanged.
-
-    Args:
-        model: provider and model, for the message.
     """
     if isinstance(error, NoProviderKey | KeyUnreadable):
         return error.with_traceback(None)
@@ -354,8 +331,7 @@ _PREFIX_ENDS: Final = "-.:@"
 def find_context_window(model: str) -> int | None:
     """Return the context window of a model, in tokens; None if unknown.
 
-    Args:
-        model: name of the model, with or without a provider prefix: openai/gpt-4o-2024-11-20.
+    The name may have a provider prefix, as in openai/gpt-4o-2024-11-20.
     """
     name = model.strip().lower().rpartition("/")[2]
     prefixes = [prefix for prefix in CONTEXT_WINDOWS if _is_model_version(name, prefix)]

@@ -71,8 +71,6 @@ class ProviderOptions(BaseModel):
     """The options of a provider that "auto" may choose.
 
     Attributes:
-        provider: the provider that may be chosen.
-        model: model in place of the provider's default model.
         base_url: address of a server other than the provider's own, such as a gateway.
         price: price in dollars, if it differs from the listed price or is not listed.
     """
@@ -274,12 +272,7 @@ class ChatModelConfig(_ProviderModelConfig):
     context_window: int | None = Field(default=None, ge=1_024, le=100_000_000)
 
     def compute_time_limit(self, prompt_tokens: int, max_tokens: int) -> float:
-        """Return the time limit of an answer, in seconds.
-
-        Args:
-            prompt_tokens: tokens that the model reads, instructions included.
-            max_tokens: tokens that the model may write.
-        """
+        """Return the time limit in seconds of an answer of at most `max_tokens` tokens."""
         speed = self.tokens_per_second
         if speed is None:
             return self.seconds

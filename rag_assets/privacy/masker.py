@@ -27,7 +27,6 @@ class Decoded:
     """A text after percent-decoding, with offsets in the original.
 
     Attributes:
-        text: the text after decoding.
         places: for each character of `text`, its start and end offset in the original.
     """
 
@@ -98,12 +97,7 @@ def might_hold_credential(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """A credential in a text.
-
-    Attributes:
-        line: the number of the line on which it starts, from 1.
-        rule: the rule that found it.
-    """
+    """A credential in a text: the number of the line on which it starts, and its rule."""
 
     line: int
     rule: str
@@ -220,11 +214,7 @@ class Masker:
 
 @lru_cache(maxsize=4)
 def get_masker(local: Path | None) -> Masker:
-    """Return the process's masker for an installation; its rules are loaded at their first use.
-
-    Args:
-        local: the installation's own folder, which caches compiled rules; None for no cache.
-    """
+    """Return the process's masker for an installation; its rules are loaded at their first use."""
     return Masker(get_scanner(local))
 
 

@@ -60,11 +60,7 @@ class MeasuredPart:
         return tuple(self.values.get(MEASURES[0], ()))
 
     def estimate(self, measure: str) -> MeanEstimate | None:
-        """Return the mean of a measure over the questions, with its 95 % interval.
-
-        Returns:
-            The estimate; None if there is no question.
-        """
+        """Return the mean of a measure, with its 95 % interval; None without a question."""
         return estimate_mean(self.values[measure]) if self.ids else None
 
 
@@ -73,15 +69,11 @@ class Evaluation:
     """Measures of one build's answers to the judged questions.
 
     Attributes:
-        generation, embedder_id: the build, and the id of its embedder.
-        manner: how the build was searched.
         people: measures for the questions that people judged.
         synthetic: measures for the questions that were made from headings.
         gone: by question id, paths in judgements that match no present document.
         unmeasured: ids of questions whose answers are only in documents that are gone.
         unanswerable: number of questions without an answer in the documents.
-        unranked: number of questions whose hits were not reranked, because the reranker failed.
-        embedded: number of questions that were embedded, and charged, for this evaluation.
     """
 
     generation: int
@@ -101,7 +93,6 @@ class BuildComparison:
     """The evaluations of two builds with the same questions and the same document versions.
 
     Attributes:
-        new, serving: the evaluations of the two builds; the serving build is the baseline.
         apart: ids of questions that were left out, since the builds have different versions of all
             documents that answer them.
     """
@@ -113,10 +104,7 @@ class BuildComparison:
     def difference(self, measure: str) -> MeanDifference | None:
         """Return how much higher the mean of a measure is in the new build than in the serving one.
 
-        Only questions that people judged count.
-
-        Returns:
-            The difference; None if there is no question.
+        Only questions that people judged count; None without any.
         """
         ours, theirs = self.new.people, self.serving.people
         if not ours.ids:
@@ -126,9 +114,6 @@ class BuildComparison:
 
 def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOptions) -> Evaluation:
     """Search a build for every judged question of its tenant, and measure the hits.
-
-    Args:
-        generation: the build, complete or not.
 
     Raises:
         BuildNotAskable: a build cannot be searched until a person acts.
@@ -144,15 +129,9 @@ def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOption
 def compare_builds(
     ctx: TenantContext, new: Generation, serving: Generation, manner: AskOptions
 ) -> BuildComparison:
-    """Evaluate two builds with the same questions.
+    """Evaluate two builds with the same questions; errors are as in evaluate_build.
 
     Only documents that have the same version in both builds count.
-
-    Raises:
-        BuildNotAskable: a build cannot be searched until a person acts.
-        RequestsStopped: questions could not be embedded: a cap is reached, or the provider is
-            unavailable.
-        ServiceUnavailable: a server does not answer.
     """
     questions, asker = _Questions.read(ctx), Asker(ctx)
     builds = (new, serving)
@@ -177,7 +156,6 @@ class _Questions:
     """A tenant's judged questions.
 
     Attributes:
-        all: all questions, as they are stored.
         documents: the documents that their judgements refer to.
         present: the questions with only their judgements of present documents.
     """
@@ -205,12 +183,7 @@ class _Questions:
         asked: AskResult,
         judged: Sequence[JudgedQuestion],
     ) -> Evaluation:
-        """Return the measures of a build's hits.
-
-        Args:
-            asked: the hits of the build.
-            judged: the questions with the judgements that count.
-        """
+        """Return the measures of a build's hits, by the judgements that count."""
         measured = [question for question in judged if question.answerable]
         answered = {question.id for question in self.asked}
         answerable = [question.id for question in self.all if question.answerable]
@@ -282,11 +255,7 @@ def _find_documents_in_both(
 
 
 def _is_short(question: JudgedQuestion, found: Iterable[AskResult], same: Container[str]) -> bool:
-    """Return whether a question needs more hits, because some of its hits do not count.
-
-    Args:
-        same: ids of the documents that count.
-    """
+    """Return whether a question needs more hits, because some of its hits do not count."""
     return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
 
 

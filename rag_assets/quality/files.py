@@ -38,12 +38,8 @@ def find_qrels_file(folder: Path, split: str | None) -> Path:
     """Return the file of qrels in a folder.
 
     Args:
-        folder: a folder that has queries.jsonl.
         split: the part of the set, such as "test", "dev" or "train"; by default the only part,
             or "test".
-
-    Raises:
-        ConfigurationError: qrels for the split are missing, or a split must be chosen.
     """
     found = {path.stem: path for path in sorted((folder / _QRELS).glob("*.tsv"))}
     if not found and (single := folder / f"{_QRELS}.tsv").is_file():
@@ -60,11 +56,7 @@ def find_qrels_file(folder: Path, split: str | None) -> Path:
 
 
 def read_queries(path: Path, lines: FileFaults) -> dict[str, QuestionEntry]:
-    """Read the questions in a queries.jsonl file, by id; they have no judgements yet.
-
-    Args:
-        lines: collects the faults of the file.
-    """
+    """Read the questions in a queries.jsonl file, by id; they have no judgements yet."""
     found: dict[str, QuestionEntry] = {}
     for number, line in enumerate(lines.read_text(path).split("\n"), start=1):
         if not line.strip():
@@ -86,13 +78,7 @@ def read_queries(path: Path, lines: FileFaults) -> dict[str, QuestionEntry]:
 def read_qrels(
     path: Path, queries: Mapping[str, QuestionEntry], lines: FileFaults
 ) -> list[QuestionEntry]:
-    """Read the judged questions, with their judgements.
-
-    Args:
-        path: the file of qrels.
-        queries: all questions, by id.
-        lines: collects the faults of the file.
-    """
+    """Read the judged questions, with their judgements."""
     judged: dict[str, QuestionEntry] = {}
     for number, line in enumerate(lines.read_text(path).split("\n"), start=1):
         cells = [cell.strip() for cell in line.rstrip("\r").split("\t")]
@@ -113,8 +99,7 @@ def read_qrels(
 def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
     """Write questions as a BEIR folder, with the best judgement of each document.
 
-    Returns:
-        The number of quotes that were left out, since qrels have no quotes.
+    Return the number of quotes that are lost, since qrels have no quotes.
     """
     (folder / _QRELS).mkdir(parents=True, exist_ok=True)
     queries = "".join(
@@ -208,12 +193,7 @@ def read_judgements(
     Args:
         paths: YAML or JSON files, folders of these, and BEIR folders.
         present: known questions, to which files may add judgements.
-        split: the part of the set whose qrels are read from BEIR folders.
         is_refused: returns whether a text must not be stored, because it contains a credential.
-
-    Raises:
-        ConfigurationError: a path does not hold judgements.
-        WrongJudgements: lines are wrong; the error names all of them.
     """
     read = [entries for path in paths for entries in _read_path(path, split)]
     wrong = [line for _, lines in read for line in lines.descriptions]

@@ -77,7 +77,6 @@ class JudgedQuestion:
 
     Attributes:
         kind: kind of difficulty, in the author's words; UNANSWERED if the documents have no answer.
-        relevant: all judgements, of any grade.
         pool: hashes of all passages that were read to judge the question.
         relevant_from: the lowest grade that counts as relevant.
         synthetic: whether it was generated from headings, and not judged by a person.

@@ -29,7 +29,6 @@ def compute_measures(
     question's `relevant_from`.
 
     Args:
-        questions: answerable questions.
         found: passages, best first, by question id.
     """
     from ir_measures import RR, R, iter_calc, nDCG
@@ -115,12 +114,7 @@ class MeanDifference(MeanEstimate):
 
 
 def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = None) -> MeanEstimate:
-    """Return the mean over at least one question, and its 95 % interval.
-
-    Args:
-        values: by question id.
-        ids: ids of the questions; by default all.
-    """
+    """Return the mean over at least one question, and its 95 % interval."""
     sample = np.array([values[id_] for id_ in (values if ids is None else ids)])
     low, high = np.percentile(_resample(sample), (2.5, 97.5))
     return MeanEstimate(_round_value(sample.mean()), _round_value(low), _round_value(high))
@@ -130,9 +124,6 @@ def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) ->
     """Return how much higher the first values are on average, compared question by question.
 
     The p-value is from a paired randomisation test, which flips signs at random.
-
-    Args:
-        one, other: values of the same questions, by question id; at least one.
     """
     differences = np.array([one[id_] - other[id_] for id_ in one])
     by_chance = np.abs(_flip_signs(differences))

@@ -34,9 +34,6 @@ def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
     """Return at most `count` questions, spread over the tenant's documents.
 
     The choice is not random: the same documents give the same questions.
-
-    Args:
-        ctx: the tenant's TenantContext, for reading.
     """
     documents = sorted(
         (

@@ -27,14 +27,7 @@ def store_questions(
     *,
     others: Others = "keep",
 ) -> int:
-    """Store questions by id, in one transaction.
-
-    Args:
-        others: whether stored questions that are not among these are kept.
-
-    Returns:
-        The number of other questions that were deleted.
-    """
+    """Store questions by id, in one transaction; return how many other questions were deleted."""
     return catalog.judgements.store(ref, map(_to_stored_question, questions), others=others)
 
 
@@ -57,7 +50,6 @@ def limit_judgements(
     """Return the questions without judgements of documents that do not count.
 
     Args:
-        documents: the present documents that judgements refer to.
         kept: ids of the documents whose judgements are kept; by default, all present documents.
     """
     names = {

@@ -31,9 +31,7 @@ class CurvePoint:
     """The effect that one threshold would have on the questions.
 
     Attributes:
-        threshold: the cosine.
         with_passages: share of all questions that get a passage.
-        passages: average number of passages of a question.
         answered: share of the answerable questions that keep a relevant passage; None if no
             question is judged.
         rejected: share of the unanswerable questions that get no passage; None if no question is
@@ -53,11 +51,9 @@ class Threshold:
 
     Attributes:
         use: use of a search; empty for any use.
-        threshold: the cosine; None for no threshold.
         described: the value in the system's description; None if it has none.
         origin: who set the threshold, or the rule that it comes from.
         reason: why the threshold was set, or the progress of the calibration.
-        at: when the threshold was set, as ISO 8601.
     """
 
     use: str
@@ -105,11 +101,7 @@ def build_questions(texts: Sequence[str]) -> list[JudgedQuestion]:
 def measure_curve(
     ctx: TenantContext, generation: Generation, questions: Sequence[JudgedQuestion]
 ) -> list[CurvePoint]:
-    """Search for every question by vectors alone, and return the effect of each threshold.
-
-    Raises:
-        RagAssetsError: see Asker.ask.
-    """
+    """Search for every question by vectors alone, and return the effect of each threshold."""
     asked = Asker(ctx).ask(
         generation,
         questions,
@@ -139,11 +131,7 @@ def suggest_threshold(points: Sequence[CurvePoint], loss: float = 0.02) -> float
 
 
 def get_serving_build(ctx: TenantContext) -> Generation:
-    """Return the serving build.
-
-    Raises:
-        ConfigurationError: the tenant has no serving build.
-    """
+    """Return the serving build; raise a ConfigurationError if there is none."""
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None:
         raise ConfigurationError(
@@ -172,11 +160,6 @@ def set_threshold(
     Args:
         value: the cosine; None to let the next questions measure it.
         reason: why it is set; required with a value. Credentials in it are masked.
-        by: name of the person or caller that sets it.
-
-    Raises:
-        ConfigurationError: the use or a serving build does not exist, the value is not a
-            cosine, the reason is missing or too long, or the configuration fixes the threshold.
     """
     serving = get_serving_build(ctx)
     uses = _list_uses(ctx.tenant)

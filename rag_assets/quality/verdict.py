@@ -28,11 +28,8 @@ class GuardedMeasure:
     """A measure that a new build must not lower, with its required and actual values.
 
     Attributes:
-        measure: name of the measure.
-        serving: the value of the serving build.
         least: the value that the new build must reach: the serving build's value minus the tenant's
             tolerance.
-        new: the value of the new build.
     """
 
     measure: str
@@ -66,8 +63,6 @@ class QualityVerdict:
     Attributes:
         outcome: "fail" forbids it; "warn" if there are too few questions to forbid it.
         description: the finding in one line.
-        questions: number of judged questions that both builds were asked.
-        least: number of questions that the tenant requires.
         guarded: the guarded measures with their required and actual values; empty without a
             question.
         worse: questions that the new build answers worse, the worst first.
@@ -159,17 +154,7 @@ def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> Qua
     """Judge a build against the serving build, with the tenant's search mode.
 
     The new build need not be published. Hits are not reranked, because a reranker is not part of a
-    build.
-
-    Args:
-        ctx: the tenant's TenantContext, for reading.
-        serving: the baseline.
-
-    Raises:
-        BuildNotAskable: the new build cannot be searched until a person acts.
-        RequestsStopped: questions could not be embedded: a cap is reached, or the provider is
-            unavailable.
-        ServiceUnavailable: a server does not answer.
+    build. Errors are as in evaluate_build.
     """
     least = ctx.tenant.quality.least
     if not ctx.catalog.judgements.counts(ctx.ref.id).get(False):

@@ -51,11 +51,9 @@ class QuestionEntry:
     """The statements of one file about one question.
 
     Attributes:
-        id: id of the question.
         place: the line where the question starts.
         question: the question without judgements; None if the file adds judgements to a known
             question.
-        judgements: the judgements in the file.
         pool: hashes of passages that were read.
         is_whole: whether all judgements of the question are valid.
     """
@@ -69,23 +67,14 @@ class QuestionEntry:
 
 
 class FileFaults:
-    """Collects the faults of a file, line by line.
-
-    Args:
-        file: name of the file, as it is shown.
-    """
+    """Collects the faults of a file, line by line."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.wrong: list[tuple[int, str]] = []
 
     def add(self, line: int, reason: str) -> None:
-        """Record a fault.
-
-        Args:
-            line: number of the line, counted from 1.
-            reason: a text that quotes neither a question nor a document.
-        """
+        """Record a fault of a line; the reason must not quote a question or a document."""
         self.wrong.append((line, reason))
 
     def place(self, line: int) -> FileLine:
@@ -109,12 +98,7 @@ class FileFaults:
 
 
 def find_text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
-    """Return why a value cannot be stored as a text; None if it can.
-
-    Args:
-        what: name of the value.
-        most: maximum number of characters.
-    """
+    """Return why a value cannot be stored as a text; None if it can."""
     if not isinstance(value, str):
         return f"{what} is missing" if value is None else f"{what} must be a text"
     if not value.strip():
@@ -161,11 +145,7 @@ _JUDGEMENT_FIELDS = ("path", "quote", "grade")
 
 
 def read_yaml(path: Path, lines: FileFaults) -> list[QuestionEntry]:
-    """Read the questions and judgements of a file.
-
-    Args:
-        lines: collects the faults of the file.
-    """
+    """Read the questions and judgements of a file."""
     document = _load_yaml(path, lines)
     if isinstance(document, list):
         return list(_parse_questions(document, lines))
@@ -294,8 +274,7 @@ def _parse_additions(document: Any, lines: FileFaults) -> Iterator[QuestionEntry
 def _add_judgements(entry: QuestionEntry, given: Any, line: int, lines: FileFaults) -> None:
     """Parse judgements and hashes of passages, and add them to an entry.
 
-    Args:
-        line: the line to report if the items have no line numbers.
+    Faults without a line of their own are reported for `line`.
     """
     for at, item in enumerate(given):
         its_line = int(given.lc.item(at)[0]) + 1 if hasattr(given, "lc") else line

@@ -61,12 +61,8 @@ class TenantList(Protocol):
         """Return the tenants of the list.
 
         Args:
-            written: the value of the key.
             folder: the folder of tenants.yaml, to which relative paths refer.
             cache: folder that caches parsed content; None: parse on each call.
-
-        Raises:
-            ConfigurationError: the value is not usable.
         """
         ...
 
@@ -76,23 +72,13 @@ _FORMAT = "1"
 
 
 class ParsedFile:
-    """A cache file with the parsed content of another file; only the last content is cached.
-
-    Args:
-        path: location of the cache file.
-    """
+    """A cache file with the parsed content of another file; only the last content is cached."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def get(self, content: bytes, parse: Callable[[bytes], Any]) -> Any:
-        """Return the parsed content of a file, from the cache if possible.
-
-        Args:
-            content: the bytes of the file.
-            parse: parses the bytes to plain values on a cache miss; its exceptions are passed on,
-                and not cached.
-        """
+        """Return the parsed content of a file, from the cache if possible; errors are raised."""
         digest = hashlib.sha256(_FORMAT.encode() + content).hexdigest()
         cache = self._read_cache()
         if cache.get("sha256") == digest:
@@ -124,7 +110,6 @@ class TenantsFile:
 
     Args:
         path: location of the file; relative paths of sources are relative to its folder.
-        kinds: the kinds that tenants may name; None: all installed kinds.
         cache: folder that caches the parsed content; None: the file is parsed on each read.
     """
 
@@ -138,11 +123,7 @@ class TenantsFile:
         self._parsed = None if cache is None else ParsedFile(cache / "tenants.json")
 
     def load(self) -> dict[str, dict[str, Any]]:
-        """Return the validated configuration of every tenant by id, with absolute paths.
-
-        Raises:
-            ConfigurationError: the file or a tenant in it is not valid.
-        """
+        """Return the validated configuration of every tenant by id, with absolute paths."""
         document = self._values()
         require_beginning(_get_project_defaults(document), _list_project_profiles())
         tenants: dict[str, dict[str, Any]] = {}
@@ -172,20 +153,13 @@ class TenantsFile:
         return tenants
 
     def beginning_of_projects(self) -> dict[str, Any]:
-        """Return the initial configuration of projects made over the API, with absolute paths.
-
-        Raises:
-            ConfigurationError: the file is not valid.
-        """
+        """Return the initial configuration of projects made over the API, with absolute paths."""
         return self.with_absolute_paths(_get_project_defaults(self._values()))
 
     def lists(self) -> dict[str, ListedTenants]:
         """Load the other tenant lists that the file names, by key; see TenantList.
 
         A key that the file lacks yields a list without tenants.
-
-        Raises:
-            ConfigurationError: the file, or the value of a key, is not usable.
         """
         document = self._values()
         parts = installed_systems().parts("tenant_lists")
@@ -197,11 +171,7 @@ class TenantsFile:
         }
 
     def add(self, config: Mapping[str, Any]) -> None:
-        """Append a tenant.
-
-        Raises:
-            ConfigurationError: the tenant's configuration is not valid, or its id is in use.
-        """
+        """Append a tenant."""
         tenant = Tenant.from_config(self.with_absolute_paths(config), self._kinds)
         with self._edit() as document:
             if any(entry.get("id") == tenant.id for entry in document["tenants"]):
@@ -330,11 +300,7 @@ class TenantsFile:
         )
 
     def with_absolute_paths(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a configuration with the paths of its sources made absolute.
-
-        Raises:
-            ConfigurationError: a path depends on the environment.
-        """
+        """Return a configuration with the paths of its sources made absolute."""
         sources = config.get("sources")
         if not isinstance(sources, list):
             return dict(config)
@@ -358,8 +324,6 @@ def resolve_path(written: str, base: Path, what: str) -> Path:
     Args:
         written: the path: relative to the base, absolute, or with a leading `~`; `$$` stands for a
             dollar.
-        base: the folder of tenants.yaml.
-        what: names the path in an error.
 
     Raises:
         ConfigurationError: the path contains a variable, or `~` cannot be resolved.

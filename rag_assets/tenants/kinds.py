@@ -15,23 +15,14 @@ from rag_assets.plugins.registry import Systems, installed_systems
 
 @dataclass(frozen=True, slots=True)
 class TenantKinds:
-    """The kinds of sources and chunkers that a tenant's configuration may name.
-
-    Attributes:
-        sources: kinds of sources by name.
-        chunkers: chunkers by name.
-    """
+    """The kinds of sources and chunkers that a tenant's configuration may name."""
 
     sources: SourceKinds = field(default_factory=lambda: SOURCE_KINDS)
     chunkers: ChunkerKinds = field(default_factory=lambda: CHUNKERS)
 
 
 def installed_kinds() -> TenantKinds:
-    """Return the built-in kinds and the kinds of the installed systems.
-
-    Raises:
-        ConfigurationError: a system cannot be loaded, or contradicts another or the core.
-    """
+    """Return the built-in kinds and the kinds of the installed systems."""
     return _load_kinds(installed_systems())
 
 

@@ -156,11 +156,7 @@ class ParserConfig(_ConfigModel):
         return ParseLimits(seconds=self.seconds, memory_bytes=self.memory_mb * 1024 * 1024)
 
     def require_installed(self) -> None:
-        """Check that this machine has the packages and data that the settings need.
-
-        Raises:
-            ConfigurationError: a package or a language's data is missing.
-        """
+        """Check that this machine has the packages and data that the settings need."""
         if self.pdf == "docling":
             require_docling(self.docling_models)
         if self.ocr:
@@ -168,11 +164,7 @@ class ParserConfig(_ConfigModel):
 
     @property
     def options(self) -> ParseOptions:
-        """Return the options of parsing, without the limits.
-
-        Raises:
-            ConfigurationError: a variable, a package or a language's data is missing.
-        """
+        """Return the options of parsing, without the limits."""
         self.require_installed()
         return ParseOptions(
             keep_headers_footers=self.keep_headers_footers,
@@ -394,7 +386,6 @@ class Tenant(_ConfigModel):
         """Return the chunk parameters of a document: of the first matching rule, else the default.
 
         Args:
-            source, source_type: name of the document's source, and its document type.
             path: the document's path within its source; some chunkers depend on it.
         """
         rules = (
@@ -457,9 +448,7 @@ class Tenant(_ConfigModel):
         """Return the cosine below which a hit is omitted; None for no threshold.
 
         Args:
-            embedder_id: the embedder of the searched vectors.
             use: the purpose of the hits; see Profile.threshold.
-            measured: the measured threshold for that embedder and use, if any.
         """
         if "min_score" in self.retrieval.model_fields_set:
             return self.retrieval.min_score
@@ -479,7 +468,6 @@ class Tenant(_ConfigModel):
         """Validate a tenant's configuration, completed with its profile's defaults.
 
         Args:
-            config: the configuration as written in tenants.yaml.
             kinds: the kinds that it may name; None: all installed kinds.
 
         Raises:

@@ -42,15 +42,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The identity of a project, as an application states it.
-
-    Attributes:
-        profile: profile of the system that the project is used with.
-        organization, project: ids in the application.
-
-    Raises:
-        InvalidRequest: one of the ids is empty, too long, or contains control characters.
-    """
+    """The identity of a project by its ids in an application, which are checked for validity."""
 
     profile: str
     organization: str
@@ -116,9 +108,6 @@ class ProjectSettings(BaseModel):
 def require_name(what: str, name: str) -> None:
     """Require that an id from an application is valid.
 
-    Args:
-        what: names the id in the error.
-
     Raises:
         InvalidRequest: the id is empty, too long, or contains control characters.
     """
@@ -141,8 +130,6 @@ def build_project_config(
     """Return the configuration of a project's tenant.
 
     Args:
-        beginning: the initial configuration of projects, as in tenants.yaml.
-        present: the current configuration; None for a new project.
         reset: replace the current configuration with the initial configuration. The caps and the
             name of the chat model are kept; otherwise the project would spend more, or answer
             differently.
@@ -189,15 +176,9 @@ def build_project_config(
 
 
 def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]) -> None:
-    """Require that a configuration is usable as the initial configuration of projects.
+    """Require that a configuration can be the initial configuration of projects.
 
-    Args:
-        beginning: the configuration, as in tenants.yaml.
-        profiles: the installed profiles by name, with whether applications make projects of them.
-
-    Raises:
-        ConfigurationError: the configuration contains a field that cannot apply to all projects, or
-            a wrong value.
+    It is checked with each profile whose projects applications make.
     """
     own = sorted({"id", "name", "profile", "organization", "project", "enabled"} & set(beginning))
     if own:
@@ -211,11 +192,7 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]
 
 
 def list_effective_settings(tenant: Tenant) -> dict[str, Any]:
-    """Return the values of all fields of ProjectSettings that apply to a tenant, with defaults.
-
-    Args:
-        tenant: the tenant with its configured provider, which may be "auto".
-    """
+    """Return the values of all fields of ProjectSettings that apply to a tenant, with defaults."""
     embedder = tenant.embedder
     return {
         "name": tenant.name,
@@ -233,11 +210,6 @@ def _keep_project_values(
     """Copy a project's caps and the name of its chat model to its new configuration.
 
     The gateway of the chat model is taken from the initial settings.
-
-    Args:
-        config: the new configuration, which is changed.
-        beginning: the initial configuration of projects.
-        present: the current configuration of the project.
     """
     if present.get("caps"):
         config["caps"] = present["caps"]

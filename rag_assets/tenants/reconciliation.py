@@ -61,8 +61,6 @@ def plan_tenants(
     Changes that applications made to the configuration from the file are ignored.
 
     Args:
-        listed: configuration by id.
-        known: the catalog's tenants by id.
         home: the home folder with the list; it disables only tenants that it listed itself.
         origin: the origin of the list's tenants.
         over: other origins; the list takes over their tenants by listing them.
@@ -108,11 +106,6 @@ def split_conflicts(
     A tenant of tenants.yaml takes precedence over a tenant of another list. So does a tenant that
     was created over the API, or was once in tenants.yaml, because it may contain data that no list
     can restore.
-
-    Args:
-        key: the key of the list, and the origin of its tenants.
-        of_file: ids in tenants.yaml.
-        known: the catalog's tenants by id.
     """
     usable: dict[str, Mapping[str, Any]] = {}
     problems = list(listed_tenants.problems)

@@ -76,16 +76,12 @@ def choose_source(
     kind: str,
     refusal: type[ConfigurationError],
 ) -> SourceT:
-    """Return the source that accepts pushed content: the named source, or the only candidate.
+    """Return the source that accepts pushed content: the wanted source, or the only candidate.
+
+    If no source matches, or several do, raise the error `refusal`.
 
     Args:
-        takes: the tenant's sources of the kind, by name.
-        wanted: the name that was given, if any.
         kind: the `type` of these sources in tenants.yaml.
-        refusal: the class of the error to raise.
-
-    Raises:
-        ConfigurationError: no source matches, or several do; raised as `refusal`.
     """
     if not takes:
         raise refusal(

@@ -35,7 +35,6 @@ class BatchStatus:
     Attributes:
         state: "ended": there are results, possibly only for some texts; "failed": there are no
             results, and nothing is charged.
-        reason: reason of a failure, as the provider's code.
     """
 
     state: State
@@ -47,9 +46,7 @@ class BatchResult:
     """The result of one text of a batch.
 
     Attributes:
-        key: the key under which the text was submitted.
         vector: the vector as the provider returned it, not validated; None if it returned none.
-        tokens: tokens charged for the text.
     """
 
     key: str
@@ -70,23 +67,15 @@ class BatchApi(Protocol):
         ...
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
-        """Submit texts as one batch.
+        """Submit at most MAX_TEXTS texts and MAX_BYTES bytes as one batch, and return its id.
 
         Args:
-            items: at most MAX_TEXTS texts, with at most MAX_BYTES bytes in total.
             tag: stored with the batch, so that `find` can find the batch.
-
-        Returns:
-            The provider's id of the batch.
         """
         ...
 
     async def find(self, tag: str, since: datetime) -> str | None:
-        """Return the id of the batch that was submitted with this tag; None if there is none.
-
-        Args:
-            since: time before which the batch was not submitted.
-        """
+        """Return the id of the batch with this tag, submitted after `since`; None without one."""
         ...
 
     async def status(self, batch_id: str) -> BatchStatus:
@@ -98,7 +87,6 @@ class BatchApi(Protocol):
 
         Raises:
             BatchLost: the provider does not know the batch, or has deleted its results.
-            MalformedResponse: a result is malformed.
         """
         ...
 

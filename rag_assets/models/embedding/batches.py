@@ -34,7 +34,6 @@ class Batch:
     """The texts of one call to an embedder.
 
     Attributes:
-        items: the texts with their keys.
         counts: number of tokens of each text; zeros if tokens are not counted.
         is_part: whether the batch is a part of a batch that failed.
     """
@@ -84,12 +83,7 @@ class CallPace:
         self.calls = self._most_calls if is_short else 1
 
     def record(self, texts: int, seconds: float) -> None:
-        """Adapt the limits to a completed call.
-
-        Args:
-            texts: number of texts in the call.
-            seconds: duration of the call.
-        """
+        """Adapt the limits to a completed call of this many texts."""
         fitting = int(texts * _CALL_SECONDS / max(seconds, 1e-6))
         self.texts = max(1, min(self._most_texts, fitting))
         if seconds <= _CALL_SECONDS:
@@ -99,12 +93,7 @@ class CallPace:
 def pack_batches(
     items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits
 ) -> Iterator[Batch]:
-    """Pack texts into batches, each within the limits of a call.
-
-    Args:
-        items: texts, each within the limit for one text.
-        counts: number of tokens of each text.
-    """
+    """Pack texts into batches, each within the limits of a call."""
     most = max(1, min(limits.texts, MAX_BATCH))
     start = tokens = 0
     for end, count in enumerate(counts):
@@ -123,8 +112,6 @@ class BatchPacker:
     Tokens are counted group by group, so that sending can start early.
 
     Args:
-        items: texts to send, in order.
-        embedder: counts tokens, in a thread, and defines the limits of a call.
         counted: whether tokens are counted even if no limit requires it.
 
     Attributes:
@@ -207,7 +194,6 @@ class VectorBuffer:
 
     Args:
         keep: stores the vectors of a group; it may block, and is never called concurrently.
-        group_size: maximum number of vectors in a group.
         seconds: maximum time that a vector waits before its group is written.
     """
 
@@ -237,12 +223,9 @@ class VectorBuffer:
     def add(
         self, keys: Sequence[str], vectors: Vectors, spooled: SpooledCall | None = None
     ) -> None:
-        """Add vectors to the next group.
+        """Add the vectors of these keys to the next group.
 
-        Args:
-            keys: the keys under which the vectors are stored.
-            vectors: array of shape (len(keys), dimensions).
-            spooled: spool space that keeps the vectors until they are written.
+        Their spool space is released when they are written.
         """
         if spooled is not None:
             with suppress(OSError):  # They will still be written, unless this process dies.
@@ -257,9 +240,8 @@ class VectorBuffer:
     def start_if_due(self) -> float | None:
         """Start to write a group if it is full or its first vector has waited long enough.
 
-        Returns:
-            Seconds until the next group is due because of its age; None if a group is being
-                written, or no vectors wait.
+        Return the seconds until the next group is due because of its age; None if a group is being
+        written, or no vectors wait.
         """
         if self._writing is not None or not self._keys:
             return None

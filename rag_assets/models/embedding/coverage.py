@@ -146,9 +146,6 @@ def _is_spelled(pieces: int, letters: int) -> bool:
     """Return whether a tokenizer has spelled a word letter by letter.
 
     A word of one or two letters counts as spelled only if it has more pieces than letters.
-
-    Args:
-        pieces: number of tokens into which the word was split.
     """
     if letters < _MIN_LETTERS:
         return pieces > letters

@@ -51,10 +51,6 @@ class LocalEmbedder(Embedder, ABC):
     the last bits differently.
 
     The model is loaded at the first use, not when the object is created.
-
-    Args:
-        threads: number of texts embedded concurrently; by default the number of cores available
-            to this process.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -92,7 +88,6 @@ class LocalEmbedder(Embedder, ABC):
 
         Raises:
             InputRejected: a text is empty, white space, or has no token.
-            ConfigurationError: the model cannot be loaded.
         """
         for position, text in enumerate(texts, start=1):
             if not text.strip():
@@ -118,11 +113,7 @@ class LocalEmbedder(Embedder, ABC):
         """Return the number of tokens that the model reads for each text; they are not charged."""
 
     def check(self) -> None:
-        """Load the model and embed a text with it.
-
-        Raises:
-            ConfigurationError: it cannot be loaded, or is not a sentence-embedding model.
-        """
+        """Load the model and embed a text with it; raise a ConfigurationError if this fails."""
         self._embed_one("text", "document")
 
     async def close(self) -> None:
@@ -142,12 +133,9 @@ class LocalEmbedder(Embedder, ABC):
         vectors: Vectors,
         tokens: npt.NDArray[np.int64],
     ) -> None:
-        """Embed texts until none is left; several threads run this at once.
+        """Embed texts until none is left, and write each result to the row of its text.
 
-        Args:
-            todo: texts by row, shared by the threads.
-            vectors: receives the vector of each text at its row.
-            tokens: receives the number of tokens of each text at its row.
+        Several threads share `todo`.
         """
         while True:
             try:
@@ -176,8 +164,6 @@ class OnnxEmbedder(LocalEmbedder):
 
     Args:
         folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
-        threads: see LocalEmbedder.
-        settings: see FolderSettings.
 
     Raises:
         ConfigurationError: the folder does not contain a usable model (also at the first use).
@@ -318,12 +304,7 @@ class Network:
         """Embed one window of tokens, and return a unit vector.
 
         Args:
-            window: one text, without padding.
             prefix_tokens: number of tokens at the start that the mean leaves out.
-
-        Raises:
-            BadVectors: the model returned no finite vector, or zeros.
-            ConfigurationError: a Dense module does not accept the length of its input vector.
         """
         answer = self._session.run([self._output], build_inputs(self._inputs, [window]))[0][0]
         pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
@@ -354,9 +335,6 @@ class Network:
         """Return the name of the output to read, and whether it has a vector for each token.
 
         Otherwise the output has one vector for each text.
-
-        Raises:
-            ConfigurationError: the output has another shape or length.
         """
         outputs = {node.name: node.shape for node in self._session.get_outputs()}
         name = next(n for n in (*_OUTPUTS, *outputs) if n in outputs)
@@ -377,11 +355,7 @@ class Network:
 
 
 class _Dense:
-    """A loaded Dense module, which projects the pooled vector to another length.
-
-    Raises:
-        ConfigurationError: its activation or its file is not supported.
-    """
+    """A loaded Dense module, which projects the pooled vector to another length."""
 
     def __init__(self, layer: DenseLayer) -> None:
         if layer.activation not in _ACTIVATIONS:
@@ -399,11 +373,7 @@ class _Dense:
         self._matrix, self._bias = _load_dense(layer)
 
     def project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return a vector multiplied by the matrix, with bias and activation applied.
-
-        Raises:
-            ConfigurationError: the module expects vectors of a different length.
-        """
+        """Return a vector multiplied by the matrix, with bias and activation applied."""
         if self._matrix.shape[1] != len(vector):
             raise ConfigurationError(
                 f"the Dense module expects {self._matrix.shape[1]} dimensions, not {len(vector)}:"
@@ -416,11 +386,7 @@ class _Dense:
 
 
 def _load_dense(layer: DenseLayer) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Load the matrix and the bias of a Dense module from its safetensors file.
-
-    Raises:
-        ConfigurationError: the file is damaged, or has other tensors.
-    """
+    """Load the matrix and the bias of a Dense module from its safetensors file."""
     content = layer.weights.read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")
     try:

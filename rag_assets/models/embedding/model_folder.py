@@ -86,7 +86,6 @@ class FolderSettings(TypedDict, total=False):
             hidden_size.
         pooling: how token vectors are combined, if the folder does not set it and it is not the
             mean.
-        document_prefix, query_prefix: prefixes in place of the folder's prompts.
         former: whether to use the rules of earlier versions; vectors that were computed by
             these rules may still be searched.
     """
@@ -107,7 +106,6 @@ class DenseLayer:
 
     Attributes:
         weights: the file with the tensors `linear.weight` and `linear.bias`.
-        dimensions: length of the projected vectors, if it is stated.
         activation: function applied to the projected vectors, in lower case, such as "tanh".
     """
 
@@ -121,16 +119,10 @@ class ModelFolder:
     """A local embedding model: its files and everything that determines its vectors.
 
     Attributes:
-        name: the folder's name.
-        weights, tokenizer: the files to load.
         digests: SHA-256 of every file that determines a vector, by path.
-        dimensions: length of a vector.
         window: maximum tokens of one call, special tokens included.
         pooling: how token vectors are combined, unless the model itself combines them.
         pools_prefix: whether the tokens of a prefix are pooled.
-        document_prefix, query_prefix: text in front of each text or question.
-        is_lowercase: whether texts are read in lower case.
-        dense: projections of the pooled vector, in order.
     """
 
     name: str
@@ -204,13 +196,7 @@ class ModelFolder:
 def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSettings]) -> ModelFolder:
     """Describe a model's folder, by default the folder of the shipped model.
 
-    Args:
-        folder: a folder with an ONNX model and its tokenizer.json.
-        settings: see FolderSettings.
-
-    Raises:
-        ConfigurationError: the folder lacks a required file or setting, contains several
-            models, or has a malformed file.
+    Raises a ConfigurationError if a file or a setting is missing, ambiguous or malformed.
     """
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
     dimensions, pooling = settings.get("dimensions"), settings.get("pooling")
@@ -285,11 +271,7 @@ def _read_hidden_size(folder: Path) -> int:
 
 
 def _read_modules(folder: Path) -> tuple[Path, list[Path]]:
-    """Return the folders of the Pooling and the Dense modules.
-
-    Raises:
-        ConfigurationError: modules.json lists other modules, or lists these in another order.
-    """
+    """Return the folders of the Pooling and the Dense modules."""
     modules = [
         (str(module.get("type", "")).rpartition(".")[2], folder / str(module.get("path", "")))
         for module in read_json_list(folder / "modules.json")
@@ -315,11 +297,7 @@ def _describe_dense_layer(folder: Path) -> DenseLayer:
 
 
 def _read_prompts(folder: Path) -> dict[Purpose, str]:
-    """Return the prefixes of texts and questions that the folder's own files set.
-
-    Raises:
-        ConfigurationError: the prefixes are malformed.
-    """
+    """Return the prefixes of texts and questions that the folder's own files set."""
     path = folder / "config_sentence_transformers.json"
     config = read_json(path)
     prompts, default_name = config.get("prompts") or {}, config.get("default_prompt_name") or ""

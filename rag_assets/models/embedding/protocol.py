@@ -24,8 +24,6 @@ class CallLimits:
     """Limits of an embedder's calls.
 
     Attributes:
-        texts: maximum texts of a call.
-        concurrency: maximum calls in progress.
         tokens: maximum tokens of all texts of a call together; None for no limit.
         input_tokens: maximum tokens of one text; None for no limit.
     """
@@ -42,8 +40,6 @@ class Answer:
 
     Attributes:
         vectors: one for each text, in order; shape (texts, dimensions).
-        tokens: tokens charged for the call.
-        requests: number of attempts.
         seconds: duration of the successful attempt; None: the duration of the call is used.
     """
 
@@ -58,17 +54,14 @@ class Embedder(Protocol):
 
     Embedders that derive from this class may leave out `languages` and `compute_unread_share`: by
     default, both are unknown.
-
-    Attributes:
-        embedder_id: provider/model@dims and a digest of everything else that determines a
-            vector (weights, prefix, truncation, pooling); vectors are stored under this id.
-        dimensions: length of every vector.
-        limits: limits of a call, and of concurrent calls.
     """
 
     @property
     def embedder_id(self) -> str:
-        """Return the id under which vectors are stored."""
+        """Return provider/model@dimensions, and a digest of all else that determines a vector.
+
+        Vectors are stored under this id.
+        """
         ...
 
     @property
@@ -92,8 +85,6 @@ class Embedder(Protocol):
         """Embed texts, and return their vectors in order, float32 and L2-normalised.
 
         Args:
-            texts: texts within the limits of a call.
-            purpose: whether the vectors are stored as documents or used as questions.
             deadline: time.monotonic() after which the call does not start.
             is_bulk: whether no caller waits for the vectors, so that the call leaves room in
                 the provider's limits for other calls.
@@ -130,13 +121,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The charge of a call whose price was reserved before.
-
-    Attributes:
-        tokens: number of tokens charged.
-        requests: number of attempts, failed attempts included.
-        texts: number of texts embedded.
-    """
+    """The charge of a call whose price was reserved before."""
 
     tokens: int = 0
     requests: int = 0
@@ -159,11 +144,7 @@ class Spool(Protocol):
     """A spool that keeps vectors from the end of a call until they are stored."""
 
     def reserve(self, texts: int) -> SpooledCall:
-        """Reserve space for the vectors of a call.
-
-        Raises:
-            ServiceUnavailable: no space remains, so the call must not be made.
-        """
+        """Reserve space for the vectors of a call; raise ServiceUnavailable if there is none."""
         ...
 
 
@@ -171,22 +152,11 @@ class Budget(Protocol):
     """A limit on spending: reserve a price before every call, and settle the charge after it."""
 
     def reserve(self, tokens: int) -> None:
-        """Reserve the price of a call.
-
-        Args:
-            tokens: estimated number of tokens of the call.
-
-        Raises:
-            CapReached: the call would exceed a spending cap.
-        """
+        """Reserve the price of this many tokens; raise CapReached if it exceeds a spending cap."""
         ...
 
     def settle(self, reserved: int, charge: Charge) -> None:
-        """Release the reservation of a call, and record its charge.
-
-        Args:
-            reserved: number of tokens that were reserved.
-        """
+        """Release the reservation of a call with this many tokens, and record its charge."""
         ...
 
 
@@ -252,9 +222,6 @@ class RevisedEmbedder(WrappedEmbedder):
 
     It is used if a provider changed a model without renaming it, because new vectors must not be
     mixed with earlier vectors.
-
-    Args:
-        revision: a word that distinguishes the new vectors from earlier vectors.
     """
 
     def __init__(self, embedder: Embedder, revision: str) -> None:

@@ -48,7 +48,6 @@ class EmbeddingReply:
     """A provider's response to one embedding request.
 
     Attributes:
-        vectors: one for each text, in the order of the texts; not validated yet.
         tokens: tokens that the provider charges for; None if it does not report them.
     """
 
@@ -67,8 +66,6 @@ class Endpoint(Protocol):
         """Send one request for the vectors of these texts.
 
         Raises:
-            ProviderUnavailable: see SdkConnection.exchange.
-            ProviderRefused: see SdkConnection.exchange.
             InputRejected: one of these texts can never be embedded.
             MalformedResponse: the response does not have one vector for each text, or is
                 malformed otherwise; the error has the tokens charged, if the response states them.
@@ -97,13 +94,8 @@ class RemoteEmbedder(Embedder):
     Args:
         connect: creates the endpoint for one event loop; no connection is opened before its
             first request.
-        embedder_id, dimensions: see Embedder.
-        limits: limits of a call; traffic limits the number of concurrent calls.
         traffic: the limits of this tenant at this provider, shared with the tenant's other
             embedders there.
-        count: estimates the number of tokens of each text, as the provider counts them.
-        document_retries: limits of retries for documents.
-        query_retries: limits of retries for questions.
         module: module that requests need; importing it does not count towards a time limit.
     """
 
@@ -159,9 +151,7 @@ class RemoteEmbedder(Embedder):
     ) -> Answer:
         """Return the vectors of these texts, after retries if needed; see Embedder.
 
-        Raises:
-            InputRejected: a text cannot be embedded; also if it is empty, which no provider
-                accepts.
+        An empty text is rejected, since no provider accepts it.
         """
         _require_texts(texts)
         await self._connections.load()
@@ -241,7 +231,6 @@ class _Attempts:
 
         Raises:
             InputRejected: the server fails for the texts, and accepts the harmless text.
-            ProviderError: see Endpoint.request.
         """
         if self._failures < _FAILURES_BEFORE_PROBE:
             return await self._send_counted()
@@ -278,15 +267,11 @@ class KnownModel:
         dimensions: default number of dimensions of a vector.
         choices: the numbers of dimensions that may be chosen; empty if any number up to `most`
             may be chosen.
-        most: the highest number of dimensions.
         shortens: whether a request may set the number of dimensions.
         native: number of dimensions of the vectors that the model returns; they are padded with
             zeros to the chosen number. None if it returns vectors with the chosen number.
-        input_tokens: maximum tokens of a text.
         request_tokens: maximum tokens of a request; None for no limit.
-        request_texts: maximum texts of a request.
         task_types: whether a request states the use of its texts.
-        document_prefix, query_prefix: text in front of a text, to state its use.
         price: price at the provider's own server; None if unknown.
     """
 
@@ -318,19 +303,12 @@ class RemoteModel:
     """A model with a tenant's settings; all is known without a request to the provider.
 
     Attributes:
-        provider: name of the provider.
-        name: name of the model at the provider.
-        dimensions: number of dimensions of the stored vectors.
         requested_dimensions: number of dimensions sent with a request; None if requests cannot
             set it.
         native: number of dimensions of the returned vectors, which are padded with zeros to
             `dimensions`.
-        task_types: whether a request states the use of its texts.
         base_url: address of a server other than the provider's own.
-        document_prefix, query_prefix: text in front of each text, to state its use.
-        limits: limits of a call.
         key_optional: whether the server may accept requests without a key.
-        settings: settings of the provider's connections.
     """
 
     provider: str
@@ -395,15 +373,11 @@ class SdkEndpoint(SdkConnection[Sdk]):
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> EmbeddingReply:
         """Send one request through the SDK, and return the response.
 
-        Implementations let the SDK's errors through, and raise ValueError for a malformed response.
+        May raise the SDK's errors, and ValueError for a malformed response.
         """
 
     def _require_count(self, vectors: Sequence[T] | None, count: int) -> Sequence[T]:
-        """Return the vectors, after checking that there is one for each text.
-
-        Raises:
-            WrongShape: the response has a different number of vectors.
-        """
+        """Return the vectors, after checking that there is one for each text."""
         if vectors is None or len(vectors) != count:
             raise WrongShape(
                 f"{self.model.embedder_id} returned {len(vectors or ())} vectors for {count} texts",
@@ -416,9 +390,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
     ) -> EmbeddingReply:
         """Return the reply with the vectors of a response.
 
-        Args:
-            vectors: unpacks the vectors. If it fails, the error carries the charged tokens.
-            tokens: tokens charged, if the response states them.
+        If unpacking the vectors fails, the error carries the charged tokens.
         """
         try:
             return EmbeddingReply(vectors(), tokens)

@@ -27,12 +27,6 @@ def validate_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sour
     Finite vectors with a norm other than 1 are normalised; vectors of norm 1 are not changed in any
     bit.
 
-    Args:
-        answer: the vectors that were returned for `count` texts.
-        count: number of texts requested.
-        dimensions: required length of every vector.
-        source: the embedder's id, for error messages.
-
     Raises:
         WrongShape: the number of vectors or their length is wrong.
         BadVectors: values are not numbers or not finite, or a vector is all zeros; the error
@@ -106,11 +100,9 @@ def _describe_shape(shape: tuple[int, ...], count: int, dimensions: int, source:
 def _judge_each(
     answer: npt.ArrayLike, count: int, dimensions: int, source: str
 ) -> tuple[dict[int, Vectors], dict[int, str]]:
-    """Judge each vector of a response separately.
+    """Return the valid vectors of a response, and why the others are invalid, both by position.
 
-    Returns:
-        The valid vectors, and the reasons why the other vectors are invalid, both by position. Both
-            are empty if the response does not have `count` vectors.
+    Both are empty if the response does not have `count` vectors.
     """
     usable: dict[int, Vectors] = {}
     reasons: dict[int, str] = {}
@@ -161,9 +153,6 @@ async def embed_query(embedder: Embedder, question: str) -> Answer:
     """Embed one question, and return an answer with a vector of shape (1, dimensions).
 
     Connections stay open for the next question.
-
-    Raises:
-        ProviderError: see Embedder.embed.
     """
     answer = await embedder.embed([question], purpose="query")
     return replace(answer, vectors=validate_answer(answer.vectors, 1, embedder))
@@ -190,9 +179,6 @@ async def embed_probes(embedder: Embedder) -> Answer:
     """Embed the probes, and return an answer with vectors of shape (len(PROBES), dimensions).
 
     The embedder is closed afterwards.
-
-    Raises:
-        ProviderError: see Embedder.embed.
     """
     try:
         answer = await embedder.embed(PROBES)

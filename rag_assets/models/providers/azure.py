@@ -50,7 +50,6 @@ class AzureSettings(CloudSettings):
 
     Attributes:
         deployment: the deployment's name, if it differs from the model's.
-        api_version: version of the inference API.
         client_id: client id of a user-assigned managed identity; None: the system-assigned
             identity.
     """

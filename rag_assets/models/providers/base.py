@@ -66,8 +66,6 @@ class LocalEmbedding:
     Attributes:
         options: names of the fields of EmbedderConfig that are supported.
         check: raises ValueError if configured options contradict each other.
-        identify: finds the embedder's id without loading a model.
-        build: creates the embedder.
     """
 
     options: frozenset[str]
@@ -81,15 +79,12 @@ class RemoteEmbedding:
     """The embedding models of a remote provider.
 
     Attributes:
-        endpoint: creates the endpoint for one event loop, without opening connections.
-        models: known models by name.
         unlisted: the properties assumed for other models; their dimensions must be configured.
         default_model: model that is used if none is configured; None if a model must be
             configured.
         auto_dimensions: dimensions of the default model, if `auto` may choose this provider.
         batch_api: creates the batch API for one event loop; None if the provider has no batch
             API.
-        options: names of the fields of EmbedderConfig that are supported.
         module: module of the provider's SDK, which requests import.
     """
 
@@ -105,8 +100,7 @@ class RemoteEmbedding:
     def get_model(self, model: str, dimensions: int | None) -> KnownModel:
         """Return the listed properties of a model; for other models, assumed properties.
 
-        Raises:
-            ValueError: the model is not listed, and its dimensions are not configured.
+        Raises a ValueError if the model is not listed and its dimensions are not configured.
         """
         listed = self.models.get(model)
         if listed is not None:
@@ -121,14 +115,7 @@ class RemoteEmbedding:
 
 @dataclass(frozen=True, slots=True)
 class ChatOffer:
-    """The chat models of a remote provider.
-
-    Attributes:
-        endpoint: creates the endpoint of a model for one event loop, without opening
-            connections.
-        prices: prices by model, at the provider's own server.
-        module: see RemoteEmbedding.
-    """
+    """The chat models of a remote provider."""
 
     endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], ChatEndpoint]
     prices: Mapping[str, ChatPrice] = field(default_factory=lambda: MappingProxyType({}))
@@ -143,7 +130,6 @@ class KnownReranker:
         tokens: maximum tokens of a question and one passage together.
         per_thousand_searches: price in dollars of a thousand questions with up to 100 passages
             each.
-        per_million_tokens: price in dollars of a million tokens, if tokens are charged.
     """
 
     tokens: int
@@ -156,9 +142,7 @@ class RerankOffer:
     """The rerankers of a remote provider.
 
     Attributes:
-        endpoint: creates the connection of a model for one event loop, without opening it.
         models: rerankers by name; the first is the default.
-        module: see RemoteEmbedding.
     """
 
     endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], RerankConnection]
@@ -171,8 +155,6 @@ class Extra:
     """The extra of this project that installs a provider's SDK.
 
     Attributes:
-        name: name of the extra in pyproject.toml.
-        module: a module that the extra installs.
         is_for_identity: whether only connections with a cloud identity import it.
     """
 
@@ -189,9 +171,6 @@ class Provider:
         name: name of the provider in tenants.yaml, in stored keys and in the ids of embedders.
         key: whether requests carry a tenant's key.
         own_server: whether the provider has its own server; otherwise a base_url is required.
-        embedding: the provider's embedding models; None without any.
-        chat: the provider's supported chat models; None without any.
-        reranking: the provider's rerankers; None without any.
         settings: class of the settings of its connections, which are `connection` in
             tenants.yaml.
         extra: the extra that installs the provider's SDK; None if the SDK is always installed.
@@ -225,23 +204,16 @@ class Provider:
         return self.chat.prices.get(model.removeprefix("models/")) if self.chat else None
 
     def charges_list_prices(self, base_url: str | None) -> bool:
-        """Return whether the listed prices apply at a server.
-
-        Args:
-            base_url: address of the server; None for the provider's own server.
-        """
+        """Return whether the listed prices apply at a server; None: the provider's own server."""
         if base_url is None:
             return True
         host = urlsplit(base_url).hostname or ""
         return any(host.endswith(f".{domain}") for domain in self.own_domains)
 
     def read_settings(self, values: Any) -> ConnectionSettings | None:
-        """Return the validated settings of a connection.
+        """Return the validated settings of a connection; raise a ValueError if they are not valid.
 
         Return None if the provider has no settings and the configuration has none.
-
-        Raises:
-            ValueError: they are not settings of this provider, or one is missing.
         """
         if isinstance(values, self.settings):
             return values
@@ -257,12 +229,7 @@ class Provider:
         raise ValueError(f"{where}: {reason} (settings of the provider {self.name!r}: {names})")
 
     def require_extra(self, settings: ConnectionSettings | None = None) -> None:
-        """Check that the provider's SDK is installed, without importing it.
-
-        Raises:
-            ConfigurationError: the SDK is not installed; the hint has the command that installs
-                it.
-        """
+        """Check that the provider's SDK is installed, without importing it."""
         extra = self.extra
         if extra is None or (
             extra.is_for_identity and not (settings is not None and settings.uses_identity)
@@ -280,12 +247,7 @@ class Provider:
 
 
 def validate_connection(values: Any, provider: Provider | None) -> Any:
-    """Return a configuration with `connection` validated as the settings of its provider.
-
-    Args:
-        values: the configuration, before validation.
-        provider: the provider that the configuration names; None without a known provider.
-    """
+    """Return a configuration with `connection` validated as the settings of its provider."""
     if provider is None or not isinstance(values, Mapping):
         return values
     settings = provider.read_settings(values.get("connection"))
@@ -293,10 +255,6 @@ def validate_connection(values: Any, provider: Provider | None) -> Any:
 
 
 def require_one_credential(settings: ConnectionSettings | None, api_key: str | None) -> None:
-    """Refuse a configuration that has both an API key and a cloud identity.
-
-    Raises:
-        ValueError: both are configured.
-    """
+    """Raise a ValueError for a configuration that has both an API key and a cloud identity."""
     if api_key is not None and settings is not None and settings.uses_identity:
         raise ValueError("api_key and connection.identity cannot be combined: set only one of them")

@@ -65,11 +65,7 @@ _LIMITED = frozenset(
 
 
 class BedrockSettings(CloudSettings):
-    """The settings of a connection to Amazon Bedrock.
-
-    Attributes:
-        region: the region, which selects the server and is part of signatures.
-    """
+    """The settings of a connection to Amazon Bedrock; signatures contain the region."""
 
     region: str = Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$")
 
@@ -137,11 +133,7 @@ class _Call:
         self._sent: Future[Any] | None = None
 
     def await_result(self, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine in the event loop, and block the thread until it ends.
-
-        Raises:
-            CancelledError: the call was cancelled, before this or while the thread waited.
-        """
+        """Run a coroutine in the event loop, and block the thread until it ends or is cancelled."""
         with self._lock:
             if self._is_cancelled:
                 raise CancelledError
@@ -268,12 +260,9 @@ def _open_own_session() -> Session:
 
 
 def _open_tenant_session(key: str) -> tuple[Session, str]:
-    """Return a session for a tenant's key.
+    """Return a session for a tenant's key, and how requests carry it: "v4" (signed) or "bearer".
 
-    It reads neither the operator's environment nor configuration files.
-
-    Returns:
-        The session, and how its requests carry the key: by a signature, or as a token.
+    The session reads neither the operator's environment nor configuration files.
     """
     from botocore.session import Session
     from botocore.tokens import FrozenAuthToken

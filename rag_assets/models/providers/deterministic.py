@@ -29,7 +29,6 @@ class DeterministicEmbedder(Embedder):
     find texts by meaning, but an index of any dimension can be filled at a known speed.
 
     Args:
-        dimensions: length of every vector.
         seconds_per_text: time that a call takes for each of its texts, to imitate a provider.
     """
 
@@ -60,11 +59,7 @@ class DeterministicEmbedder(Embedder):
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """Return one unit vector for each text, for any purpose; see Embedder.embed.
-
-        Raises:
-            InputRejected: a text is empty or white space; real embedders refuse such texts.
-        """
+        """Return one unit vector for each text, for any purpose; see Embedder.embed."""
         for position, text in enumerate(texts, start=1):
             if not text.strip():
                 raise InputRejected(f"text {position} of {len(texts)} is empty")

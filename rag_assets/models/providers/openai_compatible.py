@@ -38,12 +38,7 @@ class CompatibleChat(OpenAIChat):
 def _describe_model(
     dimensions: int, tokens: int, documents: str = "", queries: str = ""
 ) -> KnownModel:
-    """Return the properties of a self-hosted model whose vectors have a fixed length.
-
-    Args:
-        tokens: maximum tokens of a text.
-        documents, queries: prefixes of documents and of queries.
-    """
+    """Return the properties of a self-hosted model whose vectors have a fixed length."""
     return KnownModel(
         dimensions,
         dimensions,

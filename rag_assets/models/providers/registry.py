@@ -53,11 +53,7 @@ WITH_KEYS = tuple(name for name, provider in PROVIDERS.items() if provider.key !
 
 
 def get_provider(name: str) -> Provider:
-    """Return a provider by its name.
-
-    Raises:
-        ConfigurationError: no provider has this name.
-    """
+    """Return a provider by its name."""
     if name not in PROVIDERS:
         raise ConfigurationError(
             f"unknown provider: {name}", hint=f"the providers are {', '.join(PROVIDERS)}"

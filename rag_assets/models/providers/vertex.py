@@ -48,7 +48,6 @@ class VertexSettings(CloudSettings):
     """The settings of a connection to Vertex AI.
 
     Attributes:
-        project: the id of the project that is billed.
         location: the region of the server, or "global".
     """
 
@@ -126,11 +125,7 @@ def _find_own_credentials() -> Credentials:
 
 
 def _build_tenant_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
-    """Return a service account's credentials, which fetch tokens over a guarded connection.
-
-    Raises:
-        google.auth.exceptions.GoogleAuthError: the key does not belong to a service account.
-    """
+    """Return a service account's credentials, which fetch tokens over a guarded connection."""
     from google.auth.exceptions import MalformedError
     from google.oauth2.service_account import Credentials
 
@@ -152,8 +147,7 @@ def _build_tenant_credentials(key: str, allowed: PrivateEndpoints) -> Credential
 def _build_guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
     """Return a blocking request function for google.auth that uses the guarded client.
 
-    Args:
-        token_server: address from the service account's file, which a tenant may have written.
+    The address is from the service account's file, which a tenant may have written.
     """
     from google.auth.exceptions import TransportError
     from google.auth.transport import Request, Response

@@ -125,12 +125,7 @@ class VoyageReranker(VoyageConnection, SdkReranker[_VoyageClient]):
 
 
 def _describe_model(dollars: float, request_tokens: int) -> KnownModel:
-    """Return the properties of a model with vectors of 256 to 2,048 dimensions.
-
-    Args:
-        dollars: price per million tokens.
-        request_tokens: maximum tokens of a request.
-    """
+    """Return the properties of a model with vectors of 256 to 2,048 dimensions."""
     return KnownModel(
         1024,
         2048,

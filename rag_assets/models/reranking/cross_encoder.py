@@ -40,11 +40,7 @@ _MIN_SCORED_PASSAGES = 2
 
 
 def require_cross_encoder(folder: Path) -> None:
-    """Check that a folder's model can be loaded and scores a pair of question and passage.
-
-    Raises:
-        ConfigurationError: the folder is missing, or contains no usable cross-encoder.
-    """
+    """Check that a folder's model can be loaded and scores a pair of question and passage."""
     CrossEncoder(folder, threads=1).check()
 
 
@@ -60,16 +56,6 @@ class CrossEncoder:
     half of the window.
 
     The model is loaded at the first use, not when the object is created.
-
-    Args:
-        folder: a folder with an ONNX model, its tokenizer.json, and a file that sets its window
-            (see onnx.py).
-        threads: number of pairs scored concurrently, over all searches; by default the number
-            of cores of this process.
-
-    Raises:
-        ConfigurationError: the folder lacks a required file or setting, or contains several
-            models.
     """
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
@@ -89,11 +75,7 @@ class CrossEncoder:
         return self._id
 
     def check(self) -> None:
-        """Check that the model can be loaded and scores a pair of question and passage.
-
-        Raises:
-            ConfigurationError: the model cannot be loaded, or is not a cross-encoder.
-        """
+        """Raise a ConfigurationError unless the model can be loaded and scores a passage."""
         self._get_scorer()
 
     async def score_passages(
@@ -104,7 +86,6 @@ class CrossEncoder:
         Raises:
             RerankFailed: fewer than two passages were scored in time, or a score is not a
                 number.
-            ConfigurationError: the model cannot be used.
         """
         deadline = time.monotonic() + seconds
         todo = deque(enumerate(passages))
@@ -136,12 +117,9 @@ class CrossEncoder:
         scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score passages until none is left or the time ends; runs in several threads.
+        """Score passages until none is left or the time ends, and write the scores by position.
 
-        Args:
-            todo: passages by position, shared by the threads.
-            scores: receives each score at the position of its passage.
-            deadline: time.monotonic() after which no further passage is scored.
+        Several threads share `todo`.
         """
         scorer = self._get_scorer()
         shortened = scorer.cut(question)
@@ -172,11 +150,7 @@ class CrossEncoder:
 
 
 def _require_checksums(folder: Path) -> None:
-    """Check the files of a shipped model against its manifest; ignore other folders.
-
-    Raises:
-        ConfigurationError: a file is damaged.
-    """
+    """Check the files of a shipped model against its manifest; ignore other folders."""
     if folder.parent != MODELS:
         return
     for name, facts in read_json(folder / "manifest.json")["files"].items():

@@ -54,14 +54,7 @@ class RerankConnection(Protocol):
     """A connection to one reranker at one server, for one event loop; it does not retry."""
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Request the scores of all passages.
-
-        Returns:
-            The response's JSON, or its list of results; see extract_scores.
-
-        Raises:
-            ProviderError: see SdkConnection.exchange.
-        """
+        """Request the scores of all passages; return the response's JSON or its list of results."""
         ...
 
     async def close(self) -> None:
@@ -77,8 +70,6 @@ class RerankEndpoint:
     a response.
 
     Args:
-        connect: creates the connection for one event loop.
-        id_: the server's host or the provider, and the model's name.
         module: module that requests need; importing it does not count towards a time limit.
     """
 
@@ -96,11 +87,7 @@ class RerankEndpoint:
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> list[float]:
-        """Return one score for each passage; see Reranker.score_passages.
-
-        Raises:
-            RerankFailed: see Reranker.score_passages.
-        """
+        """Return one score for each passage; see Reranker.score_passages."""
         await self._connections.load()
         texts = [replace_surrogates(passage) for passage in passages]
         try:
@@ -124,9 +111,7 @@ class RerankEndpoint:
 def extract_scores(answer: object, count: int) -> list[float]:
     """Return the scores in a response, in the order of the passages.
 
-    Raises:
-        ValueError: the response does not have one finite score for each passage; the message
-            does not quote the response.
+    Raises a ValueError, without quoting the response, if a score is missing or not finite.
     """
     if isinstance(answer, Mapping):
         answer = answer.get("results", answer.get("data"))
@@ -167,17 +152,14 @@ class SdkReranker(SdkConnection[Sdk]):
     async def _rank(self, sdk: Sdk, question: str, passages: Sequence[str]) -> object:
         """Send one request through the SDK, and return the response or its results.
 
-        Implementations let the SDK's errors through, and raise ValueError for a malformed response.
+        May raise the SDK's errors, and ValueError for a malformed response.
         """
 
 
 class UrlReranker(SdkReranker["httpx2.AsyncClient"]):
     """A reranker at any address, through the HTTP client, without an SDK.
 
-    Args:
-        server, credentials, allowed, model: see SdkReranker. The server's base_url is the whole
-            address, and the model may be "".
-        passages_field: name of the request field with the passages; see RerankConfig.takes.
+    The server's base_url is the whole address, and the model may be "".
     """
 
     own_server = ""

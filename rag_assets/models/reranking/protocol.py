@@ -37,9 +37,6 @@ class Reranker(Protocol):
 
         Args:
             seconds: time limit; afterwards no work continues.
-
-        Raises:
-            RerankFailed: scoring failed; the message has the reason.
         """
         ...
 
@@ -56,11 +53,7 @@ OPEN_SECONDS = 30.0
 
 
 class CircuitBreakerReranker:
-    """A reranker that is not called for a while after several failures in a row.
-
-    Args:
-        clock: returns the seconds of a monotonic clock.
-    """
+    """A reranker that is not called for a while after several failures in a row."""
 
     def __init__(self, reranker: Reranker, clock: Callable[[], float] = time.monotonic) -> None:
         self._reranker = reranker
@@ -78,8 +71,7 @@ class CircuitBreakerReranker:
     ) -> Sequence[float | None]:
         """Return one score for each passage; see Reranker.score_passages.
 
-        Raises:
-            RerankFailed: the reranker failed, or is not called for now after earlier failures.
+        Raises RerankFailed also while the circuit is open.
         """
         self._require_closed()
         try:

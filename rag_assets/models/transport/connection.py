@@ -51,12 +51,10 @@ class Server:
     """A provider's server, the model to use there, and the settings of connections to it.
 
     Attributes:
-        id: provider and model, for messages.
         base_url: address of a server other than the provider's own.
         key_optional: whether the server may accept requests without a key.
         silent_seconds: maximum seconds without data from a slow server that streams answers;
             None for answers in one piece.
-        settings: other settings of the provider.
     """
 
     id: str
@@ -82,7 +80,6 @@ class SdkConnection(ABC, Generic[Sdk]):
 
     Args:
         credentials: returns the tenant's key; called again after the provider has refused it.
-        allowed: private endpoints that the operator allows.
         model: the model's name at the provider; "" if the server has no choice of models.
     """
 
@@ -106,16 +103,13 @@ class SdkConnection(ABC, Generic[Sdk]):
     ) -> T:
         """Send one request and return its result; raise a classified error if it fails.
 
-        Args:
-            send: sends the request with the SDK's client.
-            seconds: time limit, if it is not REQUEST_SECONDS.
+        The time limit is REQUEST_SECONDS by default.
 
         Raises:
             ProviderUnavailable: a transient failure: no response, a broken connection, too many
                 requests, or a provider's error. The error has the provider's retry_after.
             ProviderRefused: a failure that lasts until a person changes the key, the model or
                 the quota.
-            InputRejected: the provider never accepts this input.
             MalformedResponse: the response is malformed, or longer than allowed.
         """
         async with self._use_client() as client:
@@ -281,7 +275,6 @@ class LoopClients(Generic[ClientT]):
     """One client for each event loop, opened at its first use and closed after its last.
 
     Args:
-        connect: opens a client for the current event loop.
         module: module that requests need and that is slow to import; None without such a
             module.
     """

@@ -35,8 +35,6 @@ class Refusal:
     """The facts about a response that reports a failure.
 
     Attributes:
-        status: HTTP status.
-        headers: headers of the response.
         fault: the fault that the body states, if the status does not imply a fault.
         retry_after: seconds to wait that the body requires.
     """
@@ -60,11 +58,7 @@ class HttpRefusal(Exception):
 
 
 def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
-    """Return the error for a refusal.
-
-    Args:
-        model: provider and model, for the error message.
-    """
+    """Return the error for a refusal."""
     status = refusal.status
     fault = refusal.fault or _FAULTS.get(status)
     if fault is not None:
@@ -91,9 +85,6 @@ def classify_interruption(error: BaseException, model: str) -> ProviderError:
     If one of its causes is an error of this project, such as an address that is not permitted, that
     error is returned unchanged. A certificate that cannot be verified is a permanent failure, which
     needs a person.
-
-    Args:
-        model: provider and model, for the error message.
     """
     for cause in iter_causes(error):
         if isinstance(cause, ProviderError):
@@ -112,11 +103,7 @@ def classify_interruption(error: BaseException, model: str) -> ProviderError:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait that a response's headers require; None without such a header.
-
-    Args:
-        headers: headers with names in lower case, or with case-insensitive names.
-    """
+    """Return the seconds to wait that a response's headers require; None without such a header."""
     milliseconds = _parse_seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000

@@ -84,14 +84,9 @@ def build_tenant_client(
     and passwords from the environment are not used.
 
     Args:
-        allowed: private endpoints that the operator allows.
-        most_bytes: maximum bytes of a response.
         read_seconds: maximum seconds without data, if it is not a minute.
         key_headers: headers, in lower case, that carry the tenant's key; other providers' key
             headers are removed.
-
-    Raises:
-        ProviderRefused: base_url is not a URL.
     """
     try:
         url = httpx2.URL(base_url)
@@ -109,12 +104,7 @@ def build_provider_client(
     most_bytes: int = MAX_RESPONSE_BYTES,
     key_headers: frozenset[str] = KEY_HEADERS,
 ) -> httpx2.AsyncClient:
-    """Return a client for a provider's own server, which uses the environment's proxy, if any.
-
-    Args:
-        base_url: address of the provider's server, as in its SDK.
-        most_bytes, key_headers: see build_tenant_client.
-    """
+    """Return a client for a provider's own server, which uses the environment's proxy, if any."""
     url = httpx2.URL(base_url)
     proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
     return _build_client(
@@ -324,11 +314,6 @@ def require_permitted(
 ) -> list[str]:
     """Return the addresses of a server, after checking that all of them are permitted.
 
-    Args:
-        resolved: the addresses to which the server's name resolves.
-        scheme, host, port: parts of the URL.
-        allowed: private endpoints that the operator allows.
-
     Raises:
         ProviderRefused: an address is not public or the connection would not be encrypted, and
             the operator does not allow this server.
@@ -358,10 +343,9 @@ async def send(
     headers: Mapping[str, Any],
     content: bytes | None,
 ) -> httpx2.Response:
-    """Send a request through the guarded client, and return the response with its body.
+    """Send a request through the guarded client, and return a successful response with its body.
 
-    Raises:
-        HttpRefusal: the response is not a success.
+    Any other response is raised as HttpRefusal.
     """
     pairs = {str(name): str(value) for name, value in headers.items()}
     response = await http.request(method, url, headers=pairs, content=content)

@@ -25,10 +25,6 @@ class SlidingWindowLimiter:
     limit in the first window. Here a request counts while it is in progress and for one window
     after its end. So the limit also holds at the provider, even if a request arrives there late. An
     event without duration starts and ends at once.
-
-    Args:
-        limit: limit of the sum in a window; None for no limit.
-        seconds: length of a window.
     """
 
     def __init__(self, limit: int | None, seconds: float = MINUTE) -> None:
@@ -84,7 +80,6 @@ class RetryPolicy:
 
     Attributes:
         turn: maximum seconds until the first attempt may be sent.
-        tries: maximum number of attempts.
         seconds: maximum seconds of all attempts and the pauses between them.
         least: seconds that must be left for a further attempt to start.
         first_pause: maximum seconds of the pause before the second attempt; doubled before
@@ -133,11 +128,8 @@ class RetriedCall(Generic[AnswerT]):
     """A call to a provider, which is attempted until it succeeds or reaches its limits.
 
     Args:
-        send: makes one attempt.
         traffic: limits attempts, and observes the pauses that the provider requires.
-        tokens: estimated tokens of an attempt.
         is_bulk: see Traffic.turn.
-        source: provider and model, for messages.
     """
 
     def __init__(
@@ -192,11 +184,7 @@ class RetriedCall(Generic[AnswerT]):
         return answer
 
     async def _attempt(self, until: float) -> AnswerT | None:
-        """Make one attempt, and return its response; None after a transient failure.
-
-        Args:
-            until: time.monotonic() by which the attempt must be sent.
-        """
+        """Make one attempt, sent by `until`; return None after a transient failure."""
         try:
             async with self._traffic.turn(self._tokens, until, is_bulk=self._is_bulk) as turn:
                 if not self._attempts:
@@ -218,12 +206,7 @@ class RetriedCall(Generic[AnswerT]):
         return None
 
     async def _wait(self, deadline: float | None) -> None:
-        """Wait for the pause before the next attempt.
-
-        Raises:
-            ProviderUnavailable: no further attempt is allowed.
-            DeadlineExceeded: see answer.
-        """
+        """Wait for the pause before the next attempt; raise an error if none is allowed."""
         failure = self._build_failure()
         pause = self._policy.draw_pause(self._attempts)
         if failure.retry_after is not None:
@@ -261,11 +244,7 @@ get the rest."""
 
 @dataclass(slots=True)
 class Turn:
-    """The permission to send one request.
-
-    Attributes:
-        tokens: estimated number of tokens; replaced by the number in the provider's response.
-    """
+    """The permission to send one request; its estimate is replaced by the tokens charged."""
 
     tokens: int
 
@@ -274,9 +253,6 @@ class Traffic:
     """The limits on a tenant's requests to a provider, shared by its runs, event loops and threads.
 
     Args:
-        concurrency: maximum number of requests in progress.
-        requests_per_minute: maximum number of requests in every minute; None for no limit.
-        tokens_per_minute: maximum number of tokens in every minute; None for no limit.
         window: length of the minute in seconds; tests may shorten it.
     """
 
@@ -306,11 +282,7 @@ class Traffic:
         return max(0.0, self._paused_until - time.monotonic())
 
     def pause(self, seconds: float, *, is_limited: bool = True) -> None:
-        """Send no requests for a number of seconds, as the provider requires.
-
-        Args:
-            is_limited: whether a rate limit, and not an outage, requires the pause.
-        """
+        """Send no requests for a number of seconds, as a rate limit or an outage requires."""
         with self._lock:
             self.is_limited = is_limited
             self._paused_until = max(self._paused_until, time.monotonic() + seconds)
@@ -326,9 +298,7 @@ class Traffic:
         although a long batch does not.
 
         Args:
-            tokens: estimated tokens of the request.
             until: time.monotonic() by which the request must be sent.
-            is_bulk: whether no caller waits for the request.
 
         Raises:
             DeadlineExceeded: the request cannot be sent by then; raised as soon as that is
@@ -380,13 +350,7 @@ class Traffic:
 
 
 class _BulkPace:
-    """The additional limit on bulk requests: half of a rate limit in a burst, then an even rate.
-
-    Args:
-        limiter: the limiter of all requests.
-        limit: limit of the limiter; None for no limit.
-        window: length of the limit's window in seconds.
-    """
+    """The additional limit on bulk requests: half of a rate limit in a burst, then an even rate."""
 
     def __init__(self, limiter: SlidingWindowLimiter, limit: int | None, window: float) -> None:
         self._limiter = limiter
@@ -417,14 +381,7 @@ class Slots:
 
     @asynccontextmanager
     async def hold(self, seconds: float) -> AsyncIterator[None]:
-        """Hold a slot while the block runs.
-
-        Args:
-            seconds: maximum seconds to wait for a slot.
-
-        Raises:
-            DeadlineExceeded: no slot became free in time.
-        """
+        """Hold a slot while the block runs; raise DeadlineExceeded if none becomes free in time."""
         await self._acquire(seconds)
         try:
             yield

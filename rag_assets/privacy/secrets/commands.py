@@ -163,7 +163,6 @@ def _accept(
     """Return the span of the value in a match; None if the value is not a credential.
 
     Args:
-        password: whether a password is expected; otherwise a key is expected.
         strict: whether only a credential is possible at this position.
         known: whether the program takes a credential there, so that the text is not a sentence.
     """

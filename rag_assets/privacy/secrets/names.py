@@ -25,13 +25,7 @@ ANCHORS = (
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name found in a text.
-
-    Attributes:
-        start, end: character offsets.
-        kind: the kind of value that the name announces.
-        text: the name as it is written.
-    """
+    """A name found in a text, and the kind of value that it announces."""
 
     start: int
     end: int

@@ -50,9 +50,7 @@ def build_rule(
 ) -> Rule:
     """Return a rule that tries a pattern at each of its anchors.
 
-    Args:
-        pattern: starts at an anchor.
-        accept: returns the credential in a match; None if there is none.
+    For each match, `accept` returns the credential; None if there is none.
     """
     return Rule(anchors, partial(_find_matches, pattern, accept))
 

@@ -41,10 +41,6 @@ class Kingfisher:
 
     Credentials are not verified with their services: no data leaves the process. All instances in a
     process share the rules that the first of them loads, because the rules are the same everywhere.
-
-    Args:
-        cache_dir: a private folder for the compiled rules; without it they are compiled each time.
-        timeout: the maximum number of seconds of one scan.
     """
 
     _lock: ClassVar[threading.Lock] = threading.Lock()
@@ -65,11 +61,7 @@ class Kingfisher:
             return Kingfisher._scanner
 
     def scan(self, text: str) -> Iterator[SecretSpan]:
-        """Find credentials in a text.
-
-        Raises:
-            TimeoutError: the scan took too long; there is no partial answer.
-        """
+        """Find credentials in a text; raise a TimeoutError if a scan takes too long."""
         scanner = self.load()
         for start, end in _split_into_windows(len(text)):
             for span in self._in_window(scanner, text[start:end]):
@@ -181,7 +173,6 @@ class SecretScanner:
     Args:
         cache_dir: a private folder for kingfisher's compiled rules. With it, every load after the
             first takes 0.3 s; without it, the rules are compiled each time.
-        timeout: limit of one scan by kingfisher, in seconds.
     """
 
     def __init__(self, cache_dir: Path | None = None, *, timeout: float = 60.0) -> None:
@@ -314,7 +305,6 @@ def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: Rul
     follows.
 
     Args:
-        span: the token, across the seam.
         line: start offset of the line in which the token starts.
     """
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):

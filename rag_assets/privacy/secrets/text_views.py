@@ -56,7 +56,6 @@ class _Piece(NamedTuple):
     """A part of a view, made from one part of the original.
 
     Attributes:
-        at: its start in the view.
         start, end: the part of the original that it represents.
         copied: whether it equals that part; otherwise each of its characters stands for the whole
             part.
@@ -70,12 +69,7 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A transformed text, with offsets in the original.
-
-    Attributes:
-        text: the text after the transformation.
-        pieces: the pieces of the view, in order.
-    """
+    """A transformed text, with offsets in the original."""
 
     text: str
     pieces: list[_Piece]

@@ -51,9 +51,6 @@ class TokenKind:
     """A kind of token.
 
     Attributes:
-        name: its name in reports.
-        prefix: the literal at its start.
-        body: pattern of the part after the prefix.
         run: the characters that a token may have. If a candidate does not match, such characters
             are skipped, so that a text of only prefixes is read once instead of once for each
             prefix.

@@ -103,7 +103,6 @@ def is_secret_value(kind: ValueKind, value: str, *, quoted: bool) -> bool:
     """Return whether the value of a name such as `password` is a credential.
 
     Args:
-        kind: the kind of value that the name announces.
         quoted: whether the value is in quotation marks, so that it is not code.
     """
     if is_placeholder(value) or _PATH.match(value):
@@ -264,7 +263,6 @@ def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> b
     """Return whether the value in a table cell next to or below a name is a credential.
 
     Args:
-        kind: the kind of value that the name announces.
         described: whether other cells of the row may describe the name, as in a table of fields.
     """
     if is_placeholder(value) or "://" in value or _PATH.match(value):
