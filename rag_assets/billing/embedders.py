@@ -1,24 +1,26 @@
-"""Tenants' embedders: their choice, built from configuration, key and network, and the opt-in."""
+"""Tenants' embedders and rerankers, built from configuration, key and network, and the opt-in."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NoReturn, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeAlias, Unpack
 
 from rag_assets.billing.key_health import KeyReportingBatchApi, KeyReportingEmbedder
-from rag_assets.billing.key_ring import KeyRing
+from rag_assets.billing.key_ring import RERANK, KeyRing
 from rag_assets.common.errors import NotOptedIn
 from rag_assets.common.settings import Settings
-from rag_assets.models.config import AUTO, EmbedderConfig
-from rag_assets.models.embedding.batch_api import BatchApi
-from rag_assets.models.embedding.protocol import Embedder, Purpose, WrappedEmbedder
+from rag_assets.models.config import AUTO, EmbedderConfig, RerankConfig
+from rag_assets.models.embedding.protocol import Embedder, EmbedOptions, WrappedEmbedder
+from rag_assets.models.embedding.remote import BatchApi
 from rag_assets.models.factory import (
     build_batch_api,
     build_embedder,
     build_former_embedder,
     build_remote_model,
+    build_reranker,
     get_embedder_id,
 )
 from rag_assets.models.providers.base import LocalEmbedding, Provider, RemoteEmbedding
@@ -27,6 +29,7 @@ from rag_assets.models.providers.registry import (
     get_provider,
     list_auto_embeddings,
 )
+from rag_assets.models.reranking.rerankers import CircuitBreakerReranker, Reranker
 from rag_assets.models.transport.retries import Traffic
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -140,14 +143,7 @@ class NotOptedInEmbedder(WrappedEmbedder):
         self._problem = get_profile(record.profile).opt_in_problem or ""
         self._organization = record.organization
 
-    async def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        purpose: Purpose = "document",
-        deadline: float | None = None,
-        is_bulk: bool = False,
-    ) -> NoReturn:
+    async def embed(self, texts: Sequence[str], **options: Unpack[EmbedOptions]) -> NoReturn:
         """Refuse the call with the problem that the profile names."""
         raise _build_opt_in_error(self._problem, self._organization)
 
@@ -307,3 +303,32 @@ def _get_traffic(route: _Route) -> Traffic:
         requests_per_minute=route.requests_per_minute,
         tokens_per_minute=route.tokens_per_minute,
     )
+
+
+class Rerankers:
+    """The rerankers of an installation's tenants."""
+
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+        self._settings = settings
+        self._keys = KeyRing(catalog, settings)
+
+    def get_reranker(self, ref: TenantRef, config: RerankConfig) -> Reranker:
+        """Return a tenant's reranker with that configuration, behind a circuit breaker."""
+        if config.local_folder is not None:
+            return _load_local_reranker(config.local_folder, config.threads)
+        purpose = config.provider or RERANK
+        credentials = self._keys.credentials(
+            ref, purpose, config.api_key, setting="retrieval.rerank.api_key"
+        )
+        reranker = build_reranker(
+            config, credentials=credentials, network=self._settings.private_endpoints
+        )
+        return CircuitBreakerReranker(reranker)
+
+
+@lru_cache(maxsize=16)
+def _load_local_reranker(folder: Path, threads: int | None) -> Reranker:
+    """Load a reranker once for all tenants, which share its threads and its circuit breaker."""
+    from rag_assets.models.reranking.cross_encoder import CrossEncoder
+
+    return CircuitBreakerReranker(CrossEncoder(folder, threads))

@@ -7,12 +7,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from typing import Unpack
 
 from rag_assets.common.errors import ChatRefused, ProviderRefused, ServiceUnavailable
 from rag_assets.models.chat import ChatModel, Completion
-from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.protocol import Answer, Embedder, Purpose, WrappedEmbedder
+from rag_assets.models.embedding.protocol import Answer, Embedder, EmbedOptions, WrappedEmbedder
+from rag_assets.models.embedding.remote import BatchApi, BatchResult, BatchStatus
 
 _REPORT_SECONDS = 600.0
 
@@ -132,19 +133,10 @@ class KeyReportingEmbedder(WrappedEmbedder):
         super().__init__(embedder)
         self._health = _KeyHealth(record)
 
-    async def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        purpose: Purpose = "document",
-        deadline: float | None = None,
-        is_bulk: bool = False,
-    ) -> Answer:
+    async def embed(self, texts: Sequence[str], **options: Unpack[EmbedOptions]) -> Answer:
         """See Embedder."""
         with self._health.observe():
-            return await self._embedder.embed(
-                texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk
-            )
+            return await self._embedder.embed(texts, **options)
 
     async def close(self) -> None:
         """See Embedder."""

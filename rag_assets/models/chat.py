@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from rag_assets.common.errors import (
     ChatError,
@@ -123,18 +123,6 @@ class ChatReply:
     cut: bool
 
 
-class ChatEndpoint(Protocol):
-    """A chat model at a provider, for one event loop; it does not retry."""
-
-    async def request(self, prompt: Prompt, seconds: float) -> ChatReply:
-        """Send one request, and return the response; raise a ProviderError if it fails."""
-        ...
-
-    async def close(self) -> None:
-        """Close the connections; must be called in the event loop in which request was called."""
-        ...
-
-
 class RemoteChat:
     """A chat model over the network; see ChatModel.
 
@@ -148,7 +136,7 @@ class RemoteChat:
 
     def __init__(
         self,
-        connect: Callable[[], ChatEndpoint],
+        connect: Callable[[], SdkChatEndpoint[Any]],
         id_: str,
         *,
         first_pause: float = 0.5,
@@ -210,12 +198,12 @@ def estimate_input_tokens(instructions: str, prompt: str) -> int:
 
 
 class SdkChatEndpoint(SdkConnection[Sdk]):
-    """A chat model at a provider, through the provider's SDK; see ChatEndpoint, SdkConnection."""
+    """A chat model at a provider, through the provider's SDK; it does not retry."""
 
     most_bytes = MAX_ANSWER_BYTES
 
     async def request(self, prompt: Prompt, seconds: float) -> ChatReply:
-        """Send a request and return its response; see ChatEndpoint."""
+        """Send one request, and return the response; see SdkConnection.exchange."""
         return await self.exchange(
             lambda sdk: self._request_completion(sdk, prompt), seconds=seconds
         )

@@ -36,7 +36,7 @@ from rag_assets.models.providers.registry import (
     get_provider,
     list_auto_embeddings,
 )
-from rag_assets.models.reranking.protocol import MODELS, MS_MARCO
+from rag_assets.models.reranking.rerankers import MODELS, MS_MARCO
 from rag_assets.models.transport.settings import (
     MAX_URL,
     BaseUrl,

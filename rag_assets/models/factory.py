@@ -13,15 +13,14 @@ from pydantic import SecretStr
 from rag_assets.common.errors import ConfigurationError, NoProviderKey
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import AUTO, EmbedderConfig, RerankConfig
-from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.protocol import CallLimits, Embedder, RevisedEmbedder, add_revision
-from rag_assets.models.embedding.remote import KnownModel, RemoteEmbedder, RemoteModel
+from rag_assets.models.embedding.remote import BatchApi, KnownModel, RemoteEmbedder, RemoteModel
 from rag_assets.models.embedding.vectors import MAX_BATCH
 from rag_assets.models.prices import Price, split_embedder_id
 from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
 from rag_assets.models.providers.registry import get_provider
-from rag_assets.models.reranking.endpoint import RerankEndpoint, UrlReranker
+from rag_assets.models.reranking.rerankers import RerankEndpoint, UrlReranker
 from rag_assets.models.transport.connection import Server
 from rag_assets.models.transport.retries import Traffic
 from rag_assets.models.transport.settings import ConnectionSettings, Credentials

@@ -45,10 +45,9 @@ from rag_assets.models.config import (
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.application_settings import VectorBackend
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
-from rag_assets.tenants.kinds import TenantKinds, installed_kinds
+from rag_assets.tenants.kinds import Source, TenantKinds, installed_kinds
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, apply_profile, get_profile
-from rag_assets.tenants.sources import Source
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)

@@ -53,28 +53,16 @@ class LocalEmbedder(Embedder, ABC):
     The model is loaded at the first use, not when the object is created.
     """
 
-    def __init__(self, threads: int | None = None) -> None:
+    limits = CallLimits(texts=_BATCH, concurrency=2)
+    """The number of texts in a call affects neither vectors nor speed. Two calls may run at once,
+    so that no thread is idle while a call ends."""
+
+    def __init__(self, embedder_id: str, dimensions: int, threads: int | None) -> None:
+        self.embedder_id = embedder_id
+        self.dimensions = dimensions
         self._threads = threads or count_cores()
         self._lock = threading.Lock()
         self._pool: ThreadPoolExecutor | None = None
-
-    @property
-    @abstractmethod
-    def embedder_id(self) -> str:
-        """Return local/NAME@DIMENSIONS, and a digest of everything that determines a vector."""
-
-    @property
-    @abstractmethod
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-
-    @property
-    def limits(self) -> CallLimits:
-        """Return the limits of a call; the number of texts in it affects neither vectors nor speed.
-
-        Two calls may run at once, so that no thread is idle while a call ends.
-        """
-        return CallLimits(texts=_BATCH, concurrency=2)
 
     async def embed(
         self,
@@ -175,23 +163,10 @@ class OnnxEmbedder(LocalEmbedder):
         threads: int | None = None,
         **settings: Unpack[FolderSettings],
     ) -> None:
-        super().__init__(threads)
         self._model = describe_folder(folder, **settings)
+        super().__init__(self._model.embedder_id, self._model.dimensions, threads)
         self._tokenizer: Tokenizer | None = None
         self._network: Network | None = None
-
-    @property
-    def embedder_id(self) -> str:
-        """Return local/NAME@DIMENSIONS, and a digest of everything that determines a vector.
-
-        These are the weights, tokenizer, pooling, window and prefixes.
-        """
-        return self._model.embedder_id
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        return self._model.dimensions
 
     @property
     def window(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -56,23 +56,13 @@ class Embedder(Protocol):
     default, both are unknown.
     """
 
-    @property
-    def embedder_id(self) -> str:
-        """Return provider/model@dimensions, and a digest of all else that determines a vector.
-
-        Vectors are stored under this id.
-        """
-        ...
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        ...
-
-    @property
-    def limits(self) -> CallLimits:
-        """Return the limits of a call, and of concurrent calls."""
-        ...
+    embedder_id: str
+    """PROVIDER/MODEL@DIMENSIONS, and a digest of all else that determines a vector; vectors are
+    stored under this id."""
+    dimensions: int
+    """Length of every vector."""
+    limits: CallLimits
+    """Limits of a call, and of concurrent calls."""
 
     async def embed(
         self,
@@ -160,39 +150,26 @@ class Budget(Protocol):
         ...
 
 
+class EmbedOptions(TypedDict, total=False):
+    """The keyword arguments of Embedder.embed."""
+
+    purpose: Purpose
+    deadline: float | None
+    is_bulk: bool
+
+
 class WrappedEmbedder(Embedder):
     """An embedder that delegates to another embedder; subclasses override some methods."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
+        self.embedder_id = embedder.embedder_id
+        self.dimensions = embedder.dimensions
+        self.limits = embedder.limits
 
-    @property
-    def embedder_id(self) -> str:
-        """Return the wrapped embedder's id."""
-        return self._embedder.embedder_id
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of the wrapped embedder's vectors."""
-        return self._embedder.dimensions
-
-    @property
-    def limits(self) -> CallLimits:
-        """Return the wrapped embedder's limits."""
-        return self._embedder.limits
-
-    async def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        purpose: Purpose = "document",
-        deadline: float | None = None,
-        is_bulk: bool = False,
-    ) -> Answer:
+    async def embed(self, texts: Sequence[str], **options: Unpack[EmbedOptions]) -> Answer:
         """Embed the texts with the wrapped embedder; see Embedder.embed."""
-        return await self._embedder.embed(
-            texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk
-        )
+        return await self._embedder.embed(texts, **options)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the wrapped embedder's estimates; see Embedder.count_tokens."""
@@ -226,9 +203,4 @@ class RevisedEmbedder(WrappedEmbedder):
 
     def __init__(self, embedder: Embedder, revision: str) -> None:
         super().__init__(embedder)
-        self._revision = revision
-
-    @property
-    def embedder_id(self) -> str:
-        """Return the wrapped embedder's id with the revision."""
-        return add_revision(self._embedder.embedder_id, self._revision)
+        self.embedder_id = add_revision(embedder.embedder_id, revision)

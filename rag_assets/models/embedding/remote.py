@@ -1,15 +1,29 @@
-"""Embedders over the network: properties of models, requests through SDKs, limits and retries."""
+"""Embedders over the network: properties of models, requests, retries, and batch APIs.
+
+A batch API returns vectors within a day, for half the price of requests.
+"""
 
 from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
+from rag_assets.common.batches import batched
 from rag_assets.common.errors import (
     InputRejected,
     MalformedResponse,
@@ -19,6 +33,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.hashing import compute_key
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.tokens import count_tokens
+from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Embedder, Purpose
 from rag_assets.models.embedding.vectors import MAX_BATCH, validate_answer
 from rag_assets.models.prices import Price
@@ -55,28 +70,6 @@ class EmbeddingReply:
     tokens: int | None
 
 
-class Endpoint(Protocol):
-    """One model at one provider: sends single requests and classifies their failures.
-
-    It does not wait, retry or limit concurrent requests. It belongs to the event loop that uses it
-    first.
-    """
-
-    async def request(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:
-        """Send one request for the vectors of these texts.
-
-        Raises:
-            InputRejected: one of these texts can never be embedded.
-            MalformedResponse: the response does not have one vector for each text, or is
-                malformed otherwise; the error has the tokens charged, if the response states them.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Close this event loop's connections; a later request opens them again."""
-        ...
-
-
 _CALLS_A_MINUTE = 8
 """Minimum number of calls into which a minute's tokens are divided, so that no call waits for
 long."""
@@ -101,7 +94,7 @@ class RemoteEmbedder(Embedder):
 
     def __init__(
         self,
-        connect: Callable[[], Endpoint],
+        connect: Callable[[], SdkEndpoint[Any]],
         *,
         embedder_id: str,
         dimensions: int,
@@ -112,12 +105,12 @@ class RemoteEmbedder(Embedder):
         query_retries: RetryPolicy = QUERY_RETRIES,
         module: str | None = None,
     ) -> None:
-        self._embedder_id = embedder_id
-        self._dimensions = dimensions
-        self._limits = replace(limits, concurrency=traffic.concurrency)
+        self.embedder_id = embedder_id
+        self.dimensions = dimensions
+        self.limits = replace(limits, concurrency=traffic.concurrency)
         if traffic.tokens_per_minute is not None:
             most = max(1, traffic.tokens_per_minute // _CALLS_A_MINUTE)
-            self._limits = replace(self._limits, tokens=min(most, limits.tokens or most))
+            self.limits = replace(self.limits, tokens=min(most, limits.tokens or most))
         self._traffic = traffic
         self._count = count
         self._retries: Mapping[Purpose, RetryPolicy] = {
@@ -125,21 +118,6 @@ class RemoteEmbedder(Embedder):
             "query": query_retries,
         }
         self._connections = LoopClients(connect, module)
-
-    @property
-    def embedder_id(self) -> str:
-        """Return the id under which vectors are stored."""
-        return self._embedder_id
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        return self._dimensions
-
-    @property
-    def limits(self) -> CallLimits:
-        """Return the limits of a call; its token limit is a small part of the limit per minute."""
-        return self._limits
 
     async def embed(
         self,
@@ -161,7 +139,7 @@ class RemoteEmbedder(Embedder):
             self._traffic,
             tokens=self._count_limited_tokens(texts),
             policy=self._retries[purpose],
-            source=self._embedder_id,
+            source=self.embedder_id,
             is_bulk=is_bulk,
         )
         answer = await call.answer(deadline)
@@ -275,8 +253,8 @@ class KnownModel:
         price: price at the provider's own server; None if unknown.
     """
 
-    dimensions: int
-    most: int
+    dimensions: int = 0
+    most: int = 0
     choices: tuple[int, ...] = ()
     shortens: bool = True
     native: int | None = None
@@ -352,7 +330,10 @@ class RemoteModel:
 
 
 class SdkEndpoint(SdkConnection[Sdk]):
-    """A model at a provider, through the provider's SDK; see Endpoint."""
+    """A model at a provider, through the provider's SDK.
+
+    It sends single requests; it does not wait, retry or limit concurrent requests.
+    """
 
     def __init__(
         self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
@@ -364,7 +345,13 @@ class SdkEndpoint(SdkConnection[Sdk]):
         self.model = model
 
     async def request(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:
-        """Send a request; see Endpoint."""
+        """Send one request for the vectors of these texts; see SdkConnection.exchange.
+
+        Raises:
+            InputRejected: one of these texts can never be embedded.
+            MalformedResponse: the response does not have one vector for each text, or is
+                malformed otherwise; the error has the tokens charged, if the response states them.
+        """
         prefix = self.model.get_prefix(purpose)
         prefixed = [replace_surrogates(prefix + text) for text in texts]
         return await self.exchange(lambda sdk: self._embed(sdk, prefixed, purpose))
@@ -399,3 +386,101 @@ class SdkEndpoint(SdkConnection[Sdk]):
         failure.tokens = tokens or 0
         # Raise it outside the except block, so that it has no context, as in exchange.
         raise failure
+
+
+BATCH_WINDOW = timedelta(hours=24)
+"""Time after which a provider has ended a batch, or lets it expire."""
+
+ABANDONED_AFTER = 2 * BATCH_WINDOW
+"""Age at which a batch that has not ended counts as failed."""
+
+MAX_BATCH_TEXTS = 50_000
+MAX_BATCH_BYTES = 100 * 1024 * 1024
+"""Maximum bytes of a batch's texts: half of a provider's file limit, since the file contains more
+data."""
+
+State: TypeAlias = Literal["under way", "ended", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStatus:
+    """The status of a batch at its provider.
+
+    Attributes:
+        state: "ended": there are results, possibly only for some texts; "failed": there are no
+            results, and nothing is charged.
+    """
+
+    state: State
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The result of one text of a batch.
+
+    Attributes:
+        vector: the vector as the provider returned it, not validated; None if it returned none.
+    """
+
+    key: str
+    vector: npt.ArrayLike | None
+    tokens: int = 0
+
+
+class BatchApi(Protocol):
+    """A model's batch API at a provider.
+
+    Every method may raise ProviderUnavailable and ProviderRefused as SdkConnection.exchange does;
+    no method retries.
+    """
+
+    @property
+    def dimensions(self) -> int:
+        """Return the length of every vector."""
+        ...
+
+    async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
+        """Submit texts as one batch within the limits of a batch, and return its id.
+
+        Args:
+            tag: stored with the batch, so that `find` can find the batch.
+        """
+        ...
+
+    async def find(self, tag: str, since: datetime) -> str | None:
+        """Return the id of the batch with this tag, submitted after `since`; None without one."""
+        ...
+
+    async def status(self, batch_id: str) -> BatchStatus:
+        """Return the status of a batch; it is "failed" if the provider does not know the batch."""
+        ...
+
+    def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
+        """Yield the results of a batch's texts, in any order; some texts may have no result.
+
+        Raises:
+            BatchLost: the provider does not know the batch, or has deleted its results.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connections; must be called in the event loop of the other calls."""
+        ...
+
+
+def split_into_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
+    """Split texts into batches, in order, each within MAX_BATCH_TEXTS and MAX_BATCH_BYTES."""
+
+    def count_bytes(item: EmbedItem) -> int:
+        return len(item.text.encode("utf-8", "replace"))
+
+    return batched(items, MAX_BATCH_TEXTS, weight=count_bytes, most=MAX_BATCH_BYTES)
+
+
+async def run_and_close(api: BatchApi, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of work on a batch API, and close the API's connections afterwards."""
+    try:
+        return await work
+    finally:
+        await api.close()

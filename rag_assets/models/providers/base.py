@@ -15,13 +15,12 @@ from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.chat import ChatEndpoint
-from rag_assets.models.embedding.batch_api import BatchApi
+from rag_assets.models.chat import SdkChatEndpoint
 from rag_assets.models.embedding.model_folder import Pooling
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.models.embedding.remote import Endpoint, KnownModel, RemoteModel
+from rag_assets.models.embedding.remote import BatchApi, KnownModel, RemoteModel, SdkEndpoint
 from rag_assets.models.prices import FREE, ChatPrice, Price
-from rag_assets.models.reranking.endpoint import RerankConnection
+from rag_assets.models.reranking.rerankers import SdkReranker
 from rag_assets.models.transport.connection import Server
 from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 
@@ -88,7 +87,7 @@ class RemoteEmbedding:
         module: module of the provider's SDK, which requests import.
     """
 
-    endpoint: Callable[[RemoteModel, Credentials, PrivateEndpoints], Endpoint]
+    endpoint: Callable[[RemoteModel, Credentials, PrivateEndpoints], SdkEndpoint[Any]]
     models: Mapping[str, KnownModel]
     unlisted: KnownModel
     default_model: str | None = None
@@ -117,7 +116,7 @@ class RemoteEmbedding:
 class ChatOffer:
     """The chat models of a remote provider."""
 
-    endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], ChatEndpoint]
+    endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], SdkChatEndpoint[Any]]
     prices: Mapping[str, ChatPrice] = field(default_factory=lambda: MappingProxyType({}))
     module: str | None = None
 
@@ -145,7 +144,7 @@ class RerankOffer:
         models: rerankers by name; the first is the default.
     """
 
-    endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], RerankConnection]
+    endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], SdkReranker[Any]]
     models: Mapping[str, KnownReranker]
     module: str
 

@@ -26,7 +26,7 @@ from rag_assets.models.providers.base import (
     RemoteEmbedding,
     RerankOffer,
 )
-from rag_assets.models.reranking.endpoint import SdkReranker
+from rag_assets.models.reranking.rerankers import SdkReranker
 from rag_assets.models.transport.connection import REQUEST_SECONDS, SdkConnection, read_token_count
 
 if TYPE_CHECKING:

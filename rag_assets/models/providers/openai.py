@@ -39,10 +39,16 @@ from rag_assets.models.chat import (
     Prompt,
     SdkChatEndpoint,
 )
-from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import EmbeddingReply, KnownModel, RemoteModel, SdkEndpoint
+from rag_assets.models.embedding.remote import (
+    BatchResult,
+    BatchStatus,
+    EmbeddingReply,
+    KnownModel,
+    RemoteModel,
+    SdkEndpoint,
+)
 from rag_assets.models.prices import Price, build_chat_price
 from rag_assets.models.providers.base import REMOTE_OPTIONS, ChatOffer, Provider, RemoteEmbedding
 from rag_assets.models.transport.connection import (

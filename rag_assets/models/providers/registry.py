@@ -11,9 +11,8 @@ from rag_assets.models.providers.azure import AZURE
 from rag_assets.models.providers.base import Provider, RemoteEmbedding
 from rag_assets.models.providers.bedrock import BEDROCK
 from rag_assets.models.providers.cohere import COHERE
-from rag_assets.models.providers.deterministic import DETERMINISTIC
 from rag_assets.models.providers.gemini import GEMINI
-from rag_assets.models.providers.local import LOCAL
+from rag_assets.models.providers.local import DETERMINISTIC, LOCAL
 from rag_assets.models.providers.openai import OPENAI
 from rag_assets.models.providers.openai_compatible import OLLAMA, OPENAI_COMPATIBLE, VLLM
 from rag_assets.models.providers.vertex import VERTEX

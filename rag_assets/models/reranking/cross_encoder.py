@@ -31,7 +31,7 @@ from rag_assets.models.onnx import (
     read_json,
     read_window,
 )
-from rag_assets.models.reranking.protocol import MODELS
+from rag_assets.models.reranking.rerankers import MODELS
 
 _OUTPUTS = ("logits", "scores", "score")
 _TWO_CLASSES = 2

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -253,15 +253,7 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-class Closable(Protocol):
-    """An object that holds connections of one event loop and can close them."""
-
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
-ClientT = TypeVar("ClientT", bound=Closable)
+ClientT = TypeVar("ClientT", bound=SdkConnection[Any])
 
 
 @dataclass(slots=True)

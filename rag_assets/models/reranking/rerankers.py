@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic import SecretStr
@@ -27,6 +29,7 @@ from rag_assets.common.errors import (
     MalformedResponse,
     ProviderError,
     ProviderRefused,
+    RagAssetsError,
     RerankFailed,
     RerankFault,
 )
@@ -44,22 +47,106 @@ from rag_assets.models.transport.settings import Credentials
 if TYPE_CHECKING:
     import httpx2
 
+
+MODELS: Final = Path(__file__).parent / "models"
+MS_MARCO: Final = "ms-marco-minilm-l12"
+"""The name of the shipped cross-encoder, and of its folder."""
+
+
+class Reranker(Protocol):
+    """A model that reads a question and a passage together, and scores the passage as an answer.
+
+    A reranker is slower and more accurate than a comparison of vectors, so it is used only for a
+    search's top candidates.
+    """
+
+    @property
+    def reranker_id(self) -> str:
+        """Return the model's name, as shown to people and in logs."""
+        ...
+
+    async def score_passages(
+        self, question: str, passages: Sequence[str], *, seconds: float
+    ) -> Sequence[float | None]:
+        """Return one finite score for each passage, in the order of the passages; higher is better.
+
+        If the time ends early, the first passages have a score, and the other entries are None.
+        Scores have the model's own scale: they order the passages of one question, but cannot be
+        compared across questions.
+
+        Args:
+            seconds: time limit; afterwards no work continues.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close this event loop's connections; a later call opens them again."""
+        ...
+
+
+FAILURES = 3
+"""Number of consecutive failures after which the circuit opens."""
+
+OPEN_SECONDS = 30.0
+"""Seconds for which the circuit stays open; afterwards one search tries the reranker."""
+
+
+class CircuitBreakerReranker:
+    """A reranker that is not called for a while after several failures in a row."""
+
+    def __init__(self, reranker: Reranker, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reranker = reranker
+        self._clock = clock
+        self._failures = 0
+        self._open_until = 0.0
+
+    @property
+    def reranker_id(self) -> str:
+        """Return the id of the wrapped reranker."""
+        return self._reranker.reranker_id
+
+    async def score_passages(
+        self, question: str, passages: Sequence[str], *, seconds: float
+    ) -> Sequence[float | None]:
+        """Return one score for each passage; see Reranker.score_passages.
+
+        Raises RerankFailed also while the circuit is open.
+        """
+        self._require_closed()
+        try:
+            scores = await self._reranker.score_passages(question, passages, seconds=seconds)
+        except RerankFailed:
+            self._count_failure()
+            raise
+        except RagAssetsError as error:
+            self._count_failure()
+            raise RerankFailed(error.message, "not usable", hint=error.hint) from error
+        self._failures = 0
+        return scores
+
+    async def close(self) -> None:
+        """Close the wrapped reranker's connections; see Reranker.close."""
+        await self._reranker.close()
+
+    def _require_closed(self) -> None:
+        if self._failures < FAILURES:
+            return
+        now = self._clock()
+        if now < self._open_until:
+            raise RerankFailed(f"{self.reranker_id} failed {self._failures} times", "resting")
+        # One search tries the reranker; until that succeeds, other searches do not wait for it.
+        self._open_until = now + OPEN_SECONDS
+
+    def _count_failure(self) -> None:
+        self._failures += 1
+        if self._failures >= FAILURES:
+            self._open_until = self._clock() + OPEN_SECONDS
+
+
 _MAX_BYTES = 8 * 1024 * 1024
 """Maximum bytes of a response, since vLLM returns the passages too."""
 
 HTTP_MODULE: Final = "rag_assets.models.transport.http_client"
-
-
-class RerankConnection(Protocol):
-    """A connection to one reranker at one server, for one event loop; it does not retry."""
-
-    async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Request the scores of all passages; return the response's JSON or its list of results."""
-        ...
-
-    async def close(self) -> None:
-        """Close the connections; must be called in the event loop in which rank was called."""
-        ...
 
 
 class RerankEndpoint:
@@ -74,7 +161,7 @@ class RerankEndpoint:
     """
 
     def __init__(
-        self, connect: Callable[[], RerankConnection], id_: str, module: str = HTTP_MODULE
+        self, connect: Callable[[], SdkReranker[Any]], id_: str, module: str = HTTP_MODULE
     ) -> None:
         self._id = id_
         self._connections = LoopClients(connect, module)
@@ -140,12 +227,12 @@ def _classify_fault(error: ProviderError) -> RerankFault:
 
 
 class SdkReranker(SdkConnection[Sdk]):
-    """A reranker through a provider's SDK; see RerankConnection, SdkConnection."""
+    """A reranker at one server, for one event loop; it does not retry."""
 
     most_bytes = _MAX_BYTES
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Request the scores of all passages; see RerankConnection.rank."""
+        """Request the scores of all passages; return the response's JSON or its list of results."""
         return await self.exchange(lambda sdk: self._rank(sdk, question, passages))
 
     @abstractmethod
