@@ -190,7 +190,14 @@ class Embedders:
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),
             network=self.settings.private_endpoints,
-            traffic=_get_traffic(_Route.from_config(ref, config)),
+            traffic=_get_traffic(
+                ref,
+                config.provider,
+                config.base_url,
+                concurrency=build_remote_model(config).limits.concurrency,
+                requests_per_minute=config.requests_per_minute,
+                tokens_per_minute=config.tokens_per_minute,
+            ),
         )
         if config.api_key is not None:
             return embedder
@@ -269,39 +276,24 @@ def _load_local_embedder_with_id(config: EmbedderConfig, embedder_id: str) -> Em
     return build_former_embedder(config, embedder_id) or embedder
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """A tenant's connection to a provider; all requests on it share its limits, for any model."""
-
-    ref: TenantRef
-    provider: str
-    base_url: str | None
-    concurrency: int
-    requests_per_minute: int | None
-    tokens_per_minute: int | None
-
-    @classmethod
-    def from_config(cls, ref: TenantRef, config: EmbedderConfig) -> _Route:
-        return cls(
-            ref,
-            config.provider,
-            config.base_url,
-            build_remote_model(config).limits.concurrency,
-            config.requests_per_minute,
-            config.tokens_per_minute,
-        )
-
-
 @lru_cache(maxsize=4096)
-def _get_traffic(route: _Route) -> Traffic:
-    """Return the traffic limiter of a route; all embedders in a process share it.
+def _get_traffic(
+    ref: TenantRef,
+    provider: str,
+    base_url: str | None,
+    *,
+    concurrency: int,
+    requests_per_minute: int | None,
+    tokens_per_minute: int | None,
+) -> Traffic:
+    """Return the limits of a tenant at a provider; all embedders in a process share them.
 
     Providers limit accounts, not models.
     """
     return Traffic(
-        concurrency=route.concurrency,
-        requests_per_minute=route.requests_per_minute,
-        tokens_per_minute=route.tokens_per_minute,
+        concurrency=concurrency,
+        requests_per_minute=requests_per_minute,
+        tokens_per_minute=tokens_per_minute,
     )
 
 

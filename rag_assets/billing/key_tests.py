@@ -17,12 +17,12 @@ from rag_assets.models.embedding.vectors import embed_query
 from rag_assets.models.factory import build_embedder, find_price
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.models.providers.registry import list_auto_embeddings
-from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.accounts.provider_keys import KeyOwner
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.projects import build_example_config, list_project_profiles
 
 _TEXT = "test"
 
@@ -106,9 +106,6 @@ class KeyTests:
         beginning = TenantsFile(
             self._settings.tenants_file, cache=self._settings.local / "cache"
         ).beginning_of_projects()
-        for name, profile in installed_systems().profiles.items():
-            if profile.projects_over_api:
-                config = {**beginning, "id": "projects", "profile": name}
-                config |= {"organization": "any", "project": "any"}
-                return Tenant.from_config(config).embedder
+        for profile in list_project_profiles():
+            return Tenant.from_config(build_example_config(beginning, profile)).embedder
         return EmbedderConfig(provider=AUTO)

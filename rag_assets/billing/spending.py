@@ -145,20 +145,12 @@ class Spending:
         self._caps = caps
         self._lock = threading.Lock()
         self._reserved_tokens = 0
-        self._promised = 0.0
         self._new = Usage()
-        self._total = Usage()
+        self.total = Usage()
+        """All usage so far."""
+        self.promised = 0.0
+        """Dollars that the batches submitted so far will cost."""
         self.stopped_by: Cap | None = None
-
-    @property
-    def total(self) -> Usage:
-        """Return all usage so far."""
-        return self._total
-
-    @property
-    def promised(self) -> float:
-        """Return how many dollars the batches submitted so far will cost."""
-        return self._promised
 
     def reserve(self, tokens: int) -> None:
         """Reserve the estimated cost of a request with this number of tokens.
@@ -181,7 +173,7 @@ class Spending:
         with self._lock:
             cost = (self._price or FREE).compute_cost(tokens, batch=True)
             self._require(cost)
-            self._promised += cost
+            self.promised += cost
         return None if self._price is None else cost
 
     def settle(self, reserved: int, charge: Charge) -> None:
@@ -190,12 +182,12 @@ class Spending:
         with self._lock:
             self._reserved_tokens -= reserved
             self._new += used
-            self._total += used
+            self.total += used
 
     def _require(self, cost: float) -> None:
         in_progress = (
-            self._total.cost
-            + self._promised
+            self.total.cost
+            + self.promised
             + (self._price or FREE).compute_cost(self._reserved_tokens)
         )
         cap = find_stopping_cap([cap.add_spending(in_progress) for cap in self._caps], cost)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
@@ -33,8 +33,10 @@ _FINGERPRINT: Final = re.compile(r"(?:[0-9a-f]{2}:?){31}[0-9a-f]{2}", re.IGNOREC
 _INTERVAL: Final = re.compile(r"-1|[1-9][0-9]*(?:ms|s|m|h)")
 _SECONDS_OF_UNIT: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _BETWEEN_NODES: Final = re.compile(r",(?=\s*https?://)")
-_OF_ACCOUNT: Final = ("API_KEY", "API_KEY_FILE", "USERNAME", "PASSWORD", "PASSWORD_FILE")
-_OF_CERTIFICATE: Final = ("CA_FILE", "FINGERPRINT")
+ACCOUNT_VARIABLES: Final = tuple(
+    _PREFIX + name for name in ("API_KEY", "API_KEY_FILE", "USERNAME", "PASSWORD", "PASSWORD_FILE")
+)
+CERTIFICATE_VARIABLES: Final = (_PREFIX + "CA_FILE", _PREFIX + "FINGERPRINT")
 _TIERS: Final = re.compile(r"data_[a-z]+(?:,data_[a-z]+)*")
 
 
@@ -113,47 +115,33 @@ class ElasticsearchSettings:
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that pass the same settings to a child process."""
-        layout, default = self.layout, IndexLayout()
-        values = {
-            "CLOUD_ID": self.cloud_id,
-            "API_KEY": self.api_key,
-            "API_KEY_FILE": self.api_key_file,
-            "USERNAME": self.username,
-            "PASSWORD": self.password,
-            "PASSWORD_FILE": self.password_file,
-            "CA_FILE": self.ca_file,
-            "FINGERPRINT": self.fingerprint,
-            "SHARDS": layout.shards if layout.shards != default.shards else None,
-            "REPLICAS": layout.replicas,
-            "REFRESH_INTERVAL": (
-                layout.refresh_interval
-                if layout.refresh_interval != default.refresh_interval
-                else None
-            ),
-            "TIER": layout.tier,
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        layout = {
+            field.name: value
+            for field in fields(self.layout)
+            if (value := getattr(self.layout, field.name)) != field.default
         }
-        return {_PREFIX + name: str(value) for name, value in values.items() if value is not None}
+        del own["layout"]
+        return {
+            _PREFIX + name.upper(): str(value)
+            for name, value in (own | layout).items()
+            if value is not None
+        }
 
     def account_variables(self) -> list[str]:
         """Return the names of the variables that are set for an API key or an account."""
-        return self._set(_OF_ACCOUNT)
+        return self._list_set(ACCOUNT_VARIABLES)
 
     def certificate_variables(self) -> list[str]:
         """Return the names of the variables that are set for the certificate of the server."""
-        return self._set(_OF_CERTIFICATE)
+        return self._list_set(CERTIFICATE_VARIABLES)
 
-    def _set(self, names: Sequence[str]) -> list[str]:
+    def _list_set(self, names: Sequence[str]) -> list[str]:
         variables = self.variables()
-        return [_PREFIX + name for name in names if _PREFIX + name in variables]
+        return [name for name in names if name in variables]
 
     def _require_one_account(self) -> None:
-        given = {
-            "API_KEY": self.api_key,
-            "API_KEY_FILE": self.api_key_file,
-            "PASSWORD": self.password,
-            "PASSWORD_FILE": self.password_file,
-        }
-        names = [_PREFIX + name for name, value in given.items() if value is not None]
+        names = [name for name in self.account_variables() if not name.endswith("USERNAME")]
         if len(names) > 1:
             raise ConfigurationError(
                 f"{' and '.join(names)} cannot be combined",

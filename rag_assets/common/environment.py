@@ -38,7 +38,7 @@ def variables_in_use(settings: Settings, environment: Mapping[str, str]) -> dict
     }
 
 
-def environment_key(settings: Settings, environment: Mapping[str, str] | None = None) -> str:
+def environment_key(settings: Settings) -> str:
     """Return a short hash of the settings that decide whether documents can be processed.
 
     It covers permitted endpoints and roots, the variables in use, and the installed packages.
@@ -50,7 +50,7 @@ def environment_key(settings: Settings, environment: Mapping[str, str] | None = 
         sorted(endpoints.identity_hosts),
     ]
     places = [*map(str, settings.allowed_roots), str(settings.master_key_file)]
-    variables = variables_in_use(settings, os.environ if environment is None else environment)
+    variables = variables_in_use(settings, os.environ)
     packages = Path(sysconfig.get_path("purelib"))
     installed = packages.stat().st_mtime_ns if packages.exists() else 0
     return compute_key("environment", permitted, places, variables, installed)[:_KEY_LENGTH]

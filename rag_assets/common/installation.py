@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
+from rag_assets.common.elasticsearch_settings import ACCOUNT_VARIABLES, CERTIFICATE_VARIABLES
 from rag_assets.common.settings import Settings
 
 _VARIABLES: Final[Mapping[str, str]] = {
@@ -35,21 +36,10 @@ _ADDRESSES_OF_ELASTICSEARCH: Final = (
     "ELASTICSEARCH_URL",
     "RAG_ASSETS_ELASTICSEARCH_CLOUD_ID",
 )
-_ACCOUNT_OF_ELASTICSEARCH: Final = (
-    "RAG_ASSETS_ELASTICSEARCH_API_KEY",
-    "RAG_ASSETS_ELASTICSEARCH_API_KEY_FILE",
-    "RAG_ASSETS_ELASTICSEARCH_USERNAME",
-    "RAG_ASSETS_ELASTICSEARCH_PASSWORD",
-    "RAG_ASSETS_ELASTICSEARCH_PASSWORD_FILE",
-)
-_CERTIFICATE_OF_ELASTICSEARCH: Final = (
-    "RAG_ASSETS_ELASTICSEARCH_CA_FILE",
-    "RAG_ASSETS_ELASTICSEARCH_FINGERPRINT",
-)
 _OF_ANOTHER_ELASTICSEARCH: Final = (
     *_ADDRESSES_OF_ELASTICSEARCH,
-    *_ACCOUNT_OF_ELASTICSEARCH,
-    *_CERTIFICATE_OF_ELASTICSEARCH,
+    *ACCOUNT_VARIABLES,
+    *CERTIFICATE_VARIABLES,
 )
 """Variables that an installation does not inherit if its Elasticsearch is not the environment's:
 the account must not be sent to another server."""
@@ -101,8 +91,8 @@ class Installation:
             *(_OF_ANOTHER_HOME if self.home is not None else ()),
             *(_OF_ANOTHER_DATABASE if self.database_url is not None else ()),
             *(_OF_ANOTHER_ELASTICSEARCH if self._has_other_elasticsearch(inherited) else ()),
-            *(_ACCOUNT_OF_ELASTICSEARCH if self.elasticsearch_api_key_file is not None else ()),
-            *(_CERTIFICATE_OF_ELASTICSEARCH if self.elasticsearch_ca_file is not None else ()),
+            *(ACCOUNT_VARIABLES if self.elasticsearch_api_key_file is not None else ()),
+            *(CERTIFICATE_VARIABLES if self.elasticsearch_ca_file is not None else ()),
         }
         kept = {name: value for name, value in inherited.items() if name not in replaced}
         return Settings.from_environment({**kept, **own})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
 
 from rag_assets.common.errors import ConfigurationError
 
@@ -21,12 +20,10 @@ def require_reference(setting: str, value: str) -> None:
         )
 
 
-def resolve_reference(
-    setting: str, reference: str, environ: Mapping[str, str] | None = None
-) -> str:
+def resolve_reference(setting: str, reference: str) -> str:
     """Return the value of the variable that a setting names."""
     name = reference.removeprefix("$")
-    value = (os.environ if environ is None else environ).get(name)
+    value = os.environ.get(name)
     if not value:
         raise ConfigurationError(
             f"{setting} refers to the environment variable {name}, which is not set",

@@ -148,22 +148,18 @@ class Settings:
         key_file = env.get("RAG_ASSETS_MASTER_KEY_FILE")
         return cls(
             home=home,
-            database_url=_find_postgres(*_read_renamed(env, _DATABASE_URL, "DATABASE_URL")),
-            owner_database_url=_find_postgres(_OWNER_URL, env.get(_OWNER_URL)),
-            service_database_url=_find_postgres(_SERVICE_URL, env.get(_SERVICE_URL)),
-            dagster_database_url=_find_postgres(_DAGSTER_URL, env.get(_DAGSTER_URL)),
-            elasticsearch_url=_find_elasticsearch(
-                *_read_renamed(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")
-            ),
+            database_url=_find_postgres(_DATABASE_URL, env, "DATABASE_URL"),
+            owner_database_url=_find_postgres(_OWNER_URL, env),
+            service_database_url=_find_postgres(_SERVICE_URL, env),
+            dagster_database_url=_find_postgres(_DAGSTER_URL, env),
+            elasticsearch_url=_find_elasticsearch(env),
             elasticsearch=ElasticsearchSettings.from_environment(env),
             lake_url=_store("RAG_ASSETS_LAKE_URL", env, home / ".local" / "lake"),
             blobs_url=_store("RAG_ASSETS_BLOBS_URL", env, home / ".local" / "blobs"),
             allowed_roots=roots,
             elasticsearch_heap=_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
             index_prefix=_prefix(env.get("RAG_ASSETS_INDEX_PREFIX") or "rag"),
-            vectors_url=_find_postgres(
-                "RAG_ASSETS_PGVECTOR_URL", env.get("RAG_ASSETS_PGVECTOR_URL")
-            ),
+            vectors_url=_find_postgres("RAG_ASSETS_PGVECTOR_URL", env),
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
             master_key_file=_absolute("RAG_ASSETS_MASTER_KEY_FILE", key_file) if key_file else None,
             private_endpoints=PrivateEndpoints.parse(
@@ -203,7 +199,7 @@ def _read_renamed(env: Mapping[str, str], name: str, former: str) -> tuple[str, 
         f"{former} is now called {name}: rename it, or set {name} to an empty value if the"
         " former name is meant for a different program",
         FutureWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return former, env[former]
 
@@ -215,8 +211,8 @@ def _own_dagster_home(home: Path) -> Path:
 def _find_dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
     """Return the folder of a team's own Dagster instance; None if there is none.
 
-    The folder is checked when the instance is opened, because most commands do not use it. Our
-    processes set DAGSTER_HOME as well, together with the storage folder that belongs to it.
+    The folder is checked when the instance is opened, because most commands do not use it. The
+    processes of the installation set DAGSTER_HOME too, together with a storage folder.
     """
     text = env.get("DAGSTER_HOME")
     if not text:
@@ -255,7 +251,8 @@ def _prefix(text: str) -> str:
     return text
 
 
-def _find_postgres(name: str, url: str | None) -> str | None:
+def _find_postgres(name: str, env: Mapping[str, str], former: str = "") -> str | None:
+    name, url = _read_renamed(env, name, former)
     if url and not re.match(r"postgres(ql)?(\+\w+)?://", url):
         raise ConfigurationError(  # not quoted: it may hold a password
             f"{name} is not the address of a Postgres server",
@@ -264,7 +261,8 @@ def _find_postgres(name: str, url: str | None) -> str | None:
     return url or None
 
 
-def _find_elasticsearch(name: str, url: str | None) -> str | None:
+def _find_elasticsearch(env: Mapping[str, str]) -> str | None:
+    name, url = _read_renamed(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")
     if not url:
         return None
     if not all(map(_is_node, split_nodes(url))):

@@ -11,7 +11,6 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
@@ -242,8 +241,6 @@ def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderK
     return failure
 
 
-WINDOWS_AS_OF: Final = date(2025, 12, 1)
-
 CONTEXT_WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
     {
         "gpt-3.5-turbo": 16_385,
@@ -308,7 +305,7 @@ CONTEXT_WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
         "qwen3-coder": 262_144,
     }
 )
-"""Number of tokens by the prefix of a model's name; the longest matching prefix wins."""
+"""Number of tokens by the longest matching prefix of a model's name, as of December 2025."""
 
 UNKNOWN_WINDOW: Final = 32_768
 """Assumed for a model whose window is unknown: most models in use can read more, few only less."""

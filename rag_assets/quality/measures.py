@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,27 +135,26 @@ def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) ->
 
 
 def _resample(sample: _Numbers) -> _Numbers:
-    rng = np.random.default_rng(_SEED)
-    parts = [
-        rng.choice(sample, (rows, len(sample))).mean(axis=1) for rows in _iter_rows(len(sample))
-    ]
-    return np.concatenate(parts)
+    return _draw_means(len(sample), lambda rng, shape: rng.choice(sample, shape))
 
 
 def _flip_signs(differences: _Numbers) -> _Numbers:
+    return _draw_means(
+        len(differences), lambda rng, shape: rng.choice((-1.0, 1.0), shape) * differences
+    )
+
+
+def _draw_means(
+    questions: int, draw: Callable[[np.random.Generator, tuple[int, int]], _Numbers]
+) -> _Numbers:
+    """Return the means of random samples; they are drawn in parts, so that memory suffices."""
     rng = np.random.default_rng(_SEED)
+    at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
     parts = [
-        (rng.choice((-1.0, 1.0), (rows, len(differences))) * differences).mean(axis=1)
-        for rows in _iter_rows(len(differences))
+        draw(rng, (min(at_once, _SAMPLES - start), questions)).mean(axis=1)
+        for start in range(0, _SAMPLES, at_once)
     ]
     return np.concatenate(parts)
-
-
-def _iter_rows(questions: int) -> Iterator[int]:
-    """Yield how many samples to draw at once, so that many questions need little memory."""
-    at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
-    for start in range(0, _SAMPLES, at_once):
-        yield min(at_once, _SAMPLES - start)
 
 
 def _round_value(value: Any) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import compute_key
@@ -20,14 +19,6 @@ _MIN_WORDS = 5
 _MIN_LETTERS = 3
 _PROSE = frozenset({"paragraph", "list"})
 _ID_DIGITS = 12
-
-
-@dataclass(frozen=True, slots=True)
-class _Passage:
-    """A passage from which a question is generated: its headings and the first words below."""
-
-    headings: tuple[str, ...]
-    quote: str
 
 
 def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
@@ -73,19 +64,19 @@ def _propose_from_document(
 ) -> Iterator[JudgedQuestion]:
     title = document.title or parsed.title
     made = 0
-    for passage in _iter_passages(parsed):
-        question = _format_question(title, passage.headings)
+    for headings, quote in _iter_passages(parsed):
+        question = _format_question(title, headings)
         if made == each:
             return
-        if any(map(masker.holds_credential, (document.uri, question, passage.quote))):
+        if any(map(masker.holds_credential, (document.uri, question, quote))):
             continue
         made += 1
-        key = compute_key("question", document.uri, passage.headings)[:_ID_DIGITS]
-        relevant = (Judgement(document.uri, passage.quote),)
+        key = compute_key("question", document.uri, headings)[:_ID_DIGITS]
+        relevant = (Judgement(document.uri, quote),)
         yield JudgedQuestion(f"{KIND}-{key}", KIND, question, relevant, synthetic=True)
 
 
-def _iter_passages(parsed: ParsedText) -> Iterator[_Passage]:
+def _iter_passages(parsed: ParsedText) -> Iterator[tuple[tuple[str, ...], str]]:
     """Yield the headings that are followed by prose, with its first words; deepest first."""
     found: dict[tuple[str, ...], str] = {}
     for block in parsed.blocks:
@@ -94,8 +85,7 @@ def _iter_passages(parsed: ParsedText) -> Iterator[_Passage]:
             quote = _find_quote(parsed, block)
             if quote and sum(map(str.isalpha, headings[-1])) >= _MIN_LETTERS:
                 found[headings] = quote
-    deepest = sorted(found.items(), key=lambda item: -len(item[0]))
-    yield from (_Passage(headings, quote) for headings, quote in deepest)
+    yield from sorted(found.items(), key=lambda item: -len(item[0]))
 
 
 def _find_quote(parsed: ParsedText, block: Block) -> str | None:

@@ -110,12 +110,12 @@ def find_text_fault(value: object, what: str, most: int = MAX_NAME) -> str | Non
     return None
 
 
-def find_grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
+def find_grade_fault(value: object) -> str | None:
     """Return why a value is not a valid grade; None if it is valid."""
     if isinstance(value, bool) or not isinstance(value, int):
         return "the grade must be a whole number"
-    if not 0 <= value <= most:
-        return f"the grade must be between 0 and {most}"
+    if not 0 <= value <= MAX_GRADE:
+        return f"the grade must be between 0 and {MAX_GRADE}"
     return None
 
 

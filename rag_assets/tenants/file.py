@@ -31,7 +31,7 @@ from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_profile
-from rag_assets.tenants.projects import require_beginning
+from rag_assets.tenants.projects import list_project_profiles, require_beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ class TenantsFile:
     def load(self) -> dict[str, dict[str, Any]]:
         """Return the validated configuration of every tenant by id, with absolute paths."""
         document = self._values()
-        require_beginning(_get_project_defaults(document), _list_project_profiles())
+        require_beginning(_get_project_defaults(document), list_project_profiles())
         tenants: dict[str, dict[str, Any]] = {}
         projects: dict[tuple[str, str | None, str | None], str] = {}
         for number, entry in enumerate(document["tenants"], start=1):
@@ -218,10 +218,6 @@ class TenantsFile:
             self._read_last = content, self._require_valid(values)
         return self._read_last[1]
 
-    def _read(self) -> dict[str, Any]:
-        """Parse the file for editing, so that comments, order and quotes are kept."""
-        return self._require_valid(self._parse(self._content()))
-
     def _content(self) -> bytes:
         try:
             return self.path.read_bytes()
@@ -283,7 +279,8 @@ class TenantsFile:
         with lock:
             # Concurrent commands must not undo each other's edits.
             fcntl.flock(lock, fcntl.LOCK_EX)
-            document = self._read()
+            # Comments, order and quotes are kept.
+            document = self._require_valid(self._parse(self._content()))
             yield document
             text = io.StringIO()
             _build_yaml().dump(document, text)
@@ -356,11 +353,6 @@ def format_path(place: Path, base: Path) -> str:
 
 def _get_project_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     return dict(document.get("projects") or {})
-
-
-def _list_project_profiles() -> dict[str, bool]:
-    profiles = installed_systems().profiles
-    return {name: profile.projects_over_api for name, profile in profiles.items()}
 
 
 def _build_yaml() -> YAML:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.models.config import AUTO
 from rag_assets.models.providers.registry import list_auto_embeddings
 from rag_assets.models.transport.settings import ModelName
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant, ThresholdFrom
 
 MAX_NAME = 256
@@ -150,18 +151,12 @@ def build_project_config(
         _set_field(config, "chat_model", _build_chat_model(config, beginning, settings.chat_model))
     if "provider" in given:
         _set_field(config, "embedder", _find_embedder(config, settings.provider))
-    if "min_score" in given:
-        score, of_all = settings.min_score, dict(beginning.get("retrieval") or {})
-        retrieval = dict(config.get("retrieval") or {})
-        _set_field(retrieval, "min_score", of_all.get("min_score") if score is None else score)
-        _set_field(config, "retrieval", retrieval or None)
-    if "threshold_from" in given:
-        of_all = dict(beginning.get("retrieval") or {})
-        retrieval = dict(config.get("retrieval") or {})
-        _set_field(
-            retrieval, "threshold_from", settings.threshold_from or of_all.get("threshold_from")
-        )
-        _set_field(config, "retrieval", retrieval or None)
+    for name in ("min_score", "threshold_from"):
+        if name in given:
+            value, of_all = getattr(settings, name), beginning.get("retrieval") or {}
+            retrieval = dict(config.get("retrieval") or {})
+            _set_field(retrieval, name, of_all.get(name) if value is None else value)
+            _set_field(config, "retrieval", retrieval or None)
     if "caps" in given:
         caps = settings.caps.model_dump(exclude_none=True) if settings.caps else None
         _set_field(config, "caps", beginning.get("caps") if caps is None else caps)
@@ -175,20 +170,30 @@ def build_project_config(
     return config
 
 
-def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]) -> None:
+def require_beginning(beginning: Mapping[str, Any], profiles: Iterable[str]) -> None:
     """Require that a configuration can be the initial configuration of projects.
 
-    It is checked with each profile whose projects applications make.
+    It is checked with each of the profiles.
     """
     own = sorted({"id", "name", "profile", "organization", "project", "enabled"} & set(beginning))
     if own:
         raise ConfigurationError(
             f"projects: {own[0]} must differ between projects", hint="remove it from `projects`"
         )
-    for profile, over_api in profiles.items():
-        if over_api:
-            project = {"profile": profile, "organization": "any", "project": "any"}
-            Tenant.from_config({**beginning, "id": "projects", **project})
+    for profile in profiles:
+        Tenant.from_config(build_example_config(beginning, profile))
+
+
+def build_example_config(beginning: Mapping[str, Any], profile: str) -> dict[str, Any]:
+    """Return the configuration of any project of a profile."""
+    project = {"profile": profile, "organization": "any", "project": "any"}
+    return {**beginning, "id": "projects", **project}
+
+
+def list_project_profiles() -> list[str]:
+    """Return the names of the installed profiles whose projects applications make."""
+    profiles = installed_systems().profiles
+    return [name for name, profile in profiles.items() if profile.projects_over_api]
 
 
 def list_effective_settings(tenant: Tenant) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class LocalEmbedder(Embedder, ABC):
         self.dimensions = dimensions
         self._threads = threads or count_cores()
         self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
 
     async def embed(
         self,
@@ -83,11 +83,11 @@ class LocalEmbedder(Embedder, ABC):
         todo = deque(enumerate(texts))
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         tokens = np.zeros(len(texts), dtype=np.int64)
-        loop, pool = asyncio.get_running_loop(), self._get_thread_pool()
+        loop = asyncio.get_running_loop()
         # Start one job per thread, not per text: the event loop wakes rarely, and clearing `todo`
         # stops all jobs.
         jobs = [
-            loop.run_in_executor(pool, self._embed_remaining, todo, purpose, vectors, tokens)
+            loop.run_in_executor(self._pool, self._embed_remaining, todo, purpose, vectors, tokens)
             for _ in range(min(self._threads, len(texts)))
         ]
         try:
@@ -134,12 +134,6 @@ class LocalEmbedder(Embedder, ABC):
             if embedded is None:
                 raise _build_rejection(index + 1, len(vectors))
             vectors[index], tokens[index] = embedded
-
-    def _get_thread_pool(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
-            return self._pool
 
 
 class OnnxEmbedder(LocalEmbedder):

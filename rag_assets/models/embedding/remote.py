@@ -243,8 +243,7 @@ class KnownModel:
 
     Attributes:
         dimensions: default number of dimensions of a vector.
-        choices: the numbers of dimensions that may be chosen; empty if any number up to `most`
-            may be chosen.
+        choices: the numbers of dimensions that may be chosen, if only some may be.
         shortens: whether a request may set the number of dimensions.
         native: number of dimensions of the vectors that the model returns; they are padded with
             zeros to the chosen number. None if it returns vectors with the chosen number.
@@ -254,7 +253,6 @@ class KnownModel:
     """
 
     dimensions: int = 0
-    most: int = 0
     choices: tuple[int, ...] = ()
     shortens: bool = True
     native: int | None = None
@@ -266,13 +264,20 @@ class KnownModel:
     query_prefix: str = ""
     price: Price | None = None
 
+    @property
+    def possible_dimensions(self) -> tuple[int, ...]:
+        """Return the numbers of dimensions that may be chosen; empty if any up to the default."""
+        return self.choices or (() if self.shortens else (self.dimensions,))
+
     def find_dimensions_problem(self, dimensions: int) -> str | None:
         """Return why the model cannot return vectors of this length; None if it can."""
-        if self.choices and dimensions not in self.choices:
-            listed = ", ".join(map(str, self.choices))
+        possible = self.possible_dimensions
+        if possible and dimensions not in possible:
+            listed = ", ".join(map(str, possible))
             return f"the model has vectors of {listed} dimensions, not {dimensions}"
-        if dimensions > self.most:
-            return f"the model's vectors have {self.most} dimensions at most, not {dimensions}"
+        if not possible and dimensions > self.dimensions:
+            most = self.dimensions
+            return f"the model's vectors have {most} dimensions at most, not {dimensions}"
         return None
 
 
@@ -323,6 +328,10 @@ class RemoteModel:
     def get_prefix(self, purpose: Purpose) -> str:
         """Return the prefix for texts with this purpose."""
         return self.query_prefix if purpose == "query" else self.document_prefix
+
+    def get_dimension_option(self, name: str) -> dict[str, int]:
+        """Return the request option that sets the number of dimensions; empty if none does."""
+        return {} if self.requested_dimensions is None else {name: self.requested_dimensions}
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Estimate the tokens of documents by OpenAI's encoding, which is close to the others."""

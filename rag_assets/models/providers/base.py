@@ -109,7 +109,7 @@ class RemoteEmbedding:
                 f"the model {model!r} is not known: set its dimensions"
                 f" (known are {', '.join(self.models)})"
             )
-        return replace(self.unlisted, dimensions=dimensions, most=dimensions)
+        return replace(self.unlisted, dimensions=dimensions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -74,16 +74,13 @@ class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
     async def _embed(
         self, sdk: AsyncClientV2, texts: list[str], purpose: Purpose
     ) -> EmbeddingReply:
-        options: dict[str, Any] = {}
-        if self.model.requested_dimensions is not None:
-            options["output_dimension"] = self.model.requested_dimensions
         answer = await sdk.embed(
             model=self.model.name,
             input_type=INPUT_TYPES[purpose],
             texts=texts,
             embedding_types=["float"],
             truncate="NONE",
-            **options,
+            **self.model.get_dimension_option("output_dimension"),
         )
         units = answer.meta.billed_units if answer.meta else None
         return self._build_reply(
@@ -139,8 +136,6 @@ _TEXTS = 96
 def _describe_version_3(dimensions: int) -> KnownModel:
     return KnownModel(
         dimensions,
-        dimensions,
-        (dimensions,),
         shortens=False,
         input_tokens=512,
         request_texts=_TEXTS,
@@ -157,7 +152,6 @@ COHERE = Provider(
             {
                 "embed-v4.0": KnownModel(
                     1536,
-                    1536,
                     (256, 512, 1024, 1536),
                     input_tokens=128_000,
                     request_texts=_TEXTS,
@@ -171,7 +165,7 @@ COHERE = Provider(
             }
         ),
         unlisted=KnownModel(
-            0, 0, shortens=False, input_tokens=512, request_texts=_TEXTS, task_types=True
+            shortens=False, input_tokens=512, request_texts=_TEXTS, task_types=True
         ),
         default_model="embed-v4.0",
         module=_MODULE,

@@ -215,7 +215,6 @@ EMBEDDING = RemoteEmbedding(
         {
             "gemini-embedding-001": KnownModel(
                 1536,
-                3072,
                 _DIMENSIONS,
                 input_tokens=_INPUT_TOKENS,
                 task_types=True,
@@ -223,7 +222,6 @@ EMBEDDING = RemoteEmbedding(
             ),
             "gemini-embedding-2": KnownModel(
                 1536,
-                3072,
                 _DIMENSIONS,
                 document_prefix="title: none | text: ",
                 query_prefix="task: search result | query: ",
@@ -232,7 +230,6 @@ EMBEDDING = RemoteEmbedding(
             # Google shut it down in January 2026; some compatible servers still offer it.
             "text-embedding-004": KnownModel(
                 768,
-                1536,
                 (768, 1536),
                 shortens=False,
                 native=768,
@@ -241,7 +238,7 @@ EMBEDDING = RemoteEmbedding(
             ),
         }
     ),
-    unlisted=KnownModel(0, 0, input_tokens=_INPUT_TOKENS, task_types=True),
+    unlisted=KnownModel(input_tokens=_INPUT_TOKENS, task_types=True),
     default_model="gemini-embedding-001",
     auto_dimensions=1536,
     module=MODULE,

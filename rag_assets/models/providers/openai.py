@@ -127,14 +127,12 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
     encoding: Literal["base64", "float"] = "base64"
 
     async def _embed(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> EmbeddingReply:
-        options: dict[str, Any] = _omit_key(sdk)
-        if self.model.requested_dimensions is not None:
-            options["dimensions"] = self.model.requested_dimensions
         answer = await sdk.embeddings.with_raw_response.create(
             model=self.model.name,
             input=texts,
             encoding_format=self.encoding,
-            **options,
+            **_omit_key(sdk),
+            **self.model.get_dimension_option("dimensions"),
         )
         # Parse the JSON directly: the SDK's own objects would take twice as long as everything
         # else.
@@ -373,9 +371,11 @@ class OpenAIBatches(OpenAIEndpoint):
         raise failure
 
     def _render_request_lines(self, items: Sequence[EmbedItem]) -> Iterator[bytes]:
-        options: dict[str, Any] = {"model": self.model.name, "encoding_format": "base64"}
-        if self.model.requested_dimensions is not None:
-            options["dimensions"] = self.model.requested_dimensions
+        options = {
+            "model": self.model.name,
+            "encoding_format": "base64",
+            **self.model.get_dimension_option("dimensions"),
+        }
         prefix = self.model.get_prefix("document")
         for item in items:
             body = {"input": replace_surrogates(prefix + item.text), **options}
@@ -511,22 +511,20 @@ EMBEDDING = RemoteEmbedding(
         {
             "text-embedding-3-small": KnownModel(
                 1536,
-                1536,
                 request_tokens=_REQUEST_TOKENS,
                 price=Price(per_million=0.02, batch_per_million=0.01),
             ),
             "text-embedding-3-large": KnownModel(
                 3072,
-                3072,
                 request_tokens=_REQUEST_TOKENS,
                 price=Price(per_million=0.13, batch_per_million=0.065),
             ),
             "text-embedding-ada-002": KnownModel(
-                1536, 1536, (1536,), shortens=False, request_tokens=_REQUEST_TOKENS
+                1536, shortens=False, request_tokens=_REQUEST_TOKENS
             ),
         }
     ),
-    unlisted=KnownModel(0, 0, shortens=False),
+    unlisted=KnownModel(shortens=False),
     default_model="text-embedding-3-small",
     auto_dimensions=1536,
     batch_api=OpenAIBatches,

@@ -71,11 +71,13 @@ class VertexConnection(GeminiConnection):
         return cast("VertexSettings", self.server.settings)
 
     def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Client:
+        import google.auth
         from google.genai import Client
         from google.genai.types import HttpOptions
 
         if key is None:
-            credentials = _find_own_credentials()
+            # Credentials of the machine, the pod or the environment.
+            credentials, _ = google.auth.default(scopes=list(_SCOPES))
         else:
             credentials = _build_tenant_credentials(key.get_secret_value(), self._allowed)
         return Client(
@@ -114,14 +116,6 @@ class VertexEndpoint(VertexConnection, GeminiEndpoint):
 
 class VertexChat(VertexConnection, GeminiChat):
     """A chat model of Vertex AI; see SdkChatEndpoint."""
-
-
-def _find_own_credentials() -> Credentials:
-    """Return the installation's own credentials, from the machine, the pod or the environment."""
-    import google.auth
-
-    credentials, _ = google.auth.default(scopes=list(_SCOPES))
-    return credentials
 
 
 def _build_tenant_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
@@ -200,20 +194,14 @@ def _build_guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
     return GuardedRequest()
 
 
-_TEXTS: Final = 100
 _REQUEST_TOKENS: Final = 20_000
-
-
-def _describe_text_embedding(dollars: float) -> KnownModel:
-    return KnownModel(
-        768,
-        768,
-        input_tokens=2048,
-        request_tokens=_REQUEST_TOKENS,
-        task_types=True,
-        price=Price(per_million=dollars),
-    )
-
+_TEXT_EMBEDDING = KnownModel(
+    768,
+    input_tokens=2048,
+    request_tokens=_REQUEST_TOKENS,
+    task_types=True,
+    price=Price(per_million=0.10),
+)
 
 VERTEX = Provider(
     "vertex",
@@ -229,8 +217,8 @@ VERTEX = Provider(
                 for name, dollars in (("gemini-embedding-001", 0.15), ("gemini-embedding-2", 0.20))
             }
             | {
-                "text-embedding-005": _describe_text_embedding(0.10),
-                "text-multilingual-embedding-002": _describe_text_embedding(0.10),
+                "text-embedding-005": _TEXT_EMBEDDING,
+                "text-multilingual-embedding-002": _TEXT_EMBEDDING,
             }
         ),
         unlisted=replace(EMBEDDING.unlisted, request_tokens=_REQUEST_TOKENS),

@@ -128,7 +128,6 @@ def _describe_model(dollars: float, request_tokens: int) -> KnownModel:
     """Return the properties of a model with vectors of 256 to 2,048 dimensions."""
     return KnownModel(
         1024,
-        2048,
         (256, 512, 1024, 2048),
         input_tokens=32_000,
         request_tokens=request_tokens,
@@ -141,8 +140,6 @@ def _describe_fixed_model(input_tokens: int) -> KnownModel:
     """Return the properties of a model for one domain, with vectors of 1,024 dimensions."""
     return KnownModel(
         1024,
-        1024,
-        (1024,),
         shortens=False,
         input_tokens=input_tokens,
         request_tokens=120_000,
@@ -169,7 +166,7 @@ VOYAGE = Provider(
             }
         ),
         unlisted=KnownModel(
-            0, 0, shortens=False, input_tokens=32_000, request_tokens=120_000, task_types=True
+            shortens=False, input_tokens=32_000, request_tokens=120_000, task_types=True
         ),
         default_model="voyage-4",
         module=_MODULE,

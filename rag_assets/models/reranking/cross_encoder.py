@@ -64,9 +64,8 @@ class CrossEncoder:
         self._window = read_window(folder)
         self._threads = threads or count_cores()
         self._id = "local/" + re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name)
-        self._lock = threading.Lock()
         self._loading = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="rerank")
         self._scorer: _PairScorer | None = None
 
     @property
@@ -90,9 +89,11 @@ class CrossEncoder:
         deadline = time.monotonic() + seconds
         todo = deque(enumerate(passages))
         scores: list[float | None] = [None] * len(passages)
-        loop, pool = asyncio.get_running_loop(), self._get_thread_pool()
+        loop = asyncio.get_running_loop()
         jobs = [
-            loop.run_in_executor(pool, self._score_remaining, question, todo, scores, deadline)
+            loop.run_in_executor(
+                self._pool, self._score_remaining, question, todo, scores, deadline
+            )
             for _ in range(min(self._threads, len(passages)))
         ]
         with contextlib.suppress(TimeoutError):
@@ -133,15 +134,7 @@ class CrossEncoder:
                 raise RerankFailed(f"{self._id} returned a score that is not a number", "malformed")
             scores[index] = score
 
-    def _get_thread_pool(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="rerank")
-            return self._pool
-
     def _get_scorer(self) -> _PairScorer:
-        # This is not the pool's lock, because an event loop acquires that one and loading takes
-        # seconds.
         with self._loading:  # several threads start at once; one of them loads
             if self._scorer is None:
                 _require_checksums(self._weights.parent)
