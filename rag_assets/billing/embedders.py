@@ -44,14 +44,11 @@ KeySource: TypeAlias = Literal["none needed", "variable", "stored", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class EmbedderChoice:
-    """The embedder that was chosen for a tenant.
-
-    Attributes:
-        key: the source of the provider's key; with "missing", embedding is not possible yet.
-    """
+    """The embedder that was chosen for a tenant."""
 
     embedder: EmbedderConfig
     key: KeySource
+    """The source of the provider's key; with "missing", embedding is not possible yet."""
 
 
 def choose_embedder(

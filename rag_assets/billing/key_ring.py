@@ -153,26 +153,22 @@ KeyState: TypeAlias = Literal["set", "not set", "unreadable", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """The displayable part of a key.
-
-    Attributes:
-        tenant: the tenant that has the key; empty if an organization has it.
-        shown: the key's last four characters as "…abcd", or the variable that holds it as "$NAME".
-        state: "not set" if the variable is missing; "unreadable" if the master key is missing;
-            "missing" if the tenant's provider requires a key, and the tenant has none.
-        worked: whether the provider accepted the key when it was last used.
-        organization: the organization that has the key, for all of its tenants without their own
-            key.
-    """
+    """The displayable part of a key."""
 
     tenant: str
+    """The tenant that has the key; empty if an organization has it."""
     provider: str
     shown: str
+    """The key's last four characters as "…abcd", or the variable that holds it as "$NAME"."""
     state: KeyState
+    """State "not set": the variable is missing; "unreadable": the master key is missing; "missing":
+    the tenant's provider requires a key, and the tenant has none."""
     set_at: datetime | None = None
     last_used_at: datetime | None = None
     worked: bool | None = None
+    """Whether the provider accepted the key when it was last used."""
     organization: str | None = None
+    """The organization that has the key, for all of its tenants without their own key."""
 
 
 def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:

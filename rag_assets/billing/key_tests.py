@@ -29,16 +29,13 @@ _TEXT = "test"
 
 @dataclass(frozen=True, slots=True)
 class KeyTest:
-    """The outcome of testing a key.
-
-    Attributes:
-        reason: the reason for the failure; None if it worked.
-        latency_ms: milliseconds until the answer, including the connection.
-    """
+    """The outcome of testing a key."""
 
     worked: bool
     reason: str | None
+    """The reason for the failure; None if it worked."""
     latency_ms: int
+    """Milliseconds until the answer, including the connection."""
 
 
 class KeyTests:

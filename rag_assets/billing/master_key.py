@@ -62,15 +62,12 @@ class MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class MasterKeys:
-    """The master keys of an installation.
-
-    Attributes:
-        present: the key that encrypts provider keys.
-        former: earlier keys, which still decrypt provider keys until a rotation is complete.
-    """
+    """The master keys of an installation."""
 
     present: MasterKey
+    """The key that encrypts provider keys."""
     former: tuple[MasterKey, ...] = ()
+    """Earlier keys, which still decrypt provider keys until a rotation is complete."""
 
     def find(self, key_id: str) -> MasterKey | None:
         """Return the key with that id; None if it is missing."""

@@ -36,16 +36,13 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A spending cap of a tenant.
-
-    Attributes:
-        until: when its period ends; None if a person has to act before spending continues.
-    """
+    """A spending cap of a tenant."""
 
     name: CapName
     most: float
     spent: float
     until: datetime | None
+    """When its period ends; None if a person has to act before spending continues."""
 
     def would_stop(self, cost: float) -> bool:
         """Return whether this additional cost would exceed the cap."""

@@ -42,19 +42,16 @@ _TIERS: Final = re.compile(r"data_[a-z]+(?:,data_[a-z]+)*")
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:
-    """The distribution of a new index over nodes; existing indexes keep their layout.
-
-    Attributes:
-        shards: primary shards of a shared index. All entries of a tenant lie in one shard, so an
-            index of one tenant always has a single shard.
-        replicas: copies of each shard; None: one as soon as there is a second node.
-        tier: tiers of data nodes in order of preference; None: the cluster's default.
-    """
+    """The distribution of a new index over nodes; existing indexes keep their layout."""
 
     shards: int = 1
+    """Primary shards of a shared index. All entries of a tenant lie in one shard, so an index of
+    one tenant always has a single shard."""
     replicas: int | None = None
+    """Copies of each shard; None: one as soon as there is a second node."""
     refresh_interval: str = "30s"
     tier: str | None = None
+    """Tiers of data nodes in order of preference; None: the cluster's default."""
 
     @property
     def refresh_seconds(self) -> float:

@@ -15,17 +15,14 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """A kind of problem in API responses.
-
-    Attributes:
-        name: the last part of the problem's type.
-        detail: text for the caller; replaces the error's message, which is for the operator.
-    """
+    """A kind of problem in API responses."""
 
     status: int
     name: str
+    """The last part of the problem's type."""
     title: str
     detail: str | None = None
+    """Text for the caller; replaces the error's message, which is for the operator."""
 
 
 class RagAssetsError(Exception):

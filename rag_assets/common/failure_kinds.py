@@ -55,18 +55,15 @@ LEFT_OUT: frozenset[FailureKind] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FailureWords:
-    """The text of a kind of failure.
-
-    Attributes:
-        remedy: the step for an admin of the tenant, in one sentence.
-        can_retry: whether the same file can succeed when a retry is requested.
-        is_temporary: whether the cause is expected to end without a person.
-    """
+    """The text of a kind of failure."""
 
     reason: str
     remedy: str
+    """The step for an admin of the tenant, in one sentence."""
     can_retry: bool = False
+    """Whether the same file can succeed when a retry is requested."""
     is_temporary: bool = False
+    """Whether the cause is expected to end without a person."""
 
     @property
     def text(self) -> str:

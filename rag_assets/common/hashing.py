@@ -22,14 +22,11 @@ canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii
 
 @dataclass(frozen=True, slots=True)
 class HashRange:
-    """A range of hexadecimal hashes.
-
-    Attributes:
-        end: the lowest hash beyond the range; None for no upper bound.
-    """
+    """A range of hexadecimal hashes."""
 
     first: str = ""
     end: str | None = None
+    """The lowest hash beyond the range; None for no upper bound."""
 
     @classmethod
     def part(cls, number: int, count: int) -> HashRange:

@@ -20,18 +20,15 @@ _LAST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class PrivateEndpoints:
-    """Endpoints that the operator allows although they are private or unencrypted.
-
-    Attributes:
-        hosts: names or literal addresses in lower case, each with its port; None for any port.
-        networks: ranges of addresses that are allowed under any name and port.
-        identity_hosts: names, in lower case, of servers that may receive a token of the cloud
-            identity that this installation runs under.
-    """
+    """Endpoints that the operator allows although they are private or unencrypted."""
 
     hosts: frozenset[tuple[str, int | None]] = frozenset()
+    """Names or literal addresses in lower case, each with its port; None for any port."""
     networks: tuple[Network, ...] = ()
+    """Ranges of addresses that are allowed under any name and port."""
     identity_hosts: frozenset[str] = frozenset()
+    """Names, in lower case, of servers that may receive a token of the cloud identity that this
+    installation runs under."""
 
     @classmethod
     def parse(cls, text: str, identity_hosts: str = "") -> Self:

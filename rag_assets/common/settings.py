@@ -56,11 +56,7 @@ _LONGEST_PREFIX = 24
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The home folder and the external servers of one installation (None: embedded server).
-
-    Attributes:
-        dagster_home: the folder of a team's own Dagster instance; None: the installation's is used.
-    """
+    """The home folder and the external servers of one installation (None: embedded server)."""
 
     home: Path
     database_url: str | None = None
@@ -78,6 +74,7 @@ class Settings:
     master_key_file: Path | None = None
     private_endpoints: PrivateEndpoints = field(default_factory=PrivateEndpoints)
     dagster_home: Path | None = None
+    """The folder of a team's own Dagster instance; None: the installation's is used."""
     elasticsearch: ElasticsearchSettings = field(default_factory=ElasticsearchSettings)
 
     @property

@@ -53,16 +53,13 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The answer of a chat model.
-
-    Attributes:
-        cut: whether the answer was cut off at the token limit.
-    """
+    """The answer of a chat model."""
 
     text: str
     input_tokens: int
     output_tokens: int
     cut: bool = False
+    """Whether the answer was cut off at the token limit."""
     requests: int = 1
 
     @property

@@ -24,14 +24,11 @@ _MAX_DECODINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A text after percent-decoding, with offsets in the original.
-
-    Attributes:
-        places: for each character of `text`, its start and end offset in the original.
-    """
+    """A text after percent-decoding, with offsets in the original."""
 
     text: str
     places: tuple[tuple[int, int], ...]
+    """For each character of `text`, its start and end offset in the original."""
 
 
 def decode_repeatedly(text: str) -> Iterator[Decoded]:

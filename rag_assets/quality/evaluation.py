@@ -44,15 +44,12 @@ HitsByQuestion = Mapping[str, Sequence[Hit]]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPart:
-    """Measures of rankings, either for questions that people judged or for synthetic questions.
-
-    Attributes:
-        values: values by measure, then by question id.
-        judged: the share of the first ten hits that were judged, 0 to 1; None without hits.
-    """
+    """Measures of rankings, either for questions that people judged or for synthetic questions."""
 
     values: Values = field(default_factory=dict)
+    """Values by measure, then by question id."""
     judged: float | None = None
+    """The share of the first ten hits that were judged, 0 to 1; None without hits."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -66,40 +63,34 @@ class MeasuredPart:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Measures of one build's answers to the judged questions.
-
-    Attributes:
-        people: measures for the questions that people judged.
-        synthetic: measures for the questions that were made from headings.
-        gone: by question id, paths in judgements that match no present document.
-        unmeasured: ids of questions whose answers are only in documents that are gone.
-        unanswerable: number of questions without an answer in the documents.
-    """
+    """Measures of one build's answers to the judged questions."""
 
     generation: int
     embedder_id: str
     manner: AskOptions
     people: MeasuredPart
+    """Measures for the questions that people judged."""
     synthetic: MeasuredPart
+    """Measures for the questions that were made from headings."""
     gone: Mapping[str, tuple[str, ...]]
+    """By question id, paths in judgements that match no present document."""
     unmeasured: tuple[str, ...]
+    """Ids of questions whose answers are only in documents that are gone."""
     unanswerable: int
+    """Number of questions without an answer in the documents."""
     unranked: int = 0
     embedded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class BuildComparison:
-    """The evaluations of two builds with the same questions and the same document versions.
-
-    Attributes:
-        apart: ids of questions that were left out, since the builds have different versions of all
-            documents that answer them.
-    """
+    """The evaluations of two builds with the same questions and the same document versions."""
 
     new: Evaluation
     serving: Evaluation
     apart: tuple[str, ...]
+    """Ids of questions that were left out, since the builds have different versions of all
+    documents that answer them."""
 
     def difference(self, measure: str) -> MeanDifference | None:
         """Return how much higher the mean of a measure is in the new build than in the serving one.
@@ -153,16 +144,13 @@ def compare_builds(
 
 @dataclass(frozen=True, slots=True)
 class _Questions:
-    """A tenant's judged questions.
-
-    Attributes:
-        documents: the documents that their judgements refer to.
-        present: the questions with only their judgements of present documents.
-    """
+    """A tenant's judged questions."""
 
     all: Sequence[JudgedQuestion]
     documents: Documents
+    """The documents that their judgements refer to."""
     present: Sequence[JudgedQuestion]
+    """The questions with only their judgements of present documents."""
 
     @classmethod
     def read(cls, ctx: TenantContext) -> _Questions:

@@ -170,15 +170,12 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class ReadQuestions:
-    """The questions that were read from some files.
-
-    Attributes:
-        questions: the questions, in the form in which they are stored.
-        places: the first line that names each document path.
-    """
+    """The questions that were read from some files."""
 
     questions: tuple[JudgedQuestion, ...]
+    """The questions, in the form in which they are stored."""
     places: Mapping[str, FileLine]
+    """The first line that names each document path."""
 
 
 def read_judgements(

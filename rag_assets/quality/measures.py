@@ -104,13 +104,10 @@ class MeanEstimate:
 
 @dataclass(frozen=True, slots=True)
 class MeanDifference(MeanEstimate):
-    """The mean difference of two rankings of the same questions.
-
-    Attributes:
-        p: probability that chance alone gives a difference at least as large (two-sided).
-    """
+    """The mean difference of two rankings of the same questions."""
 
     p: float
+    """Probability that chance alone gives a difference at least as large (two-sided)."""
 
 
 def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = None) -> MeanEstimate:

@@ -28,39 +28,32 @@ _ANY_COSINE = -1.0
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """The effect that one threshold would have on the questions.
-
-    Attributes:
-        with_passages: share of all questions that get a passage.
-        answered: share of the answerable questions that keep a relevant passage; None if no
-            question is judged.
-        rejected: share of the unanswerable questions that get no passage; None if no question is
-            judged.
-    """
+    """The effect that one threshold would have on the questions."""
 
     threshold: float
     with_passages: float
+    """Share of all questions that get a passage."""
     passages: float
     answered: float | None
+    """Share of the answerable questions that keep a relevant passage; None if no question is
+    judged."""
     rejected: float | None
+    """Share of the unanswerable questions that get no passage; None if no question is judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The threshold in force for one use of a search.
-
-    Attributes:
-        use: use of a search; empty for any use.
-        described: the value in the system's description; None if it has none.
-        origin: who set the threshold, or the rule that it comes from.
-        reason: why the threshold was set, or the progress of the calibration.
-    """
+    """The threshold in force for one use of a search."""
 
     use: str
+    """Use of a search; empty for any use."""
     threshold: float | None
     described: float | None
+    """The value in the system's description; None if it has none."""
     origin: str
+    """Who set the threshold, or the rule that it comes from."""
     reason: str | None
+    """Why the threshold was set, or the progress of the calibration."""
     at: str | None
 
 

@@ -25,16 +25,13 @@ _TOLERANCE = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class GuardedMeasure:
-    """A measure that a new build must not lower, with its required and actual values.
-
-    Attributes:
-        least: the value that the new build must reach: the serving build's value minus the tenant's
-            tolerance.
-    """
+    """A measure that a new build must not lower, with its required and actual values."""
 
     measure: str
     serving: float
     least: float
+    """The value that the new build must reach: the serving build's value minus the tenant's
+    tolerance."""
     new: float
 
     @property
@@ -58,24 +55,20 @@ class WorseQuestion:
 
 @dataclass(frozen=True, slots=True)
 class QualityVerdict:
-    """The decision whether a build may replace the serving build.
-
-    Attributes:
-        outcome: "fail" forbids it; "warn" if there are too few questions to forbid it.
-        description: the finding in one line.
-        guarded: the guarded measures with their required and actual values; empty without a
-            question.
-        worse: questions that the new build answers worse, the worst first.
-        apart: see BuildComparison.
-    """
+    """The decision whether a build may replace the serving build."""
 
     outcome: Outcome
+    """The outcome "fail" forbids it; "warn": there are too few questions to forbid it."""
     description: str
+    """The finding in one line."""
     questions: int
     least: int
     guarded: tuple[GuardedMeasure, ...] = ()
+    """The guarded measures with their required and actual values; empty without a question."""
     worse: tuple[WorseQuestion, ...] = ()
+    """Questions that the new build answers worse, the worst first."""
     apart: tuple[str, ...] = ()
+    """See BuildComparison."""
 
 
 def judge_comparison(comparison: BuildComparison, limits: QualityConfig) -> QualityVerdict:

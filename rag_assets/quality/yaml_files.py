@@ -48,22 +48,18 @@ class ReadJudgement:
 
 @dataclass(slots=True)
 class QuestionEntry:
-    """The statements of one file about one question.
-
-    Attributes:
-        place: the line where the question starts.
-        question: the question without judgements; None if the file adds judgements to a known
-            question.
-        pool: hashes of passages that were read.
-        is_whole: whether all judgements of the question are valid.
-    """
+    """The statements of one file about one question."""
 
     id: str
     place: FileLine
+    """The line where the question starts."""
     question: JudgedQuestion | None
+    """The question without judgements; None if the file adds judgements to a known question."""
     judgements: list[ReadJudgement] = field(default_factory=list)
     pool: set[str] = field(default_factory=set)
+    """Hashes of passages that were read."""
     is_whole: bool = True
+    """Whether all judgements of the question are valid."""
 
 
 class FileFaults:

@@ -28,25 +28,22 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSettings:
-    """Settings made by an application; None stands for the operator's configuration.
-
-    Attributes:
-        enabled: whether the tenant is indexed and answers.
-        provider: provider of embeddings; the providers in SELF_HOSTED speak OpenAI's API.
-        dimensions: length of a vector, if there is a choice or the model is unknown.
-        resolved_comment_days: days for which resolved comments are found.
-        embedder: the embedder that was configured when the tenant was last fully indexed, as in
-            tenants.yaml; None: the embedder that the operator has configured now.
-    """
+    """Settings made by an application; None stands for the operator's configuration."""
 
     enabled: bool | None = None
+    """Whether the tenant is indexed and answers."""
     provider: Provider | None = None
+    """Provider of embeddings; the providers in SELF_HOSTED speak OpenAI's API."""
     embedding_model: str | None = None
     base_url: str | None = None
     dimensions: int | None = None
+    """Length of a vector, if there is a choice or the model is unknown."""
     vector_backend: VectorBackend | None = None
     resolved_comment_days: int | None = None
+    """Days for which resolved comments are found."""
     embedder: Mapping[str, Any] | None = None
+    """The embedder that was configured when the tenant was last fully indexed, as in tenants.yaml;
+    None: the embedder that the operator has configured now."""
     updated_at: datetime | None = None
     updated_by: str | None = None
 

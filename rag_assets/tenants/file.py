@@ -36,22 +36,19 @@ from rag_assets.tenants.projects import list_project_profiles, require_beginning
 
 @dataclass(frozen=True, slots=True)
 class ListedTenants:
-    """The current content of a tenant list.
-
-    Attributes:
-        configs: configuration of each tenant by id, valid and with absolute paths.
-        places: by id, where the list declares the tenant, as text for people.
-        problems: errors in the list; tenants with an error are not in `configs`.
-        kept: ids of tenants with an error; their present configuration is kept.
-        complete: whether everything could be read; only then does a tenant that is not in the list
-            count as removed.
-    """
+    """The current content of a tenant list."""
 
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Configuration of each tenant by id, valid and with absolute paths."""
     places: Mapping[str, str] = field(default_factory=dict)
+    """By id, where the list declares the tenant, as text for people."""
     problems: tuple[RagAssetsError, ...] = ()
+    """Errors in the list; tenants with an error are not in `configs`."""
     kept: frozenset[str] = frozenset()
+    """Ids of tenants with an error; their present configuration is kept."""
     complete: bool = True
+    """Whether everything could be read; only then does a tenant that is not in the list count as
+    removed."""
 
 
 class TenantList(Protocol):

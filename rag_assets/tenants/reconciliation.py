@@ -34,17 +34,14 @@ class _TenantRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TenantChanges:
-    """The changes that bring the catalog in line with a list of tenants.
-
-    Attributes:
-        put: configurations of tenants to create or update, and whether each tenant is enabled.
-        disable: ids of tenants that were removed from the list.
-        foreign: listed ids that another home folder lists with another configuration.
-    """
+    """The changes that bring the catalog in line with a list of tenants."""
 
     put: tuple[tuple[Mapping[str, Any], bool], ...]
+    """Configurations of tenants to create or update, and whether each tenant is enabled."""
     disable: tuple[str, ...]
+    """Ids of tenants that were removed from the list."""
     foreign: tuple[str, ...] = ()
+    """Listed ids that another home folder lists with another configuration."""
 
 
 def plan_tenants(

@@ -31,16 +31,13 @@ class EmbedItem:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The texts of one call to an embedder.
-
-    Attributes:
-        counts: number of tokens of each text; zeros if tokens are not counted.
-        is_part: whether the batch is a part of a batch that failed.
-    """
+    """The texts of one call to an embedder."""
 
     items: tuple[EmbedItem, ...]
     counts: tuple[int, ...]
+    """Number of tokens of each text; zeros if tokens are not counted."""
     is_part: bool = False
+    """Whether the batch is a part of a batch that failed."""
 
     @property
     def tokens(self) -> int:

@@ -64,21 +64,18 @@ from rag_assets.models.embedding.vectors import validate_answer
 
 @dataclass(frozen=True, slots=True)
 class EmbedOutcome:
-    """The outcome of embed_all; embedded + len(rejected) + remaining = number of texts.
-
-    Attributes:
-        rejected: for texts that the embedder permanently rejects, the reason by key.
-        remaining: number of texts not embedded because of the deadline or an outage.
-        retries: number of attempts that repeated a failed attempt.
-        tokens: number of tokens in the successful calls, as the provider counts them.
-    """
+    """The outcome of embed_all; embedded + len(rejected) + remaining = number of texts."""
 
     embedded: int
     rejected: Mapping[str, str]
+    """For texts that the embedder permanently rejects, the reason by key."""
     remaining: int
+    """Number of texts not embedded because of the deadline or an outage."""
     requests: int
     retries: int
+    """Number of attempts that repeated a failed attempt."""
     tokens: int
+    """Number of tokens in the successful calls, as the provider counts them."""
     outage: RequestsStopped | None
     seconds: float
 

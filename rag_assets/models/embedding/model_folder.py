@@ -103,36 +103,31 @@ class DenseLayer:
 
     Whether it has to be applied is known only once the network is loaded, since the network may
     already include it.
-
-    Attributes:
-        weights: the file with the tensors `linear.weight` and `linear.bias`.
-        activation: function applied to the projected vectors, in lower case, such as "tanh".
     """
 
     weights: Path
+    """The file with the tensors `linear.weight` and `linear.bias`."""
     dimensions: int | None
     activation: str
+    """Function applied to the projected vectors, in lower case, such as "tanh"."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A local embedding model: its files and everything that determines its vectors.
-
-    Attributes:
-        digests: SHA-256 of every file that determines a vector, by path.
-        window: maximum tokens of one call, special tokens included.
-        pooling: how token vectors are combined, unless the model itself combines them.
-        pools_prefix: whether the tokens of a prefix are pooled.
-    """
+    """A local embedding model: its files and everything that determines its vectors."""
 
     name: str
     weights: Path
     tokenizer: Path
     digests: tuple[tuple[Path, str], ...]
+    """SHA-256 of every file that determines a vector, by path."""
     dimensions: int
     window: int
+    """Maximum tokens of one call, special tokens included."""
     pooling: Pooling
+    """How token vectors are combined, unless the model itself combines them."""
     pools_prefix: bool = True
+    """Whether the tokens of a prefix are pooled."""
     document_prefix: str = ""
     query_prefix: str = ""
     is_lowercase: bool = False

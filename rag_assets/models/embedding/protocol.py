@@ -21,32 +21,26 @@ Purpose: TypeAlias = Literal["document", "query"]
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Limits of an embedder's calls.
-
-    Attributes:
-        tokens: maximum tokens of all texts of a call together; None for no limit.
-        input_tokens: maximum tokens of one text; None for no limit.
-    """
+    """Limits of an embedder's calls."""
 
     texts: int
     concurrency: int
     tokens: int | None = None
+    """Maximum tokens of all texts of a call together; None for no limit."""
     input_tokens: int | None = None
+    """Maximum tokens of one text; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An embedder's response to one call.
-
-    Attributes:
-        vectors: one for each text, in order; shape (texts, dimensions).
-        seconds: duration of the successful attempt; None: the duration of the call is used.
-    """
+    """An embedder's response to one call."""
 
     vectors: Vectors
+    """One for each text, in order; shape (texts, dimensions)."""
     tokens: int
     requests: int = 1
     seconds: float | None = None
+    """Duration of the successful attempt; None: the duration of the call is used."""
 
 
 class Embedder(Protocol):

@@ -60,14 +60,11 @@ _FAILURES_BEFORE_PROBE = 2
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingReply:
-    """A provider's response to one embedding request.
-
-    Attributes:
-        tokens: tokens that the provider charges for; None if it does not report them.
-    """
+    """A provider's response to one embedding request."""
 
     vectors: npt.ArrayLike
     tokens: int | None
+    """Tokens that the provider charges for; None if it does not report them."""
 
 
 _CALLS_A_MINUTE = 8
@@ -239,30 +236,27 @@ def _require_texts(texts: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """The properties of a model, the same for all tenants.
-
-    Attributes:
-        dimensions: default number of dimensions of a vector.
-        choices: the numbers of dimensions that may be chosen, if only some may be.
-        shortens: whether a request may set the number of dimensions.
-        native: number of dimensions of the vectors that the model returns; they are padded with
-            zeros to the chosen number. None if it returns vectors with the chosen number.
-        request_tokens: maximum tokens of a request; None for no limit.
-        task_types: whether a request states the use of its texts.
-        price: price at the provider's own server; None if unknown.
-    """
+    """The properties of a model, the same for all tenants."""
 
     dimensions: int = 0
+    """Default number of dimensions of a vector."""
     choices: tuple[int, ...] = ()
+    """The numbers of dimensions that may be chosen, if only some may be."""
     shortens: bool = True
+    """Whether a request may set the number of dimensions."""
     native: int | None = None
+    """Number of dimensions of the vectors that the model returns; they are padded with zeros to the
+    chosen number. None if it returns vectors with the chosen number."""
     input_tokens: int = 8192
     request_tokens: int | None = None
+    """Maximum tokens of a request; None for no limit."""
     request_texts: int = MAX_BATCH
     task_types: bool = False
+    """Whether a request states the use of its texts."""
     document_prefix: str = ""
     query_prefix: str = ""
     price: Price | None = None
+    """Price at the provider's own server; None if unknown."""
 
     @property
     def possible_dimensions(self) -> tuple[int, ...]:
@@ -283,28 +277,23 @@ class KnownModel:
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """A model with a tenant's settings; all is known without a request to the provider.
-
-    Attributes:
-        requested_dimensions: number of dimensions sent with a request; None if requests cannot
-            set it.
-        native: number of dimensions of the returned vectors, which are padded with zeros to
-            `dimensions`.
-        base_url: address of a server other than the provider's own.
-        key_optional: whether the server may accept requests without a key.
-    """
+    """A model with a tenant's settings; all is known without a request to the provider."""
 
     provider: str
     name: str
     dimensions: int
     requested_dimensions: int | None
+    """Number of dimensions sent with a request; None if requests cannot set it."""
     native: int
+    """Number of dimensions of the returned vectors, which are padded with zeros to `dimensions`."""
     task_types: bool
     base_url: str | None
+    """Address of a server other than the provider's own."""
     document_prefix: str
     query_prefix: str
     limits: CallLimits
     key_optional: bool
+    """Whether the server may accept requests without a key."""
     settings: ConnectionSettings = field(default_factory=ConnectionSettings)
 
     @property
@@ -413,27 +402,21 @@ State: TypeAlias = Literal["under way", "ended", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class BatchStatus:
-    """The status of a batch at its provider.
-
-    Attributes:
-        state: "ended": there are results, possibly only for some texts; "failed": there are no
-            results, and nothing is charged.
-    """
+    """The status of a batch at its provider."""
 
     state: State
+    """An "ended" batch has results, possibly only for some texts; a "failed" one has none, and
+    nothing is charged."""
     reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class BatchResult:
-    """The result of one text of a batch.
-
-    Attributes:
-        vector: the vector as the provider returned it, not validated; None if it returned none.
-    """
+    """The result of one text of a batch."""
 
     key: str
     vector: npt.ArrayLike | None
+    """The vector as the provider returned it, not validated; None if it returned none."""
     tokens: int = 0
 
 

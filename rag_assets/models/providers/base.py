@@ -60,41 +60,33 @@ class EmbedderOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalEmbedding:
-    """A provider's embedding models that run on this machine.
-
-    Attributes:
-        options: names of the fields of EmbedderConfig that are supported.
-        check: raises ValueError if configured options contradict each other.
-    """
+    """A provider's embedding models that run on this machine."""
 
     options: frozenset[str]
+    """Names of the fields of EmbedderConfig that are supported."""
     check: Callable[[EmbedderOptions], None]
+    """Raises ValueError if configured options contradict each other."""
     identify: Callable[[EmbedderOptions], str]
     build: Callable[[EmbedderOptions], Embedder]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteEmbedding:
-    """The embedding models of a remote provider.
-
-    Attributes:
-        unlisted: the properties assumed for other models; their dimensions must be configured.
-        default_model: model that is used if none is configured; None if a model must be
-            configured.
-        auto_dimensions: dimensions of the default model, if `auto` may choose this provider.
-        batch_api: creates the batch API for one event loop; None if the provider has no batch
-            API.
-        module: module of the provider's SDK, which requests import.
-    """
+    """The embedding models of a remote provider."""
 
     endpoint: Callable[[RemoteModel, Credentials, PrivateEndpoints], SdkEndpoint[Any]]
     models: Mapping[str, KnownModel]
     unlisted: KnownModel
+    """The properties assumed for other models; their dimensions must be configured."""
     default_model: str | None = None
+    """Model that is used if none is configured; None if a model must be configured."""
     auto_dimensions: int | None = None
+    """Dimensions of the default model, if `auto` may choose this provider."""
     batch_api: Callable[[RemoteModel, Credentials, PrivateEndpoints], BatchApi] | None = None
+    """Creates the batch API for one event loop; None if the provider has no batch API."""
     options: frozenset[str] = REMOTE_OPTIONS
     module: str | None = None
+    """Module of the provider's SDK, which requests import."""
 
     def get_model(self, model: str, dimensions: int | None) -> KnownModel:
         """Return the listed properties of a model; for other models, assumed properties.
@@ -123,73 +115,59 @@ class ChatOffer:
 
 @dataclass(frozen=True, slots=True)
 class KnownReranker:
-    """A provider's reranker, as its documentation describes it.
-
-    Attributes:
-        tokens: maximum tokens of a question and one passage together.
-        per_thousand_searches: price in dollars of a thousand questions with up to 100 passages
-            each.
-    """
+    """A provider's reranker, as its documentation describes it."""
 
     tokens: int
+    """Maximum tokens of a question and one passage together."""
     per_thousand_searches: float | None = None
+    """Price in dollars of a thousand questions with up to 100 passages each."""
     per_million_tokens: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RerankOffer:
-    """The rerankers of a remote provider.
-
-    Attributes:
-        models: rerankers by name; the first is the default.
-    """
+    """The rerankers of a remote provider."""
 
     endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], SdkReranker[Any]]
     models: Mapping[str, KnownReranker]
+    """Rerankers by name; the first is the default."""
     module: str
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """The extra of this project that installs a provider's SDK.
-
-    Attributes:
-        is_for_identity: whether only connections with a cloud identity import it.
-    """
+    """The extra of this project that installs a provider's SDK."""
 
     name: str
     module: str
     is_for_identity: bool = False
+    """Whether only connections with a cloud identity import it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider of models.
-
-    Attributes:
-        name: name of the provider in tenants.yaml, in stored keys and in the ids of embedders.
-        key: whether requests carry a tenant's key.
-        own_server: whether the provider has its own server; otherwise a base_url is required.
-        settings: class of the settings of its connections, which are `connection` in
-            tenants.yaml.
-        extra: the extra that installs the provider's SDK; None if the SDK is always installed.
-        own_domains: domains of other servers that also charge the listed prices.
-        chat_names: pattern of the names of its chat models, including names that a gateway uses.
-        embeddings_of: for a provider without embeddings, the providers of embeddings that
-            `auto` chooses for its chat models, in order of preference.
-    """
+    """A provider of models."""
 
     name: str
+    """Name of the provider in tenants.yaml, in stored keys and in the ids of embedders."""
     key: KeyUse = "required"
+    """Whether requests carry a tenant's key."""
     own_server: bool = True
+    """Whether the provider has its own server; otherwise a base_url is required."""
     embedding: LocalEmbedding | RemoteEmbedding | None = None
     chat: ChatOffer | None = None
     reranking: RerankOffer | None = None
     settings: type[ConnectionSettings] = ConnectionSettings
+    """Class of the settings of its connections, which are `connection` in tenants.yaml."""
     extra: Extra | None = None
+    """The extra that installs the provider's SDK; None if the SDK is always installed."""
     own_domains: tuple[str, ...] = ()
+    """Domains of other servers that also charge the listed prices."""
     chat_names: re.Pattern[str] | None = None
+    """Pattern of the names of its chat models, including names that a gateway uses."""
     embeddings_of: tuple[str, ...] = ()
+    """For a provider without embeddings, the providers of embeddings that `auto` chooses for its
+    chat models, in order of preference."""
 
     def find_embedding_price(self, model: str) -> Price | None:
         """Return the price of a model at the provider's own server; None if unknown."""

@@ -48,19 +48,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A provider's server, the model to use there, and the settings of connections to it.
-
-    Attributes:
-        base_url: address of a server other than the provider's own.
-        key_optional: whether the server may accept requests without a key.
-        silent_seconds: maximum seconds without data from a slow server that streams answers;
-            None for answers in one piece.
-    """
+    """A provider's server, the model to use there, and the settings of connections to it."""
 
     id: str
     base_url: str | None
+    """Address of a server other than the provider's own."""
     key_optional: bool
+    """Whether the server may accept requests without a key."""
     silent_seconds: float | None = None
+    """Maximum seconds without data from a slow server that streams answers; None for answers in one
+    piece."""
     settings: ConnectionSettings = field(default_factory=ConnectionSettings)
 
 

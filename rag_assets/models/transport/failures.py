@@ -32,17 +32,14 @@ _FAULTS: Mapping[int, Fault] = {401: "key", 402: "quota", 403: "key", 404: "mode
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The facts about a response that reports a failure.
-
-    Attributes:
-        fault: the fault that the body states, if the status does not imply a fault.
-        retry_after: seconds to wait that the body requires.
-    """
+    """The facts about a response that reports a failure."""
 
     status: int
     headers: Mapping[str, str]
     fault: Fault | None = None
+    """The fault that the body states, if the status does not imply a fault."""
     retry_after: float | None = None
+    """Seconds to wait that the body requires."""
 
 
 class HttpRefusal(Exception):

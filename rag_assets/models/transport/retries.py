@@ -76,24 +76,20 @@ requires."""
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The limits of a call's attempts.
-
-    Attributes:
-        turn: maximum seconds until the first attempt may be sent.
-        seconds: maximum seconds of all attempts and the pauses between them.
-        least: seconds that must be left for a further attempt to start.
-        first_pause: maximum seconds of the pause before the second attempt; doubled before
-            every further attempt.
-        longest_pause: limit of this maximum, in seconds; the provider may still require a
-            longer pause.
-    """
+    """The limits of a call's attempts."""
 
     turn: float
+    """Maximum seconds until the first attempt may be sent."""
     tries: int
     seconds: float
+    """Maximum seconds of all attempts and the pauses between them."""
     least: float
+    """Seconds that must be left for a further attempt to start."""
     first_pause: float = 1.0
+    """Maximum seconds of the pause before the second attempt; doubled before every further
+    attempt."""
     longest_pause: float = 20.0
+    """Limit of this maximum, in seconds; the provider may still require a longer pause."""
 
     def draw_pause(self, attempts: int) -> float:
         """Return the seconds to wait after a number of failed attempts.

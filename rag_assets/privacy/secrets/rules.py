@@ -30,17 +30,14 @@ class Anchor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A kind of credential.
-
-    Attributes:
-        anchors: literals in lower case, which match in any case; if empty, the rule scans every
-            text itself.
-        find: takes the text and the offsets of anchors, in order; yields findings. Its time must be
-            linear in the length of the text, even for repetitive text.
-    """
+    """A kind of credential."""
 
     anchors: tuple[str, ...]
+    """Literals in lower case, which match in any case; if empty, the rule scans every text
+    itself."""
     find: Callable[[str, Sequence[Anchor]], Iterator[SecretSpan]]
+    """Takes the text and the offsets of anchors, in order; yields findings. Its time must be linear
+    in the length of the text, even for repetitive text."""
 
 
 def build_rule(

@@ -333,20 +333,17 @@ _LINE_REACH = 240
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """A position in a view at which two lines were joined.
-
-    Attributes:
-        at: offset in the view at which the second line starts.
-        end: end of the second line's first word, which may continue a token.
-        certain: whether that word cannot be an ordinary word.
-        is_name: whether that word is a label of the value after it, or a host name; then it does
-            not continue a token.
-    """
+    """A position in a view at which two lines were joined."""
 
     at: int
+    """Offset in the view at which the second line starts."""
     end: int
+    """End of the second line's first word, which may continue a token."""
     certain: bool
+    """Whether that word cannot be an ordinary word."""
     is_name: bool
+    """Whether that word is a label of the value after it, or a host name; then it does not continue
+    a token."""
 
 
 def join_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:

@@ -48,20 +48,16 @@ _DASHED_RUN = re.compile("[A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True)
 class TokenKind:
-    """A kind of token.
-
-    Attributes:
-        run: the characters that a token may have. If a candidate does not match, such characters
-            are skipped, so that a text of only prefixes is read once instead of once for each
-            prefix.
-        accepts: validates the body, if the pattern alone is not enough.
-    """
+    """A kind of token."""
 
     name: str
     prefix: re.Pattern[str]
     body: re.Pattern[str]
     run: re.Pattern[str]
+    """The characters that a token may have. If a candidate does not match, such characters are
+    skipped, so that a text of only prefixes is read once instead of once for each prefix."""
     accepts: Callable[[str], bool] = is_token_body
+    """Validates the body, if the pattern alone is not enough."""
 
     def match(self, text: str, start: int) -> int | None:
         """Return the end of the token that starts here; None if no token of this kind does."""
