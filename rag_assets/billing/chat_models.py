@@ -88,8 +88,7 @@ class ChatSpending:
 class BilledChat:
     """A chat model that bills its costs to a tenant; see ChatModel.
 
-    Args:
-        price: the model's price; None if it is unknown, which is allowed only without caps.
+    The price may be unknown only without caps.
     """
 
     def __init__(
@@ -113,11 +112,7 @@ class BilledChat:
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
-        """See ChatModel.
-
-        Raises:
-            CapReached: the answer's highest possible cost would exceed a cap; no request was sent.
-        """
+        """Answer a prompt, unless its highest possible cost would exceed a cap; see ChatModel."""
         read = estimate_input_tokens(instructions, prompt)
         most = (self._price or _FREE).compute_cost(read, max_tokens)
         await self._reserve(most)
@@ -202,11 +197,7 @@ class ChatModels:
         self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
 
     async def get_chat(self, record: TenantRecord) -> TenantChat:
-        """Return a tenant's chat model; the provider's key is read on the first request.
-
-        Raises:
-            NoChatModel: the tenant's chat model is missing or not usable.
-        """
+        """Return a tenant's chat model; the provider's key is read on the first request."""
         former = self._made.get(record.ref)
         if former is not None and former[0] == record.config:
             return former[1]

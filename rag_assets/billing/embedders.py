@@ -234,11 +234,10 @@ class Embedders:
         )
 
     def batch_api(self, ref: TenantRef, config: EmbedderConfig) -> BatchApi:
-        """Return the batch API of an embedder, for use in one event loop.
+        """Return the batch API of an embedder, as configured when the batch was submitted.
 
-        Args:
-            config: the configuration when the batch was submitted. The tenant's present key is used
-                if it is for the same server.
+        The tenant's present key is used if it is for the same server. The API belongs to one event
+        loop.
         """
         present = self.tenant(self._catalog.tenants.get(ref.id)).embedder
         if (present.provider, present.base_url) == (config.provider, config.base_url):

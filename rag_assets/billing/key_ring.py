@@ -236,12 +236,7 @@ class KeyRing:
         self._master_keys = InstallationKeys(catalog, settings, self._environ)
 
     def set(self, owner: KeyOwner, provider: str, secret: SecretStr) -> None:
-        """Store a tenant's or an organization's key for a provider, and replace its former key.
-
-        Raises:
-            KeyUnreadable: the master key of other keys is lost.
-            TenantGone: the tenant was removed.
-        """
+        """Store a tenant's or an organization's key for a provider, and replace its former key."""
         require_key(secret)
         self._table.put(
             owner,
@@ -286,11 +281,7 @@ class KeyRing:
         *,
         setting: str = "embedder.api_key",
     ) -> Credentials:
-        """Return a function that reads the key of a model.
-
-        Args:
-            reference: the environment variable used instead of a stored key, as $NAME.
-        """
+        """Return a function that reads the key of a model: a stored key, or a variable $NAME."""
         if reference is not None:
             return partial(self._read_variable, owner, provider, reference, setting)
         return partial(self._read_stored_key, owner, provider, setting)

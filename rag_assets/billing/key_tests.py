@@ -50,10 +50,6 @@ class KeyTests:
         """Make one small call with the key that an owner has, or uses, for a provider.
 
         If the owner is a tenant, its usage is recorded; caps do not apply.
-
-        Raises:
-            NoProviderKey, KeyUnreadable: the key is missing or unreadable.
-            ConfigurationError: the key is not for embedding, so it cannot be tested.
         """
         config = self._find_embedder(owner, provider)
         credentials = self._keys.credentials(owner, provider, config.api_key)

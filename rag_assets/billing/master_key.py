@@ -146,8 +146,7 @@ def _exists(path: Path) -> bool:
 class KeyFile:
     """The file of master keys; its first line after comments is the current key.
 
-    Args:
-        forbidden: folders that must not contain it: the data that it protects, and sources.
+    It must not be in a folder that it protects, or in a source.
     """
 
     def __init__(self, path: Path, forbidden: Iterable[Path] = ()) -> None:
@@ -155,12 +154,7 @@ class KeyFile:
         self._forbidden = tuple(forbidden)
 
     def read(self) -> MasterKeys | None:
-        """Return the keys in the file; None if it does not exist.
-
-        Raises:
-            ConfigurationError: the file lies in a forbidden folder, cannot be read, can be read by
-                other users, or contains no valid key.
-        """
+        """Return the keys in the file, which only its owner may read; None if it does not exist."""
         try:
             # Open without blocking, in case there is a pipe at this path.
             handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

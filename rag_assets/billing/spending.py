@@ -109,11 +109,7 @@ def find_stopping_cap(caps: list[Cap], cost: float) -> Cap | None:
 
 
 def require_price(tenant: Tenant) -> Price | None:
-    """Return the price of a tenant's embedder; None if it is unknown and not required.
-
-    Raises:
-        ConfigurationError: the tenant has caps, which cannot be enforced without a price.
-    """
+    """Return the price of a tenant's embedder; None if it is unknown and the tenant has no caps."""
     price = find_price(tenant.embedder)
     caps = [name for name, most in tenant.caps if most is not None]
     if price is None and caps:
@@ -161,11 +157,7 @@ class Spending:
     def promise(self, tokens: int) -> float | None:
         """Count the batch price of texts as spent; it is charged when their batch has ended.
 
-        Returns:
-            The price in dollars; None if it is unknown.
-
-        Raises:
-            CapReached: the batch would exceed a cap.
+        Return the price in dollars; None if it is unknown.
         """
         with self._lock:
             cost = (self._price or FREE).compute_cost(tokens, batch=True)
@@ -225,11 +217,7 @@ EVENTS_READ: Final = 20
 
 
 def find_present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
-    """Return a tenant's caps with its present spending, which includes open batches.
-
-    Args:
-        run: dollars that the current sync has spent.
-    """
+    """Return a tenant's caps with its present spending, which includes open batches."""
     day = today()
     spent = catalog.usage.read_spending(ref.id, day)
     promised = catalog.batches.open_cost(ref.id)
@@ -258,11 +246,7 @@ def find_holding_caps(caps: Iterable[Cap], events: Sequence[Event], day: date) -
 
 
 class Ledger:
-    """A tenant's spending in one run.
-
-    Args:
-        before: dollars that earlier runs of the same sync spent.
-    """
+    """A tenant's spending in one run; `before` is the spending of earlier runs of the same sync."""
 
     def __init__(
         self,

@@ -108,11 +108,7 @@ class UnknownProfile(ConfigurationError):
 
 
 class WrongJudgements(ConfigurationError):
-    """Lines of judgement files are wrong; none of these files was stored.
-
-    Args:
-        lines: each with its file, its number and the reason; at least one.
-    """
+    """Lines of judgement files are wrong; none of these files was stored."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         more = len(lines) - _SHOWN_LINES
@@ -268,8 +264,7 @@ class DiskFull(ServiceUnavailable):
 class LakeDamaged(ServiceUnavailable):
     """Files of the lake were lost or damaged, and cannot be read.
 
-    Args:
-        participle: completes "the lake … cannot be".
+    The participle completes "the lake … cannot be".
     """
 
     def __init__(self, place: str, files: Sequence[str], participle: str) -> None:
@@ -372,11 +367,7 @@ class TransientFailure(RagAssetsError):
 
 
 class RequestRefused(RagAssetsError):
-    """A provider refuses until a person changes something: the key, the model, the quota.
-
-    Args:
-        fault: the reason; None if it is unknown or not a Fault.
-    """
+    """A provider refuses until a person changes something: the key, the model, the quota."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, fault: Fault | None = None
@@ -386,15 +377,12 @@ class RequestRefused(RagAssetsError):
 
 
 class ProviderError(RagAssetsError):
-    """A model, or a request to its provider, failed.
-
-    Attributes:
-        requests: attempts made before the error; 0 if no request was sent.
-        tokens: tokens charged for these attempts; a malformed response is charged too.
-    """
+    """A model, or a request to its provider, failed."""
 
     requests: int = 1
+    """Attempts made before the error; 0 if no request was sent."""
     tokens: int = 0
+    """Tokens charged for these attempts; a malformed response is charged too."""
 
 
 class RequestsStopped(ProviderError):
@@ -402,16 +390,13 @@ class RequestsStopped(ProviderError):
 
 
 class ProviderUnavailable(RequestsStopped, TransientFailure):
-    """The provider is unavailable.
-
-    Attributes:
-        may_be_input: whether this input may be the cause: the provider reported an internal error
-            or closed the connection, and did not require a pause.
-        is_limited: whether the cause is the provider's rate limit.
-    """
+    """The provider is unavailable."""
 
     may_be_input: bool = False
+    """Whether this input may be the cause: the provider reported an internal error or closed the
+    connection, and did not require a pause."""
     is_limited: bool = False
+    """Whether the cause is the provider's rate limit."""
 
 
 class ProviderRefused(RequestsStopped, RequestRefused):
@@ -421,8 +406,7 @@ class ProviderRefused(RequestsStopped, RequestRefused):
 class NoProviderKey(ProviderRefused):
     """The tenant's key for its provider is missing.
 
-    Args:
-        address: where an admin of the tenant sets it.
+    The address is the page on which an admin of the tenant sets it.
     """
 
     requests = 0
@@ -463,8 +447,7 @@ class NotOptedIn(ProviderRefused):
 class CapReached(RequestsStopped):
     """The tenant's spending cap is reached; completed work is kept.
 
-    Args:
-        until: when the cap is reset; None if a person has to continue.
+    The cap is reset at `until`; None if a person has to continue.
     """
 
     requests = 0
@@ -500,16 +483,13 @@ class MalformedResponse(ProviderError):
 
 
 class BadVectors(MalformedResponse):
-    """The embedder returned vectors that must not be stored.
-
-    Attributes:
-        usable: the valid vectors of the response, by the index of their text.
-        reasons: why the other vectors are not valid, by the index of their text; empty if the
-            vectors cannot be assigned to texts.
-    """
+    """The embedder returned vectors that must not be stored."""
 
     usable: Mapping[int, Any] = MappingProxyType({})
+    """The valid vectors of the response, by the index of their text."""
     reasons: Mapping[int, str] = MappingProxyType({})
+    """Why the other vectors are not valid, by the index of their text; empty if the vectors cannot
+    be assigned to texts."""
 
 
 class WrongShape(BadVectors):
@@ -517,11 +497,7 @@ class WrongShape(BadVectors):
 
 
 class RerankFailed(RagAssetsError):
-    """Passages could not be reranked; they keep the order of the search.
-
-    Args:
-        fault: the reason, as in search responses.
-    """
+    """Passages could not be reranked; they keep the order of the search."""
 
     def __init__(self, message: str, fault: RerankFault, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -529,13 +505,10 @@ class RerankFailed(RagAssetsError):
 
 
 class ChatError(RagAssetsError):
-    """A chat model returned no usable answer.
-
-    Attributes:
-        requests: attempts made before the error; 0 if no request was sent.
-    """
+    """A chat model returned no usable answer."""
 
     requests: int = 1
+    """Attempts made before the error; 0 if no request was sent."""
 
 
 class ChatUnavailable(ChatError, TransientFailure):

@@ -70,11 +70,8 @@ def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
 def compute_key(kind: str, *parts: Hashable) -> str:
     """Return a 128-bit key, as 32 hexadecimal digits, over everything that determines an output.
 
-    Args:
-        kind: the kind of the identified output ("parse", "chunk_set", …); keys of two kinds never
-            collide.
-        parts: JSON-like values; mappings are sorted, so equal values have equal keys on every
-            machine.
+    Keys of two kinds never collide. Mappings are sorted, so equal values have equal keys on every
+    machine.
     """
     return short_digest(canonical([kind, *parts]).encode())
 

@@ -18,8 +18,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class InvalidFields(Exception):
     """Fields of a record or of a request are not valid.
 
-    Attributes:
-        errors: errors in Pydantic's form, without values; each location starts with `body`.
+    The errors have Pydantic's form, without values; each location starts with `body`.
     """
 
     def __init__(self, errors: Sequence[Mapping[str, Any]]) -> None:
@@ -28,21 +27,13 @@ class InvalidFields(Exception):
 
 
 def invalid(field: str, problem: str) -> InvalidFields:
-    """Return the error to raise for an invalid field.
-
-    Args:
-        field: name of the field; "body" for the whole body.
-    """
+    """Return the error to raise for an invalid field; "body" stands for the whole body."""
     loc = ("body",) if field == "body" else ("body", field)
     return InvalidFields([{"type": "value_error", "loc": loc, "msg": problem}])
 
 
 def validate_values(model: type[_Model], values: Any) -> _Model:
-    """Validate values and return them as a model.
-
-    Raises:
-        InvalidFields: a field is not valid. The error contains no value: it may be a secret.
-    """
+    """Validate values and return them as a model; the error contains no value."""
     try:
         return model.model_validate(values)
     except ValidationError as error:

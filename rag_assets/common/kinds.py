@@ -41,12 +41,7 @@ def find_kind(
     *,
     offered: Callable[[_Kind], bool] = lambda _: True,
 ) -> _Kind:
-    """Return the kind with this name, or raise a ConfigurationError that lists the names.
-
-    Args:
-        what: a noun for the kind, used in the error.
-        offered: returns whether the error lists a kind; by default it lists all.
-    """
+    """Return the kind with this name; an error lists the offered names."""
     found = kinds.get(name) if isinstance(name, str) else None
     if found is None:
         names = ", ".join(key for key, kind in kinds.items() if offered(kind))

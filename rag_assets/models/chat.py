@@ -106,12 +106,7 @@ _SLACK_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A provider's response to one chat request.
-
-    Attributes:
-        input_tokens, output_tokens: tokens that the provider charges for; None if it does not
-            report them.
-    """
+    """A provider's response to one chat request; None for token counts that it does not report."""
 
     text: str
     input_tokens: int | None

@@ -41,10 +41,7 @@ def build_embedder(
 ) -> Embedder:
     """Build the configured embedder; models, SDKs and keys are loaded when they are first used.
 
-    Args:
-        config: configuration with any provider but "auto".
-        traffic: the tenant's limits at this provider, if several embedders share them; by
-            default a new Traffic, see build_traffic.
+    The provider must not be "auto". Embedders that share the limits of an account share `traffic`.
     """
     offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):

@@ -50,11 +50,7 @@ _LONGEST_METADATA = 1_000_000
 
 
 def find_weights(folder: Path) -> Path:
-    """Return the path of the ONNX file in a model's folder.
-
-    Raises:
-        ConfigurationError: the folder does not exist, or does not contain exactly one model.
-    """
+    """Return the path of the only ONNX file in a model's folder, or the one with a usual name."""
     if not folder.is_dir():
         raise ConfigurationError(
             f"the model's folder does not exist: {folder}",
@@ -94,9 +90,6 @@ def read_window(folder: Path) -> int:
     """Return a model's window: the maximum tokens of one call, special tokens included.
 
     A window that exceeds the number of the model's positions is reduced to that number.
-
-    Raises:
-        ConfigurationError: no file of the folder sets the window.
     """
     config = read_json(folder / "config.json")
     positions = parse_positive(config.get("max_position_embeddings"))

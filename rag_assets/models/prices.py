@@ -13,11 +13,7 @@ DollarsPerMillion: TypeAlias = Annotated[float, Field(ge=0, le=1_000, allow_inf_
 
 
 class Price(BaseModel):
-    """The price of a million tokens, in dollars.
-
-    Attributes:
-        batch_per_million: price through the provider's batch API; by default the same.
-    """
+    """The price of a million tokens, in dollars; through the batch API by default the same."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -48,11 +44,7 @@ def split_embedder_id(embedder_id: str) -> tuple[str, str]:
 
 
 class ChatPrice(BaseModel):
-    """The price of a million tokens of a chat model, in dollars.
-
-    Attributes:
-        output_per_million: price of tokens that the model writes, thinking included.
-    """
+    """The price of a million tokens of a chat model, in dollars; output includes thinking."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

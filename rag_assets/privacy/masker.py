@@ -175,11 +175,7 @@ class Masker:
         return self.text(text) != text
 
     def findings(self, text: str) -> list[Finding]:
-        """Return the line and rule of each credential in a text, including percent-encoded ones.
-
-        Raises:
-            TimeoutError: the scan took too long.
-        """
+        """Return the line and rule of each credential in a text, including percent-encoded ones."""
         starts = [(span.start, span.rule) for span in self._scanner.scan(text)]
         if "%" in text:
             starts += (

@@ -35,12 +35,7 @@ RELEVANT_FROM = 1
 
 
 def find_qrels_file(folder: Path, split: str | None) -> Path:
-    """Return the file of qrels in a folder.
-
-    Args:
-        split: the part of the set, such as "test", "dev" or "train"; by default the only part,
-            or "test".
-    """
+    """Return the file of qrels in a folder for a split; by default the only split, or "test"."""
     found = {path.stem: path for path in sorted((folder / _QRELS).glob("*.tsv"))}
     if not found and (single := folder / f"{_QRELS}.tsv").is_file():
         found = {_DEFAULT_SPLIT: single}

@@ -27,9 +27,6 @@ def compute_measures(
 
     The gain of a passage is its grade. A passage is relevant if its grade is at least the
     question's `relevant_from`.
-
-    Args:
-        found: passages, best first, by question id.
     """
     from ir_measures import RR, R, iter_calc, nDCG
 

@@ -47,10 +47,9 @@ def limit_judgements(
     documents: Documents,
     kept: Container[str] | None = None,
 ) -> list[JudgedQuestion]:
-    """Return the questions without judgements of documents that do not count.
+    """Return the questions with only their judgements of documents that count.
 
-    Args:
-        kept: ids of the documents whose judgements are kept; by default, all present documents.
+    By default, all present documents count.
     """
     names = {
         path: frozenset(

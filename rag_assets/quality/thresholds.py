@@ -113,8 +113,7 @@ def measure_curve(
 def suggest_threshold(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
     """Return the highest threshold that loses few answers; None if no question is judged.
 
-    Args:
-        loss: how much lower the share of answered questions may be than with the best threshold.
+    The share of answered questions may be lower by `loss` than with the best threshold.
     """
     known = [(point.threshold, point.answered) for point in points if point.answered is not None]
     if not known:
@@ -150,9 +149,8 @@ def set_threshold(
 ) -> Threshold:
     """Set the threshold of a use in all builds with the serving build's embedder.
 
-    Args:
-        value: the cosine; None to let the next questions measure it.
-        reason: why it is set; required with a value. Credentials in it are masked.
+    None lets the next questions measure it. A value requires a reason, in which credentials are
+    masked.
     """
     serving = get_serving_build(ctx)
     uses = _list_uses(ctx.tenant)

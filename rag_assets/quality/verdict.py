@@ -42,11 +42,7 @@ class GuardedMeasure:
 
 @dataclass(frozen=True, slots=True)
 class WorseQuestion:
-    """A question that the new build answers worse.
-
-    Attributes:
-        serving, new: nDCG@10 of the question in both builds.
-    """
+    """A question that the new build answers worse, with its nDCG@10 in both builds."""
 
     question: str
     serving: float

@@ -55,12 +55,7 @@ class TenantList(Protocol):
     """Loads the tenants that the value of one key of tenants.yaml refers to."""
 
     def __call__(self, written: Any, folder: Path, cache: Path | None) -> ListedTenants:
-        """Return the tenants of the list.
-
-        Args:
-            folder: the folder of tenants.yaml, to which relative paths refer.
-            cache: folder that caches parsed content; None: parse on each call.
-        """
+        """Return the tenants of the list, whose relative paths refer to the folder."""
         ...
 
 
@@ -103,11 +98,9 @@ tenants: []
 
 
 class TenantsFile:
-    """The tenants.yaml of an installation; the file need not exist yet.
+    """The tenants.yaml of an installation, which need not exist yet.
 
-    Args:
-        path: location of the file; relative paths of sources are relative to its folder.
-        cache: folder that caches the parsed content; None: the file is parsed on each read.
+    Relative paths of sources refer to its folder. `cache` keeps the parsed content.
     """
 
     def __init__(
@@ -179,11 +172,7 @@ class TenantsFile:
             document["tenants"].append(dict(config))
 
     def set_enabled(self, tenant_id: str, *, enabled: bool) -> None:
-        """Enable or disable a listed tenant.
-
-        Raises:
-            UnknownTenant: the file does not list it.
-        """
+        """Enable or disable a listed tenant; raise UnknownTenant if the file does not list it."""
         with self._edit() as document:
             self._entry(document, tenant_id)["enabled"] = enabled
 
@@ -315,12 +304,8 @@ class TenantsFile:
 def resolve_path(written: str, base: Path, what: str) -> Path:
     """Resolve a path in tenants.yaml, with the same result in every process.
 
-    Args:
-        written: the path: relative to the base, absolute, or with a leading `~`; `$$` stands for a
-            dollar.
-
-    Raises:
-        ConfigurationError: the path contains a variable, or `~` cannot be resolved.
+    The path is relative to the base, absolute, or begins with `~`; `$$` stands for a dollar. A
+    variable in it is an error.
     """
     if any(match[1] != "$" for match in _DOLLAR.finditer(written)):
         raise ConfigurationError(

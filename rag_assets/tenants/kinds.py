@@ -112,9 +112,6 @@ def choose_source(
     """Return the source that accepts pushed content: the wanted source, or the only candidate.
 
     If no source matches, or several do, raise the error `refusal`.
-
-    Args:
-        kind: the `type` of these sources in tenants.yaml.
     """
     if not takes:
         raise refusal(

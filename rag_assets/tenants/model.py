@@ -77,11 +77,7 @@ class _ConfigModel(BaseModel):
 
 
 class _SystemEntries:
-    """Validates a list in a tenant's configuration; a system defines the model of its entries.
-
-    Args:
-        key: the list's key in tenants.yaml and in `System.tenant_settings`.
-    """
+    """Validates a list in a tenant's configuration; a system defines the model of its entries."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -382,11 +378,7 @@ class Tenant(_ConfigModel):
     def chunk_parameters(
         self, *, source: str, source_type: str, media_type: str, path: str = ""
     ) -> ChunkParameters:
-        """Return the chunk parameters of a document: of the first matching rule, else the default.
-
-        Args:
-            path: the document's path within its source; some chunkers depend on it.
-        """
+        """Return a document's chunk parameters: of the first matching rule, or the default."""
         rules = (
             rule
             for rule in self.chunkers
@@ -444,11 +436,7 @@ class Tenant(_ConfigModel):
     def min_score(
         self, embedder_id: str, use: str | None = None, *, measured: float | None = None
     ) -> float | None:
-        """Return the cosine below which a hit is omitted; None for no threshold.
-
-        Args:
-            use: the purpose of the hits; see Profile.threshold.
-        """
+        """Return the cosine below which a hit is omitted; None for no threshold."""
         if "min_score" in self.retrieval.model_fields_set:
             return self.retrieval.min_score
         if measured is not None and self.retrieval.threshold_from == "measured":

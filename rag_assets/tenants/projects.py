@@ -107,11 +107,7 @@ class ProjectSettings(BaseModel):
 
 
 def require_name(what: str, name: str) -> None:
-    """Require that an id from an application is valid.
-
-    Raises:
-        InvalidRequest: the id is empty, too long, or contains control characters.
-    """
+    """Require that an id has 1 to MAX_NAME characters and no control characters."""
     if not 0 < len(name) <= MAX_NAME or not _is_text(name):
         raise InvalidRequest(
             f"{what} is not a usable id",

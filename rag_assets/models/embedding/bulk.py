@@ -294,12 +294,7 @@ class _BulkRun:
     async def _embed(
         self, batch: Batch, deadline: float | None
     ) -> tuple[Vectors, Mapping[int, str]]:
-        """Embed a batch.
-
-        Returns:
-            The valid vectors in the order of their texts, and for each text without a valid vector
-                the reason, by position in the batch.
-        """
+        """Embed a batch; return the valid vectors, and by position why other texts have none."""
         started = time.monotonic()
         try:
             return await self._request(batch, deadline), {}

@@ -59,12 +59,9 @@ _LOGOGRAM_RANGES: Final = (("\u2e80", "\u312f"), ("\u31a0", "\u9fff"), ("\uf900"
 
 
 def assess_reading(embedder: Embedder, text: str, language: str | None) -> Reading:
-    """Return how well an embedder reads a text.
+    """Return how well an embedder reads a text in a language, by its ISO 639-1 code.
 
-    Args:
-        language: language of the text as an ISO 639-1 code; None if unknown. A text in an
-            unknown language is foreign to an English model if its letters show that it is not
-            English.
+    A text in an unknown language is foreign to an English model if its letters are not English.
     """
     if not is_read(embedder, text):
         return "unread"

@@ -72,11 +72,7 @@ class LocalEmbedder(Embedder, ABC):
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """Return one unit vector for each text; see Embedder.embed.
-
-        Raises:
-            InputRejected: a text is empty, white space, or has no token.
-        """
+        """Return one unit vector for each text, which must have a token; see Embedder.embed."""
         for position, text in enumerate(texts, start=1):
             if not text.strip():
                 raise _build_rejection(position, len(texts))
@@ -143,12 +139,6 @@ class OnnxEmbedder(LocalEmbedder):
     The vector of the text is the mean of the windows' unit vectors, weighted by their numbers of
     tokens and normalised again. No part of a text is left out. Only the first window has the
     prefix.
-
-    Args:
-        folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
-
-    Raises:
-        ConfigurationError: the folder does not contain a usable model (also at the first use).
     """
 
     def __init__(
@@ -253,11 +243,7 @@ _NUMBER_TYPES: Mapping[str, str] = MappingProxyType({"F64": "<f8", "F32": "<f4",
 
 
 class Network:
-    """A loaded model that turns tokens into one unit vector; usable from several threads at once.
-
-    Raises:
-        ConfigurationError: the files are damaged, not an ONNX model, or of an unsupported shape.
-    """
+    """A loaded model that turns tokens into one unit vector; usable from several threads."""
 
     def __init__(self, model: ModelFolder) -> None:
         model.verify()
@@ -270,11 +256,7 @@ class Network:
         self._dense = [_Dense(layer) for layer in model.dense] if returns_tokens else []
 
     def embed_window(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
-        """Embed one window of tokens, and return a unit vector.
-
-        Args:
-            prefix_tokens: number of tokens at the start that the mean leaves out.
-        """
+        """Embed a window as a unit vector; pooling leaves out the tokens of the prefix."""
         answer = self._session.run([self._output], build_inputs(self._inputs, [window]))[0][0]
         pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
         has_shape = pooled.shape == (self._dimensions,)

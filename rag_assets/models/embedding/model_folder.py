@@ -175,11 +175,7 @@ class ModelFolder:
         return self.query_prefix if purpose == "query" else self.document_prefix
 
     def verify(self) -> None:
-        """Compare the files with their digests, before they are loaded.
-
-        Raises:
-            ConfigurationError: a file is damaged, or was replaced since it was described.
-        """
+        """Require that the files have their digests, before they are loaded."""
         for path, expected in self.digests:
             if hash_file(path) != expected:
                 raise ConfigurationError(

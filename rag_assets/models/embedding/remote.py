@@ -204,8 +204,7 @@ class _Attempts:
     async def send_next(self) -> Answer:
         """Send the texts, or a harmless text after two failures that the texts may have caused.
 
-        Raises:
-            InputRejected: the server fails for the texts, and accepts the harmless text.
+        Reject the texts if the server fails for them and accepts the harmless text.
         """
         if self._failures < _FAILURES_BEFORE_PROBE:
             return await self._send_counted()
@@ -433,11 +432,7 @@ class BatchApi(Protocol):
         ...
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
-        """Submit texts as one batch within the limits of a batch, and return its id.
-
-        Args:
-            tag: stored with the batch, so that `find` can find the batch.
-        """
+        """Submit texts as one batch with a tag, by which `find` can find it, and return its id."""
         ...
 
     async def find(self, tag: str, since: datetime) -> str | None:
@@ -451,8 +446,7 @@ class BatchApi(Protocol):
     def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
         """Yield the results of a batch's texts, in any order; some texts may have no result.
 
-        Raises:
-            BatchLost: the provider does not know the batch, or has deleted its results.
+        Raise BatchLost if the provider does not know the batch, or has deleted its results.
         """
         ...
 

@@ -189,10 +189,6 @@ async def embed_probes(embedder: Embedder) -> Answer:
 
 
 def compute_distances(before: Vectors, now: Vectors) -> tuple[float, ...]:
-    """Return the cosine distance between each probe's two vectors, from 0 (same direction) to 2.
-
-    Args:
-        before, now: unit vectors of the same probes from two answers, of equal shape.
-    """
+    """Return the cosine distance between each probe's two vectors, from 0 (same direction) to 2."""
     cosines = np.sum(before.astype(np.float64) * now.astype(np.float64), axis=1)
     return tuple(float(distance) for distance in np.clip(1.0 - cosines, 0.0, 2.0))

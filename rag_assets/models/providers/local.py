@@ -220,9 +220,6 @@ class DeterministicEmbedder(Embedder):
     Equal texts have equal vectors on every machine and with every version of numpy. The vectors of
     two different texts are nearly orthogonal, however similar their meaning is. So searches cannot
     find texts by meaning, but an index of any dimension can be filled at a known speed.
-
-    Args:
-        seconds_per_text: time that a call takes for each of its texts, to imitate a provider.
     """
 
     limits = CallLimits(texts=MAX_BATCH, concurrency=4)

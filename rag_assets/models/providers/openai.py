@@ -218,8 +218,7 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
 async def _read_stream(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
     """Read an answer that is streamed token by token, and return it as a whole.
 
-    Raises:
-        TimeoutError: a minute passed without data after the first token.
+    Raise a TimeoutError if a minute passes without data after the first token.
     """
     stream = await sdk.chat.completions.create(
         **options, stream=True, stream_options={"include_usage": True}

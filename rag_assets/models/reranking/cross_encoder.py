@@ -80,12 +80,7 @@ class CrossEncoder:
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
-        """Return one score for each passage; see Reranker.score_passages.
-
-        Raises:
-            RerankFailed: fewer than two passages were scored in time, or a score is not a
-                number.
-        """
+        """Return one score for each passage; see Reranker.score_passages."""
         deadline = time.monotonic() + seconds
         todo = deque(enumerate(passages))
         scores: list[float | None] = [None] * len(passages)

@@ -73,9 +73,6 @@ class Reranker(Protocol):
         If the time ends early, the first passages have a score, and the other entries are None.
         Scores have the model's own scale: they order the passages of one question, but cannot be
         compared across questions.
-
-        Args:
-            seconds: time limit; afterwards no work continues.
         """
         ...
 
@@ -155,9 +152,6 @@ class RerankEndpoint:
     Connections follow the rules for all providers: unless the operator allows the server, they are
     encrypted, go only to public, validated addresses, and do not follow redirects. No error quotes
     a response.
-
-    Args:
-        module: module that requests need; importing it does not count towards a time limit.
     """
 
     def __init__(

@@ -263,9 +263,7 @@ class _SharedClient(Generic[ClientT]):
 class LoopClients(Generic[ClientT]):
     """One client for each event loop, opened at its first use and closed after its last.
 
-    Args:
-        module: module that requests need and that is slow to import; None without such a
-            module.
+    Requests need `module`, which is slow to import.
     """
 
     def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:

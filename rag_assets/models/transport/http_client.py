@@ -314,9 +314,7 @@ def require_permitted(
 ) -> list[str]:
     """Return the addresses of a server, after checking that all of them are permitted.
 
-    Raises:
-        ProviderRefused: an address is not public or the connection would not be encrypted, and
-            the operator does not allow this server.
+    An address must be public and its connection encrypted, unless the operator allows the server.
     """
     if allowed.names(host, port):
         return resolved

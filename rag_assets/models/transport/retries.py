@@ -121,12 +121,7 @@ AnswerT = TypeVar("AnswerT", bound=ChargedResponse)
 
 
 class RetriedCall(Generic[AnswerT]):
-    """A call to a provider, which is attempted until it succeeds or reaches its limits.
-
-    Args:
-        traffic: limits attempts, and observes the pauses that the provider requires.
-        is_bulk: see Traffic.turn.
-    """
+    """A call to a provider, which is attempted until it succeeds or reaches its limits."""
 
     def __init__(
         self,
@@ -246,11 +241,7 @@ class Turn:
 
 
 class Traffic:
-    """The limits on a tenant's requests to a provider, shared by its runs, event loops and threads.
-
-    Args:
-        window: length of the minute in seconds; tests may shorten it.
-    """
+    """The limits on a tenant's requests to a provider, shared by its event loops and threads."""
 
     def __init__(
         self,

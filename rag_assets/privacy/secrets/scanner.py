@@ -167,12 +167,9 @@ def load_token_rules() -> RuleSet:
 class SecretScanner:
     """Finds credentials.
 
-    All scanners of a process share their rules, which take 0.3 s to 3 s to load. Credentials are
-    not verified with their services: no data leaves the process.
-
-    Args:
-        cache_dir: a private folder for kingfisher's compiled rules. With it, every load after the
-            first takes 0.3 s; without it, the rules are compiled each time.
+    All scanners of a process share their rules, which take 0.3 s to load from the private folder
+    `cache_dir`; without it, they are compiled for up to 3 s. Credentials are not verified with their
+    services: no data leaves the process.
     """
 
     def __init__(self, cache_dir: Path | None = None, *, timeout: float = 60.0) -> None:
@@ -187,11 +184,9 @@ class SecretScanner:
     def scan(self, text: str) -> list[SecretSpan]:
         """Find the credentials in a text, sorted, with overlapping spans joined.
 
-        A greedy rule can include a credential that precedes its own. So findings are masked, and
-        the text around them is scanned again until there are no new findings.
-
-        Raises:
-            TimeoutError: the scan took too long; there is no partial answer.
+        A greedy rule can include a credential that precedes its own. So findings are masked, and the
+        text around them is scanned again until there are no new findings. A TimeoutError means that a
+        scan took too long; there is no partial answer.
         """
         found = merge_spans(self._scan_views(text))
         spans = list(found)
@@ -303,9 +298,6 @@ def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: Rul
 
     It does not continue if another token starts there, or if the token is complete and a word
     follows.
-
-    Args:
-        line: start offset of the line in which the token starts.
     """
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False
