@@ -243,11 +243,7 @@ class ChatModels:
         return TenantChat(server.id, paid, config)
 
     def _credentials(
-        self,
-        ref: TenantRef,
-        embedder: EmbedderConfig,
-        config: ChatModelConfig,
-        provider: Provider,
+        self, ref: TenantRef, embedder: EmbedderConfig, config: ChatModelConfig, provider: Provider
     ) -> Credentials:
         same_provider = not provider.own_server and embedder.provider == provider.name
         if config.api_key is None and same_provider and embedder.base_url != config.base_url:

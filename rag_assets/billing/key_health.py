@@ -88,12 +88,8 @@ class KeyReportingBatchApi:
 
     def __init__(self, api: BatchApi, record: Callable[[bool], None]) -> None:
         self._api = api
+        self.dimensions = api.dimensions
         self._health = _KeyHealth(record)
-
-    @property
-    def dimensions(self) -> int:
-        """See BatchApi."""
-        return self._api.dimensions
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
         """See BatchApi."""

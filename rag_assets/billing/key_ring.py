@@ -102,11 +102,7 @@ class InstallationKeys:
 
     def read(self) -> MasterKeys | None:
         """Return the master keys; None if there are none yet."""
-        return self.of_environment() or self._file().read()
-
-    def of_environment(self) -> MasterKeys | None:
-        """Return the master keys in the environment; None if the file is used."""
-        return read_environment_keys(self._environ)
+        return read_environment_keys(self._environ) or self._file().read()
 
     def writable_file(self) -> KeyFile:
         """Return the key file for writing; no source, lake or state folder may contain it."""
@@ -238,11 +234,12 @@ class KeyRing:
     def set(self, owner: KeyOwner, provider: str, secret: SecretStr) -> None:
         """Store a tenant's or an organization's key for a provider, and replace its former key."""
         require_key(secret)
+        value = secret.get_secret_value()
         self._table.put(
             owner,
             provider,
             lambda: seal(self._sealing_key(owner, provider), owner, provider, secret),
-            last_four=_get_last_four(secret),
+            last_four=value[-_SHOWN_CHARACTERS:] if len(value) >= _MIN_SHOWN_CHARACTERS else "",
         )
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
@@ -306,7 +303,7 @@ class KeyRing:
             KeyUnreadable: a key cannot be decrypted; no key was changed.
         """
         with self._table.rotation_lock():
-            given = self._master_keys.of_environment()
+            given = read_environment_keys(self._environ)
             if given is None:
                 return self._rotate_file(report)
             count = self._reseal(given)
@@ -344,7 +341,7 @@ class KeyRing:
         return self._table.reseal_all(reseal_key)
 
     def _sealing_key(self, owner: KeyOwner, provider: str) -> MasterKey:
-        keys = self._master_keys.of_environment()
+        keys = read_environment_keys(self._environ)
         if keys is None:
             file = self._master_keys.writable_file()
             keys = file.read()
@@ -408,8 +405,3 @@ def require_key(secret: SecretStr) -> None:
             " characters or characters that HTTP headers do not allow",
             hint="copy only the key, exactly as the provider shows it",
         )
-
-
-def _get_last_four(secret: SecretStr) -> str:
-    value = secret.get_secret_value()
-    return value[-_SHOWN_CHARACTERS:] if len(value) >= _MIN_SHOWN_CHARACTERS else ""

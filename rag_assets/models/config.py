@@ -26,7 +26,6 @@ from rag_assets.models.providers.base import (
     LocalEmbedding,
     RemoteEmbedding,
     require_one_credential,
-    validate_connection,
 )
 from rag_assets.models.providers.registry import (
     CHAT,
@@ -62,9 +61,13 @@ _AUTO_OPTIONS = TRAFFIC_OPTIONS | {"only", "providers"}
 if TYPE_CHECKING:
     ProviderName: TypeAlias = str
     AutoProviderName: TypeAlias = str
+    ChatProviderName: TypeAlias = str
+    RerankProviderName: TypeAlias = str
 else:
     ProviderName = Literal[(*EMBEDDING, AUTO)]
     AutoProviderName = Literal[tuple(list_auto_embeddings())]
+    ChatProviderName = Literal[CHAT]
+    RerankProviderName = Literal[RERANKING]
 
 
 class ProviderOptions(BaseModel):
@@ -91,8 +94,13 @@ class _ProviderModelConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_connection(cls, values: Any) -> Any:
-        provider = values.get("provider") if isinstance(values, Mapping) else None
-        return validate_connection(values, PROVIDERS.get(str(provider)))
+        provider = (
+            PROVIDERS.get(str(values.get("provider"))) if isinstance(values, Mapping) else None
+        )
+        if provider is None:
+            return values
+        settings = provider.read_settings(values.get("connection"))
+        return {**values, "connection": settings} if settings is not None else values
 
 
 class EmbedderConfig(_ProviderModelConfig):
@@ -206,11 +214,6 @@ class EmbedderConfig(_ProviderModelConfig):
             raise ValueError(f"dimensions does not fit {self.model_name}: {problem}")
 
 
-if TYPE_CHECKING:
-    ChatProviderName: TypeAlias = str
-else:
-    ChatProviderName = Literal[CHAT]
-
 MAX_SECONDS = 60.0
 """Maximum time limit of an answer; a connection that is idle for this long is closed."""
 MAX_OWN_MODEL_SECONDS = 1_800.0
@@ -301,11 +304,6 @@ def expand_chat_model(value: Any) -> Any:
     """Return the configuration of a chat model; a plain name becomes `{"model": NAME}`."""
     return {"model": value} if isinstance(value, str) else value
 
-
-if TYPE_CHECKING:
-    RerankProviderName: TypeAlias = str
-else:
-    RerankProviderName = Literal[RERANKING]
 
 MAX_FIRST = 100
 """Maximum number of passages that one search may rerank."""

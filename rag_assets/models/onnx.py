@@ -202,8 +202,7 @@ def load_session(weights: Path) -> Any:
         return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base
         raise ConfigurationError(
-            f"onnxruntime cannot load the model: {weights}",
-            hint=cut_message(error),
+            f"onnxruntime cannot load the model: {weights}", hint=cut_message(error)
         ) from error
 
 

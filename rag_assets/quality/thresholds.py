@@ -138,12 +138,6 @@ def list_thresholds(tenant: Tenant, serving: Generation) -> list[Threshold]:
     return [_build_threshold(tenant, serving, use) for use in _list_uses(tenant)]
 
 
-def is_configured(tenant: Tenant) -> bool:
-    """Return whether the tenant's configuration fixes the thresholds, so that none can be set."""
-    retrieval = tenant.retrieval
-    return retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set
-
-
 def set_threshold(
     ctx: TenantContext, use: str, value: float | None, *, reason: str, by: str
 ) -> Threshold:
@@ -161,7 +155,7 @@ def set_threshold(
         )
     if value is not None:
         _require_valid(value, reason)
-    if is_configured(ctx.tenant):
+    if ctx.tenant.retrieval.fixes_threshold:
         raise ConfigurationError(
             f"the configuration of tenant {ctx.ref.id!r} already sets a threshold",
             hint="remove retrieval.min_score and retrieval.threshold_from first",

@@ -241,11 +241,7 @@ def _parse_question(given: Any, line: int, lines: FileFaults) -> QuestionEntry |
             lines.add(line, fault)
         return None
     question = JudgedQuestion(
-        str(id_),
-        str(kind),
-        str(given["question"]),
-        relevant_from=int(least),
-        synthetic=synthetic,
+        str(id_), str(kind), str(given["question"]), relevant_from=int(least), synthetic=synthetic
     )
     entry = QuestionEntry(question.id, lines.place(line), question)
     _add_judgements(entry, relevant, line, lines)

@@ -103,11 +103,11 @@ def overlay_settings(operators: Mapping[str, Any], settings: ApplicationSettings
     config = dict(operators)
     if settings.embedder is not None:
         config["embedder"] = dict(settings.embedder)
-    own: dict[str, Any] = {}
-    if settings.resolved_comment_days is not None:
-        own["resolved_comment_days"] = settings.resolved_comment_days
-    if settings.vector_backend is not None:
-        own["vector_backend"] = settings.vector_backend
+    own = {
+        name: value
+        for name in ("resolved_comment_days", "vector_backend")
+        if (value := getattr(settings, name)) is not None
+    }
     if own:
         config[SECTION] = {**config.get(SECTION, NOTHING), **own}
     return config

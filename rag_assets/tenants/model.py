@@ -214,6 +214,11 @@ class RetrievalConfig(_ConfigModel):
     events_days: int = Field(default=90, ge=1, le=36_500)
     unsupported_claims: Literal["remove", "mark"] = "remove"
 
+    @property
+    def fixes_threshold(self) -> bool:
+        """Return whether the configuration fixes the thresholds, so that none is measured."""
+        return self.threshold_from != "measured" or "min_score" in self.model_fields_set
+
 
 class AccessConfig(_ConfigModel):
     """The access scope of a tenant's documents if a source does not set it."""
@@ -445,8 +450,7 @@ class Tenant(_ConfigModel):
 
     def calibrates(self, embedder_id: str) -> bool:
         """Return whether the tenant's first questions measure the threshold for an embedder."""
-        retrieval = self.retrieval
-        if retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set:
+        if self.retrieval.fixes_threshold:
             return False
         return embedder_id.partition("@")[0] in get_profile(self.profile).calibrates
 

@@ -317,7 +317,7 @@ class RemoteModel:
         """Return the prefix for texts with this purpose."""
         return self.query_prefix if purpose == "query" else self.document_prefix
 
-    def get_dimension_option(self, name: str) -> dict[str, int]:
+    def get_dimension_option(self, name: str) -> dict[str, Any]:
         """Return the request option that sets the number of dimensions; empty if none does."""
         return {} if self.requested_dimensions is None else {name: self.requested_dimensions}
 
@@ -426,10 +426,8 @@ class BatchApi(Protocol):
     no method retries.
     """
 
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        ...
+    dimensions: int
+    """Length of every vector."""
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
         """Submit texts as one batch with a tag, by which `find` can find it, and return its id."""

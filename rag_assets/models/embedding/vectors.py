@@ -77,10 +77,7 @@ def _convert_to_array(answer: npt.ArrayLike) -> Vectors | None:
 def _find_problem(vectors: Vectors, count: int, dimensions: int, source: str) -> BadVectors | None:
     """Return the error that forbids storing the vectors; None if they are valid."""
     if vectors.shape != (count, dimensions):
-        return WrongShape(
-            _describe_shape(vectors.shape, count, dimensions, source),
-            hint=_HINT,
-        )
+        return WrongShape(_describe_shape(vectors.shape, count, dimensions, source), hint=_HINT)
     if not np.isfinite(vectors).all():
         return BadVectors(f"{source} returned a vector that is not finite")
     if (_compute_norms(vectors) < _SMALLEST_NORM).any():

@@ -223,14 +223,6 @@ class Provider:
             )
 
 
-def validate_connection(values: Any, provider: Provider | None) -> Any:
-    """Return a configuration with `connection` validated as the settings of its provider."""
-    if provider is None or not isinstance(values, Mapping):
-        return values
-    settings = provider.read_settings(values.get("connection"))
-    return {**values, "connection": settings} if settings is not None else values
-
-
 def require_one_credential(settings: ConnectionSettings | None, api_key: str | None) -> None:
     """Raise a ValueError for a configuration that has both an API key and a cloud identity."""
     if api_key is not None and settings is not None and settings.uses_identity:

@@ -100,10 +100,7 @@ def _read_delay(details: Iterable[Mapping[str, Any]]) -> float | None:
     return None
 
 
-_TASK_TYPES: Mapping[Purpose, str] = {
-    "document": "RETRIEVAL_DOCUMENT",
-    "query": "RETRIEVAL_QUERY",
-}
+_TASK_TYPES: Mapping[Purpose, str] = {"document": "RETRIEVAL_DOCUMENT", "query": "RETRIEVAL_QUERY"}
 
 
 class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):

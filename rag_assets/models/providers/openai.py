@@ -207,12 +207,7 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
         text = choice.message.content or ""
         if not isinstance(text, str):
             raise ValueError("the answer has no text")  # noqa: TRY004 - the value comes from a server
-        return ChatReply(
-            _THOUGHTS.sub("", text),
-            read_token_count(getattr(answer.usage, "prompt_tokens", None)),
-            read_token_count(getattr(answer.usage, "completion_tokens", None)),
-            cut=choice.finish_reason == "length",
-        )
+        return _build_chat_reply(text, answer.usage, choice.finish_reason)
 
 
 async def _read_stream(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
@@ -249,11 +244,15 @@ async def _read_stream(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
                 reason = choice.finish_reason or reason
     if reason is None:
         raise ValueError("the stream ended before the answer")
+    return _build_chat_reply("".join(parts), usage, reason)
+
+
+def _build_chat_reply(text: str, usage: object, finish_reason: str) -> ChatReply:
     return ChatReply(
-        _THOUGHTS.sub("", "".join(parts)),
+        _THOUGHTS.sub("", text),
         read_token_count(getattr(usage, "prompt_tokens", None)),
         read_token_count(getattr(usage, "completion_tokens", None)),
-        cut=reason == "length",
+        cut=finish_reason == "length",
     )
 
 
@@ -287,12 +286,8 @@ class OpenAIBatches(OpenAIEndpoint):
         self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
     ) -> None:
         super().__init__(model, credentials, allowed)
+        self.dimensions = model.dimensions
         self._files = ResultFiles(model, credentials, allowed)
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        return self.model.dimensions
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
         """Upload texts and create their batch; see BatchApi.submit."""

@@ -63,15 +63,10 @@ class CrossEncoder:
         self._tokenizer = find_tokenizer(folder)
         self._window = read_window(folder)
         self._threads = threads or count_cores()
-        self._id = "local/" + re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name)
+        self.reranker_id = "local/" + re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name)
         self._loading = threading.Lock()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="rerank")
         self._scorer: _PairScorer | None = None
-
-    @property
-    def reranker_id(self) -> str:
-        """Return the folder's name; scores are not stored, so it need not identify the weights."""
-        return self._id
 
     def check(self) -> None:
         """Raise a ConfigurationError unless the model can be loaded and scores a passage."""
@@ -100,7 +95,7 @@ class CrossEncoder:
         # Threads end in any order, so passages after the first one without a score do not count.
         count = scores.index(None) if None in scores else len(scores)
         if count < min(_MIN_SCORED_PASSAGES, len(passages)):
-            raise RerankFailed(f"{self._id} was not ready in time", "late")
+            raise RerankFailed(f"{self.reranker_id} was not ready in time", "late")
         return [*scores[:count], *[None] * (len(scores) - count)]
 
     async def close(self) -> None:
@@ -126,7 +121,9 @@ class CrossEncoder:
                 return
             score = scorer.score(shortened, passage)
             if not math.isfinite(score):
-                raise RerankFailed(f"{self._id} returned a score that is not a number", "malformed")
+                raise RerankFailed(
+                    f"{self.reranker_id} returned a score that is not a number", "malformed"
+                )
             scores[index] = score
 
     def _get_scorer(self) -> _PairScorer:

@@ -60,10 +60,8 @@ class Reranker(Protocol):
     search's top candidates.
     """
 
-    @property
-    def reranker_id(self) -> str:
-        """Return the model's name, as shown to people and in logs."""
-        ...
+    reranker_id: str
+    """The model's name, as shown to people and in logs."""
 
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
@@ -93,14 +91,10 @@ class CircuitBreakerReranker:
 
     def __init__(self, reranker: Reranker, clock: Callable[[], float] = time.monotonic) -> None:
         self._reranker = reranker
+        self.reranker_id = reranker.reranker_id
         self._clock = clock
         self._failures = 0
         self._open_until = 0.0
-
-    @property
-    def reranker_id(self) -> str:
-        """Return the id of the wrapped reranker."""
-        return self._reranker.reranker_id
 
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
@@ -157,13 +151,8 @@ class RerankEndpoint:
     def __init__(
         self, connect: Callable[[], SdkReranker[Any]], id_: str, module: str = HTTP_MODULE
     ) -> None:
-        self._id = id_
+        self.reranker_id = id_  # PROVIDER/MODEL, or HOST/MODEL for an endpoint at a url
         self._connections = LoopClients(connect, module)
-
-    @property
-    def reranker_id(self) -> str:
-        """Return PROVIDER/MODEL, or HOST/MODEL for an endpoint at a url."""
-        return self._id
 
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
@@ -176,11 +165,13 @@ class RerankEndpoint:
                 answer = await connection.rank(replace_surrogates(question), texts)
             return extract_scores(answer, len(passages))
         except TimeoutError:
-            failure = RerankFailed(f"{self._id} did not answer in time", "late")
+            failure = RerankFailed(f"{self.reranker_id} did not answer in time", "late")
         except ProviderError as error:
             failure = RerankFailed(error.message, _classify_fault(error), hint=error.hint)
         except ValueError as error:
-            failure = RerankFailed(f"{self._id} sent a malformed response: {error}", "malformed")
+            failure = RerankFailed(
+                f"{self.reranker_id} sent a malformed response: {error}", "malformed"
+            )
         # Raise it outside the except block, since the context would quote the server's response.
         raise failure
 

@@ -139,14 +139,10 @@ class RetriedCall(Generic[AnswerT]):
         self._policy = policy
         self._source = source
         self._is_bulk = is_bulk
-        self._attempts = 0
+        self.attempts = 0
+        """Number of requests sent so far."""
         self._give_up = 0.0
         self._failure: ProviderUnavailable | None = None
-
-    @property
-    def attempts(self) -> int:
-        """Return the number of requests sent so far."""
-        return self._attempts
 
     async def answer(self, deadline: float | None) -> AnswerT:
         """Make attempts until one succeeds, and return its response.
@@ -178,9 +174,9 @@ class RetriedCall(Generic[AnswerT]):
         """Make one attempt, sent by `until`; return None after a transient failure."""
         try:
             async with self._traffic.turn(self._tokens, until, is_bulk=self._is_bulk) as turn:
-                if not self._attempts:
+                if not self.attempts:
                     self._give_up = time.monotonic() + self._policy.seconds
-                self._attempts += 1
+                self.attempts += 1
                 async with asyncio.timeout(self._give_up - time.monotonic()):
                     answer = await self._send()
                 turn.tokens = answer.tokens
@@ -192,31 +188,31 @@ class RetriedCall(Generic[AnswerT]):
         except DeadlineExceeded:
             raise
         except ProviderError as error:  # without a key, no attempt was made
-            error.requests += self._attempts - 1
+            error.requests += self.attempts - 1
             raise
         return None
 
     async def _wait(self, deadline: float | None) -> None:
         """Wait for the pause before the next attempt; raise an error if none is allowed."""
         failure = self._build_failure()
-        pause = self._policy.draw_pause(self._attempts)
+        pause = self._policy.draw_pause(self.attempts)
         if failure.retry_after is not None:
             pause = max(pause, failure.retry_after)
             shared = min(pause, _LONGEST_SHARED_PAUSE)
             self._traffic.pause(shared, is_limited=failure.is_limited)
         latest = self._give_up - self._policy.least
-        if self._attempts >= self._policy.tries or time.monotonic() + pause > latest:
+        if self.attempts >= self._policy.tries or time.monotonic() + pause > latest:
             raise failure
         until = math.inf if failure.retry_after is None or deadline is None else deadline
         if time.monotonic() + pause > until:
             late = DeadlineExceeded(f"{self._source} limits requests beyond the deadline")
-            late.requests = self._attempts
+            late.requests = self.attempts
             raise late
         await asyncio.sleep(pause)
 
     def _build_failure(self) -> ProviderUnavailable:
         failure = self._failure or ProviderUnavailable(f"{self._source} does not answer")
-        failure.requests = self._attempts
+        failure.requests = self.attempts
         return failure
 
     def _build_unsent_failure(self) -> ProviderUnavailable:

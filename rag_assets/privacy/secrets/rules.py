@@ -41,9 +41,7 @@ class Rule:
 
 
 def build_rule(
-    pattern: re.Pattern[str],
-    accept: Callable[[re.Match[str]], SecretSpan | None],
-    *anchors: str,
+    pattern: re.Pattern[str], accept: Callable[[re.Match[str]], SecretSpan | None], *anchors: str
 ) -> Rule:
     """Return a rule that tries a pattern at each of its anchors.
 
