@@ -65,18 +65,7 @@ _ADJECTIVES = frozenset(
     nouveau nouvelle nuova nova atual vorläufig temporär wlan-gast""".split()  # noqa: SIM905
 )
 _KEY_NOUNS = frozenset(
-    {
-        "clé",
-        "chiave",
-        "chave",
-        "sleutel",
-        "klucz",
-        "ключ",
-        "clave",
-        "schlüssel",
-        "wlanschlüssel",
-        "netzwerkschlüssel",
-    }
+    """clé chiave chave sleutel klucz ключ clave schlüssel wlanschlüssel netzwerkschlüssel""".split()  # noqa: SIM905
 )
 _SECRET_WORDS = frozenset(
     """api secreta secreto secrète segreta segreto secreto tajny prywatny секретный geheime privada privato
@@ -86,34 +75,12 @@ _PAIRS = frozenset(
     """zugang zugangsdaten creds credentials identifiants login logins anmeldung acceso
     credenciales""".split()  # noqa: SIM905
 )
-_PASSWORD_ENDS = (
-    "パスワード",
-    "パスワードは",
-    "密码",
-    "密碼",
-    "口令",
-    "비밀번호",
-    "비밀번호는",
-    "password",
-    "passwd",
-    "passwort",
-    "kennwort",
-    "passphrase",
-    "storepass",
-    "keypass",
+_PASSWORD_ENDS = tuple(
+    """パスワード パスワードは 密码 密碼 口令 비밀번호 비밀번호는 password passwd passwort kennwort passphrase storepass
+    keypass""".split()  # noqa: SIM905
 )
-_KEY_ENDS = (
-    "キー",
-    "トークン",
-    "秘密鍵",
-    "密钥",
-    "令牌",
-    "토큰",
-    "token",
-    "secret",
-    "apikey",
-    "accesskey",
-    "secretkey",
+_KEY_ENDS = tuple(
+    """キー トークン 秘密鍵 密钥 令牌 토큰 token secret apikey accesskey secretkey""".split()  # noqa: SIM905
 )
 _IGNORED_ENDINGS = frozenset(
     """prod production dev development test testing staging stage live default value text plain old

@@ -144,7 +144,7 @@ def rules_version() -> str:
 @cache
 def load_own_rules() -> RuleSet:
     """Return all of the project's own rules; their modules are imported when they are first used."""
-    from rag_assets.privacy.secrets import assignments, commands, logins, private_keys, statements
+    from rag_assets.privacy.secrets import assignments, commands, logins, private_keys
 
     return RuleSet(
         [
@@ -152,7 +152,7 @@ def load_own_rules() -> RuleSet:
             *read_token_rules(),
             *logins.RULES,
             *commands.RULES,
-            *statements.RULES,
+            *commands.STATEMENT_RULES,
             *assignments.RULES,
         ]
     )

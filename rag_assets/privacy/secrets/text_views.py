@@ -105,6 +105,10 @@ class ViewBuilder:
         """Return the view of all pieces appended."""
         return View("".join(self._texts), self._pieces)
 
+    def view_if_any(self) -> View | None:
+        """Return the view of all pieces appended; None without any."""
+        return self.view() if self._pieces else None
+
     def _append(self, text: str, start: int, end: int, *, copied: bool) -> None:
         if text:
             self._texts.append(text)
@@ -125,16 +129,10 @@ def blank_markup(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     is next to markup or punctuation.
     """
     builder = ViewBuilder()
-    done = 0
-    for first, last in places:
-        if first < done or not _is_enclosed(text, first, last):
-            continue
-        start = text.rfind("\n", done, first) + 1 or done
-        end = text.find("\n", last)
-        done = len(text) if end < 0 else end + 1
-        builder.copy(_MARKUP.sub(_blank, text[start:done]), start)
-    view = builder.view()
-    return view if view.text else None
+    enclosed = (place for place in places if _is_enclosed(text, *place))
+    for start, end in find_lines(text, enclosed):
+        builder.copy(_MARKUP.sub(_blank, text[start:end]), start)
+    return builder.view_if_any()
 
 
 def _is_enclosed(text: str, first: int, last: int) -> bool:
@@ -161,11 +159,10 @@ def fold_lookalikes(text: str) -> View | None:
         return None
     builder = ViewBuilder()
     runs = filter(_is_part_of_word, _CONFUSABLE_RUN.finditer(text))
-    for start, end in find_lines(text, runs):
+    for start, end in find_lines(text, (run.span() for run in runs)):
         for at in range(start, end):
             builder.replace(_convert_to_ascii(text[at]), at, at + 1)
-    view = builder.view()
-    return view if view.text else None
+    return builder.view_if_any()
 
 
 def _is_part_of_word(found: re.Match[str]) -> bool:
@@ -200,14 +197,14 @@ def is_mixed_word(word: str) -> bool:
     return _INNER_CAPITAL.search(word) is not None
 
 
-def find_lines(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the lines that contain matches, each line once."""
+def find_lines(text: str, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the lines that contain places, each line once."""
     done = 0
-    for place in places:
-        if place.start() < done:
+    for first, last in places:
+        if first < done:
             continue
-        start = text.rfind("\n", done, place.start()) + 1 or done
-        end = text.find("\n", place.end())
+        start = text.rfind("\n", done, first) + 1 or done
+        end = text.find("\n", last)
         done = len(text) if end < 0 else end + 1
         yield start, done
 
@@ -237,7 +234,7 @@ def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     builder = ViewBuilder()
     for word, at in _find_words(text, _PERCENT):
         _unquote(builder, word, at)
-    for start, end in find_lines(text, _ESCAPES.finditer(text)):
+    for start, end in find_lines(text, (escape.span() for escape in _ESCAPES.finditer(text))):
         _unescape(builder, text, start, end)
     for first, last in places:
         for pattern, decode in ((_BASE64, _decode_base64), (_HEX, _decode_hex)):
@@ -245,8 +242,7 @@ def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
                 if len(found[0]) <= _MOST_ENCODED and (plain := decode(found[0])):
                     builder.replace(plain, *found.span())
                     builder.replace("\n\n", *found.span())
-    view = builder.view()
-    return view if view.text else None
+    return builder.view_if_any()
 
 
 def _unquote(builder: ViewBuilder, word: str, offset: int) -> None:
