@@ -112,10 +112,12 @@ class InstallationKeys:
         """Return the master key of a stored key; raise KeyUnreadable if it is missing."""
         found = keys.find(key.sealed.master_key_id) if keys else None
         if found is None:
+            path = get_key_file_path(self._settings, self._environ)
+            place = f"the master key in {PREVIOUS}" if self._environ.get(VARIABLE) else path
             raise KeyUnreadable(
                 f"the stored key of {describe_owner(key.owner)} for {key.provider} was encrypted"
                 f" with the master key {key.sealed.master_key_id}, which is unavailable",
-                hint=f"restore {self._key_location()}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
+                hint=f"restore {place}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
                 f" file; if it is lost, run `{build_remove_command(key.owner, key.provider)}` and"
                 " set the key again",
             )
@@ -134,11 +136,6 @@ class InstallationKeys:
             for source in record.config.get("sources", ()):
                 for path in get_path_fields(source, kinds).values():
                     yield self._settings.home / path
-
-    def _key_location(self) -> str:
-        if self._environ.get(VARIABLE):
-            return f"the master key in {PREVIOUS}"
-        return str(get_key_file_path(self._settings, self._environ))
 
 
 RERANK = "rerank"
@@ -197,18 +194,12 @@ def _iter_references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for user in (config.get("embedder"), config.get("chat_model")):
         # A chat model may be only a name.
         if isinstance(user, Mapping) and user.get("api_key"):
-            yield (
-                user.get("provider") or _find_chat_provider_name(user.get("model")),
-                user["api_key"],
-            )
+            provider = find_chat_provider(user.get("model"))
+            name = provider.name if provider else ""
+            yield user.get("provider") or name, user["api_key"]
     rerank = config.get("retrieval", {}).get("rerank") or {}
     if rerank.get("api_key"):
         yield rerank.get("provider") or RERANK, rerank["api_key"]
-
-
-def _find_chat_provider_name(model: str | None) -> str:
-    provider = find_chat_provider(model)
-    return provider.name if provider else ""
 
 
 PURPOSES = (*WITH_KEYS, RERANK)

@@ -12,7 +12,6 @@ from typing import Final, Literal, TypeAlias
 from rag_assets.common.batches import BackgroundBatcher
 from rag_assets.common.errors import CapReached, ConfigurationError
 from rag_assets.common.formatting import dollars
-from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.factory import find_price
 from rag_assets.models.prices import FREE, Price, split_embedder_id
@@ -113,9 +112,10 @@ def require_price(tenant: Tenant) -> Price | None:
     price = find_price(tenant.embedder)
     caps = [name for name, most in tenant.caps if most is not None]
     if price is None and caps:
+        model = " ".join(filter(None, (tenant.embedder.provider, tenant.embedder.model)))
         raise ConfigurationError(
             f"tenant {tenant.id!r}: caps.{caps[0]} cannot be enforced: the price of its"
-            f" embedder is unknown ({_format_model(tenant.embedder)})",
+            f" embedder is unknown ({model})",
             hint="set embedder.price: {per_million: …}, in dollars (0 for a server of your own)",
         )
     return price
@@ -206,10 +206,6 @@ def build_usage(charge: Charge, price: Price | None, *, batch: bool = False) -> 
 
 def _get_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
-
-
-def _format_model(config: EmbedderConfig) -> str:
-    return " ".join(filter(None, (config.provider, config.model)))
 
 
 EVENTS_READ: Final = 20

@@ -236,10 +236,7 @@ def describe_problem(error: Mapping[str, Any]) -> str:
     """Describe a validation error by its location and allowed values, not its value."""
     # Keys of a mapping are untrusted text: their line ends and control characters must not enter a
     # message.
-    where = ".".join(_printable(str(part)) for part in error["loc"]) or "configuration"
+    path = ".".join(map(str, error["loc"])) or "configuration"
+    where = "".join(character if character.isprintable() else "?" for character in path)
     allowed = allowed_value(error)
     return f"{where}: {_IN_YAML.get(allowed, allowed)}"
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -23,7 +23,7 @@ def count_tokens(texts: Sequence[str]) -> list[int]:
     except UnicodeEncodeError:
         # A lone surrogate has no UTF-8 encoding and thus no token: its replacement character is
         # counted.
-        return _counts([_encodable(text) for text in texts])
+        return _counts([text.encode("utf-8", "replace").decode() for text in texts])
 
 
 def count_text(text: str) -> int:
@@ -45,7 +45,3 @@ def _tokenizer() -> Any:
     from toktok._toktok import Tokenizer
 
     return Tokenizer(ENCODING, "")
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -11,7 +11,6 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Any, Final, Protocol
 
 from rag_assets.common.errors import (
@@ -233,70 +232,35 @@ def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderK
     return failure
 
 
-CONTEXT_WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "gpt-3.5-turbo": 16_385,
-        "gpt-4": 8_192,
-        "gpt-4-0125": 128_000,
-        "gpt-4-1106": 128_000,
-        "gpt-4-32k": 32_768,
-        "gpt-4-turbo": 128_000,
-        "gpt-4o": 128_000,
-        "gpt-4.1": 1_047_576,
-        "gpt-4.5": 128_000,
-        "gpt-5": 400_000,
-        "gpt-5-chat": 128_000,
-        "gpt-oss": 131_072,
-        "o1": 200_000,
-        "o1-mini": 128_000,
-        "o1-preview": 128_000,
-        "o3": 200_000,
-        "o4-mini": 200_000,
-        "claude-2.0": 100_000,
-        "claude": 200_000,
-        "gemini-1.0": 32_760,
-        "gemini-1.5-flash": 1_048_576,
-        "gemini-1.5-pro": 2_097_152,
-        "gemini-2": 1_048_576,
-        "gemini-3": 1_048_576,
-        "gemma-2": 8_192,
-        "gemma-3": 128_000,
-        "grok-2": 131_072,
-        "grok-3": 131_072,
-        "grok-4": 256_000,
-        "grok-4-fast": 2_000_000,
-        "grok-4-1-fast": 2_000_000,
-        "grok-code-fast-1": 256_000,
-        "codestral": 256_000,
-        "devstral": 128_000,
-        "ministral": 128_000,
-        "mistral-large": 128_000,
-        "mistral-medium": 128_000,
-        "mistral-small": 128_000,
-        "llama-3": 8_192,
-        "llama-3.1": 128_000,
-        "llama-3.2": 128_000,
-        "llama-3.3": 128_000,
-        "llama-4": 1_048_576,
-        "llama-4-scout": 10_485_760,
-        "command-r": 128_000,
-        "command-a": 256_000,
-        "deepseek-chat": 128_000,
-        "deepseek-reasoner": 128_000,
-        "deepseek-r1": 128_000,
-        "deepseek-v3": 128_000,
-        "glm-4.5": 128_000,
-        "glm-4.6": 200_000,
-        "kimi-k2": 131_072,
-        "nova-lite": 300_000,
-        "nova-micro": 128_000,
-        "nova-pro": 300_000,
-        "phi-4": 16_384,
-        "qwen2.5": 128_000,
-        "qwen3": 128_000,
-        "qwen3-coder": 262_144,
-    }
-)
+CONTEXT_WINDOWS: Final[Mapping[str, int]] = {
+    name: window
+    for window, names in {
+        8_192: "gemma-2 gpt-4 llama-3",
+        16_384: "phi-4",
+        16_385: "gpt-3.5-turbo",
+        32_760: "gemini-1.0",
+        32_768: "gpt-4-32k",
+        100_000: "claude-2.0",
+        128_000: (
+            "command-r deepseek-chat deepseek-r1 deepseek-reasoner deepseek-v3 devstral "
+            "gemma-3 glm-4.5 gpt-4-0125 gpt-4-1106 gpt-4-turbo gpt-4.5 gpt-4o gpt-5-chat "
+            "llama-3.1 llama-3.2 llama-3.3 ministral mistral-large mistral-medium "
+            "mistral-small nova-micro o1-mini o1-preview qwen2.5 qwen3"
+        ),
+        131_072: "gpt-oss grok-2 grok-3 kimi-k2",
+        200_000: "claude glm-4.6 o1 o3 o4-mini",
+        256_000: "codestral command-a grok-4 grok-code-fast-1",
+        262_144: "qwen3-coder",
+        300_000: "nova-lite nova-pro",
+        400_000: "gpt-5",
+        1_047_576: "gpt-4.1",
+        1_048_576: "gemini-1.5-flash gemini-2 gemini-3 llama-4",
+        2_000_000: "grok-4-1-fast grok-4-fast",
+        2_097_152: "gemini-1.5-pro",
+        10_485_760: "llama-4-scout",
+    }.items()
+    for name in names.split()
+}
 """Number of tokens by the longest matching prefix of a model's name, as of December 2025."""
 
 UNKNOWN_WINDOW: Final = 32_768

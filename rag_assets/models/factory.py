@@ -15,7 +15,7 @@ from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import AUTO, EmbedderConfig, RerankConfig
 from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.protocol import CallLimits, Embedder, RevisedEmbedder, add_revision
-from rag_assets.models.embedding.remote import BatchApi, KnownModel, RemoteEmbedder, RemoteModel
+from rag_assets.models.embedding.remote import BatchApi, RemoteEmbedder, RemoteModel
 from rag_assets.models.embedding.vectors import MAX_BATCH
 from rag_assets.models.prices import Price, split_embedder_id
 from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
@@ -223,7 +223,12 @@ def build_remote_model(config: EmbedderConfig) -> RemoteModel:
         base_url=config.base_url,
         document_prefix=model.document_prefix if documents is None else documents,
         query_prefix=model.query_prefix if queries is None else queries,
-        limits=_build_limits(config, model),
+        limits=CallLimits(
+            texts=min(config.batch_size or MAX_BATCH, model.request_texts),
+            concurrency=config.concurrency or DEFAULT_CONCURRENCY,
+            tokens=model.request_tokens,
+            input_tokens=config.max_input_tokens or model.input_tokens,
+        ),
         key_optional=provider.key == "optional" and config.api_key is None,
         settings=config.connection or ConnectionSettings(),
     )
@@ -236,12 +241,3 @@ def _require_offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
             hint="set a provider in tenants.yaml",
         )
     return config.offer
-
-
-def _build_limits(config: EmbedderConfig, model: KnownModel) -> CallLimits:
-    return CallLimits(
-        texts=min(config.batch_size or MAX_BATCH, model.request_texts),
-        concurrency=config.concurrency or DEFAULT_CONCURRENCY,
-        tokens=model.request_tokens,
-        input_tokens=config.max_input_tokens or model.input_tokens,
-    )

@@ -221,7 +221,10 @@ def _measure_point(
     *,
     is_judged: bool,
 ) -> CurvePoint:
-    kept = [[hit for hit in found if _get_cosine(hit) >= threshold] for found in hits]
+    kept = [
+        [hit for hit in found if (_ANY_COSINE if hit.cosine is None else hit.cosine) >= threshold]
+        for found in hits
+    ]
     answered = [
         any(_is_relevant(question, hit) for hit in found)
         for question, found in zip(questions, kept, strict=True)
@@ -239,10 +242,6 @@ def _measure_point(
         answered=_compute_share(answered),
         rejected=_compute_share(rejected),
     )
-
-
-def _get_cosine(hit: Hit) -> float:
-    return _ANY_COSINE if hit.cosine is None else hit.cosine
 
 
 def _is_relevant(question: JudgedQuestion, hit: Hit) -> bool:

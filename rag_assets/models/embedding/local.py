@@ -258,7 +258,10 @@ class Network:
     def embed_window(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
         """Embed a window as a unit vector; pooling leaves out the tokens of the prefix."""
         answer = self._session.run([self._output], build_inputs(self._inputs, [window]))[0][0]
-        pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
+        pooled = answer if answer.ndim == 1 else self._pool(answer, prefix_tokens)
+        if answer.ndim != 1:
+            for dense in self._dense:
+                pooled = dense.project(pooled)
         has_shape = pooled.shape == (self._dimensions,)
         if not (has_shape and np.isfinite(pooled).all() and pooled.any()):
             raise BadVectors(
@@ -276,11 +279,6 @@ class Network:
         # The window is one text without padding: its mask is all ones, so the masked mean is a
         # plain mean.
         return np.asarray(np.mean(tokens[prefix_tokens:], axis=0, dtype=np.float64))
-
-    def _project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        for dense in self._dense:
-            vector = dense.project(vector)
-        return vector
 
     def _plan_output(self, model: ModelFolder) -> tuple[str, bool]:
         """Return the name of the output to read, and whether it has a vector for each token.

@@ -134,7 +134,7 @@ class RemoteEmbedder(Embedder):
         call = RetriedCall(
             attempts.send_next if purpose == "document" else attempts.send,
             self._traffic,
-            tokens=self._count_limited_tokens(texts),
+            tokens=0 if self._traffic.tokens_per_minute is None else self._count_tokens(texts),
             policy=self._retries[purpose],
             source=self.embedder_id,
             is_bulk=is_bulk,
@@ -167,10 +167,6 @@ class RemoteEmbedder(Embedder):
             raise
         tokens = self._count_tokens(texts) if charged is None else charged
         return Answer(vectors, tokens, seconds=time.monotonic() - started)
-
-    def _count_limited_tokens(self, texts: Sequence[str]) -> int:
-        """Return the tokens that the texts use of the token limit; 0 without such a limit."""
-        return 0 if self._traffic.tokens_per_minute is None else self._count_tokens(texts)
 
     def _count_tokens(self, texts: Sequence[str]) -> int:
         return sum(self._count(texts))

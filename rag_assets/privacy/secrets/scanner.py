@@ -248,8 +248,11 @@ def _find_lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple
     for span in spans:
         start, end = span.start, span.end
         for _ in range(_LINES_AROUND):
-            start = _find_line_start(text, start)
-            end = _find_line_end(text, end)
+            reach = max(0, start - _LONGEST_LINE)
+            start = max(reach, text.rfind("\n", reach, start))
+            reach = min(len(text), end + _LONGEST_LINE)
+            line_end = text.find("\n", end + 1, reach)
+            end = reach if line_end < 0 else line_end
         if start > high:
             if high >= 0:
                 yield low, high
@@ -257,17 +260,6 @@ def _find_lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple
         high = max(high, end)
     if high >= 0:
         yield low, high
-
-
-def _find_line_start(text: str, at: int) -> int:
-    low = max(0, at - _LONGEST_LINE)
-    return max(low, text.rfind("\n", low, at))
-
-
-def _find_line_end(text: str, at: int) -> int:
-    high = min(len(text), at + _LONGEST_LINE)
-    end = text.find("\n", at + 1, high)
-    return high if end < 0 else end
 
 
 def _scan_view(view: View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:

@@ -107,7 +107,8 @@ def _strip_markup(text: str, start: int, end: int) -> int:
 
 def _find_token_end(kind: TokenKind, text: str, start: int) -> int | None:
     end = kind.match(text, start)
-    stop = end if end is not None else _find_piece_end(text, start)
+    piece = _PIECE.match(text, start, start + _PIECE_REACH)
+    stop = end if end is not None else piece.end() if piece else start
     if not _continues_after_break(kind, text, stop) or (end is not None and _is_label(text, stop)):
         return end
     joined, offsets = _unwrap(kind, text, start)
@@ -115,11 +116,6 @@ def _find_token_end(kind: TokenKind, text: str, start: int) -> int | None:
     if match is None or not any(map(str.isdigit, joined[:match])):
         return end
     return max(end or 0, offsets[match - 1] + 1)
-
-
-def _find_piece_end(text: str, start: int) -> int:
-    piece = _PIECE.match(text, start, start + _PIECE_REACH)
-    return piece.end() if piece else start
 
 
 def _is_label(text: str, at: int) -> bool:
@@ -216,10 +212,6 @@ def _is_openai_body(body: str) -> bool:
     return is_token_body(body) and (_PLAIN_OPENAI.search(body) is not None or is_random(body))
 
 
-def _has_digit(body: str) -> bool:
-    return any(map(str.isdigit, body)) and not is_token_placeholder(body)
-
-
 def _is_pair(encoded: str) -> bool:
     """Return whether base64 encodes `user:password`."""
     try:
@@ -253,7 +245,7 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = MappingProxyType(
         "openai": _is_openai_body,
         "no placeholder": lambda body: not is_token_placeholder(body),
         "no published example": lambda body: not is_documented(body.lower()),
-        "digit": _has_digit,
+        "digit": lambda body: any(map(str.isdigit, body)) and not is_token_placeholder(body),
         "mixed": lambda body: is_mixed(body) and is_token_body(body),
         "pair": _is_pair,
         "hash": lambda value: is_token_body(value) and _is_hash(value),
