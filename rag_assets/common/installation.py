@@ -11,16 +11,6 @@ from typing import Final
 from rag_assets.common.elasticsearch_settings import ACCOUNT_VARIABLES, CERTIFICATE_VARIABLES
 from rag_assets.common.settings import Settings
 
-_VARIABLES: Final[Mapping[str, str]] = {
-    "home": "RAG_ASSETS_HOME",
-    "database_url": "RAG_ASSETS_DATABASE_URL",
-    "elasticsearch_url": "RAG_ASSETS_ELASTICSEARCH_URL",
-    "elasticsearch_api_key_file": "RAG_ASSETS_ELASTICSEARCH_API_KEY_FILE",
-    "elasticsearch_ca_file": "RAG_ASSETS_ELASTICSEARCH_CA_FILE",
-    "lake_url": "RAG_ASSETS_LAKE_URL",
-    "blobs_url": "RAG_ASSETS_BLOBS_URL",
-    "index_prefix": "RAG_ASSETS_INDEX_PREFIX",
-}
 _OF_ANOTHER_HOME: Final = ("RAG_ASSETS_LAKE_URL", "RAG_ASSETS_BLOBS_URL")
 """Variables that an installation with its own home folder does not inherit: the folder contains its
 stores."""
@@ -85,7 +75,7 @@ class Installation:
 
     def settings(self, environ: Mapping[str, str] | None = None) -> Settings:
         """Return the settings of the installation."""
-        own = {_VARIABLES[name]: value for name, value in self.given().items()}
+        own = {f"RAG_ASSETS_{name.upper()}": value for name, value in self.given().items()}
         inherited = os.environ if environ is None else environ
         replaced = {
             *(_OF_ANOTHER_HOME if self.home is not None else ()),

@@ -108,10 +108,7 @@ def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
 
 def _parse_query(given: Mapping[str, Any], number: int, lines: FileFaults) -> QuestionEntry | None:
     id_, question = given.get("_id"), given.get("text")
-    faults = (find_text_fault(id_, "_id"), find_question_fault(question))
-    if wrong := [fault for fault in faults if fault]:
-        for fault in wrong:
-            lines.add(number, fault)
+    if lines.add_all(number, (find_text_fault(id_, "_id"), find_question_fault(question))):
         return None
     # write_beir adds this metadata; other sets have different metadata, or none.
     said = given.get("metadata")

@@ -14,7 +14,7 @@ parent-time-off:                     # a mapping: judgements for questions that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -72,6 +72,12 @@ class FileFaults:
     def add(self, line: int, reason: str) -> None:
         """Record a fault of a line; the reason must not quote a question or a document."""
         self.wrong.append((line, reason))
+
+    def add_all(self, line: int, reasons: Iterable[str | None]) -> bool:
+        """Record the faults of a line, if any, and return whether there is one."""
+        faults = [(line, reason) for reason in reasons if reason]
+        self.wrong += faults
+        return bool(faults)
 
     def place(self, line: int) -> FileLine:
         """Return a line of this file as a location."""
@@ -236,9 +242,7 @@ def _parse_question(given: Any, line: int, lines: FileFaults) -> QuestionEntry |
     relevant, read = given.get("relevant", ()), given.get("read", ())
     if not isinstance(relevant, list | tuple) or not isinstance(read, list | tuple):
         faults.append("relevant and read must be lists")
-    if wrong := [fault for fault in faults if fault]:
-        for fault in wrong:
-            lines.add(line, fault)
+    if lines.add_all(line, faults):
         return None
     question = JudgedQuestion(
         str(id_), str(kind), str(given["question"]), relevant_from=int(least), synthetic=synthetic
@@ -291,10 +295,8 @@ def _add_judgement(
         None if quote is None else find_text_fault(quote, "the quote"),
         find_grade_fault(grade),
     ]
-    if wrong := [fault for fault in faults if fault]:
+    if lines.add_all(line, faults):
         entry.is_whole = False
-        for fault in wrong:
-            lines.add(line, fault)
         return
     judgement = Judgement(str(path), None if quote is None else str(quote), int(grade))
     entry.judgements.append(ReadJudgement(judgement, lines.place(line)))

@@ -9,7 +9,7 @@ tenants.yaml replace them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from rag_assets.models.transport.failures import Refusal, classify_refusal
 if TYPE_CHECKING:
     import httpx2
     from google.genai import Client
-    from google.genai.types import Candidate, EmbedContentResponse, GenerateContentResponse
+    from google.genai.types import EmbedContentResponse, GenerateContentResponse
 
 _REASONS: Mapping[str, Fault] = {
     "API_KEY_INVALID": "key",
@@ -180,18 +180,13 @@ class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
         if not answer.candidates and answer.prompt_feedback is not None:
             raise InputRejected(f"the chat model {self.server.id} rejected the question")
         candidate = (answer.candidates or [])[0]
+        parts = candidate.content.parts if candidate.content else None
         return ChatReply(
-            "".join(_list_text_parts(candidate)),
+            "".join(part.text for part in parts or () if part.text and not part.thought),
             read_token_count(getattr(answer.usage_metadata, "prompt_token_count", None)),
             _read_written_tokens(answer),
             cut=candidate.finish_reason == FinishReason.MAX_TOKENS,
         )
-
-
-def _list_text_parts(candidate: Candidate) -> Iterator[str]:
-    """Yield the text of each part of an answer that is not thinking."""
-    parts = candidate.content.parts if candidate.content else None
-    return (part.text for part in parts or () if part.text and not part.thought)
 
 
 def _read_written_tokens(answer: GenerateContentResponse) -> int | None:

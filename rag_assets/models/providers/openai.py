@@ -422,23 +422,21 @@ class ResultFiles(OpenAIEndpoint):
 
     async def read(self, file_id: str) -> AsyncIterator[BatchResult]:
         """Yield the result of each text in a file; raise BatchLost if the file was deleted."""
+        from openai import NotFoundError
+
+        failure: ProviderError
         async with self._use_client() as client:
             try:
                 async with client.sdk.files.with_streaming_response.content(file_id) as response:
                     async for line in _split_lines(response.iter_bytes()):
                         yield _parse_result(line, self.model.embedder_id)
+            except NotFoundError:
+                failure = BatchLost("the results of the batch were deleted")
             except Exception as error:
-                failure = self._convert_file_error(error)
+                failure = self._classify_error(error)
             else:
                 return
         raise failure
-
-    def _convert_file_error(self, error: Exception) -> ProviderError:
-        from openai import NotFoundError
-
-        if isinstance(error, NotFoundError):
-            return BatchLost("the results of the batch were deleted")
-        return self._classify_error(error)
 
 
 async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

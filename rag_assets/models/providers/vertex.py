@@ -14,7 +14,7 @@ import asyncio
 import json
 from base64 import b64decode
 from dataclasses import replace
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import Field, SecretStr
@@ -148,22 +148,6 @@ def _build_guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
 
     from rag_assets.models.transport.http_client import build_provider_client, build_tenant_client
 
-    class GuardedResponse(Response):
-        def __init__(self, response: httpx2.Response) -> None:
-            self._response = response
-
-        @property
-        def status(self) -> int:
-            return self._response.status_code
-
-        @property
-        def headers(self) -> Any:
-            return self._response.headers
-
-        @property
-        def data(self) -> bytes:
-            return self._response.content
-
     class GuardedRequest(Request):
         def __call__(
             self,
@@ -177,7 +161,10 @@ def _build_guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
             response = asyncio.run(_send(url, method, body, headers))
             if response.is_server_error:
                 raise TransportError(f"HTTP {response.status_code}")  # type: ignore[no-untyped-call]
-            return GuardedResponse(response)
+            guarded = SimpleNamespace(
+                status=response.status_code, headers=response.headers, data=response.content
+            )
+            return cast("Response", guarded)
 
     async def _send(
         url: str, method: str, body: bytes | None, headers: dict[str, str] | None

@@ -131,7 +131,7 @@ def blank_markup(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     builder = ViewBuilder()
     enclosed = (place for place in places if _is_enclosed(text, *place))
     for start, end in find_lines(text, enclosed):
-        builder.copy(_MARKUP.sub(_blank, text[start:end]), start)
+        builder.copy(_MARKUP.sub(lambda mark: " " * len(mark[0]), text[start:end]), start)
     return builder.view_if_any()
 
 
@@ -144,10 +144,6 @@ def _is_enclosed(text: str, first: int, last: int) -> bool:
 
 def _is_open(neighbour: str) -> bool:
     return not neighbour or neighbour in " \t\r\n\"'"
-
-
-def _blank(mark: re.Match[str]) -> str:
-    return " " * len(mark[0])
 
 
 def fold_lookalikes(text: str) -> View | None:

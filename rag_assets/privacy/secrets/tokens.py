@@ -109,7 +109,9 @@ def _find_token_end(kind: TokenKind, text: str, start: int) -> int | None:
     end = kind.match(text, start)
     piece = _PIECE.match(text, start, start + _PIECE_REACH)
     stop = end if end is not None else piece.end() if piece else start
-    if not _continues_after_break(kind, text, stop) or (end is not None and _is_label(text, stop)):
+    gap = _BREAK.match(text, stop)
+    is_continued = gap is not None and gap.end() > stop and _is_continued(kind, text, gap)
+    if not is_continued or (end is not None and _is_label(text, stop)):
         return end
     joined, offsets = _unwrap(kind, text, start)
     match = kind.match(joined, 0)
@@ -122,11 +124,6 @@ def _is_label(text: str, at: int) -> bool:
     """Return whether the word after a gap labels a value, as in `X-Api-Key: …`."""
     gap = _BREAK.match(text, at)
     return gap is not None and _NAME_OF_VALUE.match(text, gap.end()) is not None
-
-
-def _continues_after_break(kind: TokenKind, text: str, at: int) -> bool:
-    gap = _BREAK.match(text, at)
-    return gap is not None and gap.end() > at and _is_continued(kind, text, gap)
 
 
 def _is_continued(kind: TokenKind, text: str, gap: re.Match[str]) -> bool:
