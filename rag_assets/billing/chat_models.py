@@ -86,10 +86,7 @@ class ChatSpending:
 
 
 class BilledChat:
-    """A chat model that bills its costs to a tenant; see ChatModel.
-
-    The price may be unknown only without caps.
-    """
+    """A chat model that bills a tenant; its price may be unknown only without caps."""
 
     def __init__(
         self,

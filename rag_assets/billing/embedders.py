@@ -172,10 +172,7 @@ class Embedders:
         return self._choice(record, Tenant.from_config(record.config))
 
     def get_document_embedder(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
-        """Return the embedder for a tenant's documents.
-
-        It refuses every call while the tenant lacks the opt-in of its organization.
-        """
+        """Return the embedder for documents, which refuses calls without the opt-in."""
         embedder = self.get_embedder(record.ref, config)
         return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
 
@@ -262,10 +259,7 @@ def _load_local_embedder(config: EmbedderConfig) -> Embedder:
 
 @lru_cache(maxsize=16)
 def _load_local_embedder_with_id(config: EmbedderConfig, embedder_id: str) -> Embedder:
-    """Return a local embedder with this id, made by an earlier version's rules if necessary.
-
-    If no rules give this id, the present embedder is returned.
-    """
+    """Return a local embedder with this id, by an earlier version's rules if they give it."""
     embedder = _load_local_embedder(config)
     if embedder.embedder_id == embedder_id:
         return embedder
@@ -282,10 +276,7 @@ def _get_traffic(
     requests_per_minute: int | None,
     tokens_per_minute: int | None,
 ) -> Traffic:
-    """Return the limits of a tenant at a provider; all embedders in a process share them.
-
-    Providers limit accounts, not models.
-    """
+    """Return the limits of a tenant's account at a provider, shared by all its embedders."""
     return Traffic(
         concurrency=concurrency,
         requests_per_minute=requests_per_minute,

@@ -57,10 +57,7 @@ class _KeyHealth:
 
 
 class KeyReportingChat:
-    """A chat model that records whether its provider accepts the key.
-
-    It records this every ten minutes, and whenever it changes.
-    """
+    """A chat model that records whether its provider accepts the key, now and then."""
 
     def __init__(self, model: ChatModel, record: Callable[[bool], None]) -> None:
         self._model = model

@@ -242,10 +242,7 @@ class KeyRing:
         return frozenset(key.provider for key in self._table.list_usable(ref))
 
     def entries(self, tenant_id: str | None = None) -> list[KeyEntry]:
-        """Return all keys, or the keys that a tenant may use, in displayable form.
-
-        They are sorted by tenant and provider; a tenant's own keys come before its organization's.
-        """
+        """Return all keys, or those that a tenant may use, by owner and provider."""
         if tenant_id is None:
             records, stored = self._catalog.tenants.all(), self._table.all()
         else:

@@ -47,10 +47,7 @@ class KeyTests:
         self._keys = KeyRing(catalog, settings)
 
     async def test(self, owner: KeyOwner, provider: str) -> KeyTest:
-        """Make one small call with the key that an owner has, or uses, for a provider.
-
-        If the owner is a tenant, its usage is recorded; caps do not apply.
-        """
+        """Make one small call with an owner's key; a tenant's usage is recorded without caps."""
         config = self._find_embedder(owner, provider)
         credentials = self._keys.credentials(owner, provider, config.api_key)
         # Read before the call, so that a missing key is not reported as an outcome.

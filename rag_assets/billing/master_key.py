@@ -128,10 +128,7 @@ def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
 
 
 def find_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the key file, or None if it does not exist.
-
-    No source may contain this path.
-    """
+    """Return the path of the key file, which no source may contain; None if it is missing."""
     try:
         path = get_key_file_path(settings, environ)
     except ConfigurationError:
@@ -179,10 +176,7 @@ class KeyFile:
         return MasterKeys(keys[0], tuple(keys[1:]))
 
     def create(self) -> MasterKeys:
-        """Return the keys in the file; create it with a new key if it does not exist.
-
-        If several processes create it at the same time, all of them return the same key.
-        """
+        """Return the keys in the file; several processes may create it, with the same key."""
         found = self.read()
         if found is not None:
             return found

@@ -52,10 +52,7 @@ class DiskSpace:
 
 
 def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
-    """Return the space of each disk that contains one of these folders.
-
-    Addresses of object stores are skipped. Folders on the same disk give one result.
-    """
+    """Return the space of each disk with one of these folders; object stores are skipped."""
     found: dict[int, DiskSpace] = {}
     for folder in folders:
         if "://" in str(folder) or (existing := _existing(Path(folder))) is None:
@@ -73,10 +70,7 @@ def own_disks(settings: Settings) -> list[DiskSpace]:
 
 
 def hint_to_start(variable: str) -> str:
-    """Return the hint for the error of a server that does not answer; it names a full disk, if any.
-
-    The variable holds the server's address.
-    """
+    """Return the hint for a silent server with its variable; it names a full disk, if any."""
     try:
         own = own_disks(Settings.from_environment())
         full = next((space for space in own if space.is_nearly_full), None)

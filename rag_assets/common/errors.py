@@ -460,10 +460,7 @@ class CapReached(RequestsStopped):
 
 
 class InputRejected(ProviderError):
-    """The provider permanently rejects this input.
-
-    `is_compared` states whether the provider has accepted another input since.
-    """
+    """The provider permanently rejects this input."""
 
     is_compared: bool = False
 

@@ -77,10 +77,7 @@ class FailureWords:
 
 
 def empty_note(chunk_count: int, dropped_count: int) -> str | None:
-    """Return a note on why searches find no passage of an indexed document; None if they find one.
-
-    Dropped passages contain a credential.
-    """
+    """Return why searches find no passage of an indexed document; None if they find one."""
     if chunk_count:
         return None
     if dropped_count:

@@ -14,10 +14,7 @@ batch."""
 
 
 def count_tokens(texts: Sequence[str]) -> list[int]:
-    """Count the cl100k_base tokens in each text, in order.
-
-    One call for many texts is cheaper than many calls: the tokenizer is native code.
-    """
+    """Count the cl100k_base tokens in each text; one call for many texts is cheaper."""
     try:
         return _counts(texts)
     except UnicodeEncodeError:

@@ -200,17 +200,11 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _request_completion(self, sdk: Sdk, prompt: Prompt) -> ChatReply:
-        """Send one request through the SDK, and return the response.
-
-        May raise the SDK's errors, and ValueError for a malformed response.
-        """
+        """Send one request; let the SDK's errors through, and raise ValueError if malformed."""
 
 
 def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
-    """Return the chat model's error for an error of its connection.
-
-    Errors of the key are returned unchanged.
-    """
+    """Return the chat model's error for an error of its connection; keep errors of the key."""
     if isinstance(error, NoProviderKey | KeyUnreadable):
         return error.with_traceback(None)
     failure: ChatError
@@ -270,19 +264,13 @@ _PREFIX_ENDS: Final = "-.:@"
 
 
 def find_context_window(model: str) -> int | None:
-    """Return the context window of a model, in tokens; None if unknown.
-
-    The name may have a provider prefix, as in openai/gpt-4o-2024-11-20.
-    """
+    """Return the context window of `model` or `provider/model`, in tokens; None if unknown."""
     name = model.strip().lower().rpartition("/")[2]
     prefixes = [prefix for prefix in CONTEXT_WINDOWS if _is_model_version(name, prefix)]
     return CONTEXT_WINDOWS[max(prefixes, key=len)] if prefixes else None
 
 
 def _is_model_version(name: str, prefix: str) -> bool:
-    """Return whether a model's name is `prefix` or a version of it.
-
-    For example, gpt-4-0613 is a version of gpt-4, but gpt-4o is not.
-    """
+    """Return whether a name is `prefix` or a version of it, as gpt-4-0613 of gpt-4."""
     rest = name.removeprefix(prefix)
     return rest != name and (not rest or rest[0] in _PREFIX_ENDS)

@@ -101,10 +101,7 @@ class Finding:
 
 
 class Masker:
-    """Masks credentials in short texts; a process has one masker, see get_masker().
-
-    It caches the results for recent texts, because names and questions recur.
-    """
+    """Masks credentials in short texts, and caches the results; see get_masker()."""
 
     def __init__(self, scanner: SecretScanner | StrictScanner) -> None:
         self._scanner = scanner
@@ -125,10 +122,7 @@ class Masker:
         self._loaded.set()
 
     def text(self, text: str) -> str:
-        """Mask the credentials in a text, including percent-encoded ones.
-
-        Its length and all other characters stay the same.
-        """
+        """Mask the credentials in a text, also percent-encoded ones; its length stays the same."""
         with self._lock:
             masked = self._cache.get(text)
         if masked is None:
@@ -157,10 +151,7 @@ class Masker:
                     self._store(text, text)
 
     def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Replace each credential with the name of its rule; return the text and the rules.
-
-        Use this if offsets need not stay valid: a name is more informative than filler characters.
-        """
+        """Replace credentials by the names of their rules, if offsets need not stay valid."""
         spans = merge_spans(self._scanner.scan(text))
         parts: list[str] = []
         at = 0
@@ -213,8 +204,5 @@ def get_masker(local: Path | None) -> Masker:
 
 @lru_cache(maxsize=4)
 def get_scanner(local: Path | None) -> SecretScanner:
-    """Return the process's scanner for an installation; see get_masker.
-
-    Forks share the rules that it loaded.
-    """
+    """Return the process's scanner, whose rules forks share; see get_masker."""
     return SecretScanner(None if local is None else local / "cache")

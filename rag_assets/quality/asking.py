@@ -160,10 +160,7 @@ _MAX_CONCURRENT = 4
 
 
 class FullAccessPolicy:
-    """Access policy that lets evaluations read every document that any principal may read.
-
-    Only operators see the results.
-    """
+    """Access policy of evaluations, which read all documents: only operators see results."""
 
     def __init__(self, principals: Iterable[str]) -> None:
         self._principals = tuple(dict.fromkeys(principals))

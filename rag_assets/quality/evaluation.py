@@ -98,10 +98,7 @@ class BuildComparison:
     documents that answer them."""
 
     def difference(self, measure: str) -> MeanDifference | None:
-        """Return how much higher the mean of a measure is in the new build than in the serving one.
-
-        Only questions that people judged count; None without any.
-        """
+        """Return the mean difference of a measure, new minus serving; None if none is judged."""
         ours, theirs = self.new.people, self.serving.people
         if not ours.ids:
             return None
@@ -125,10 +122,7 @@ def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOption
 def compare_builds(
     ctx: TenantContext, new: Generation, serving: Generation, manner: AskOptions
 ) -> BuildComparison:
-    """Evaluate two builds with the same questions; errors are as in evaluate_build.
-
-    Only documents that have the same version in both builds count.
-    """
+    """Evaluate two builds by the documents that have the same version in both."""
     questions, asker = _Questions.read(ctx), Asker(ctx)
     builds = (new, serving)
     found = [_ask(asker, build, questions.asked, manner) for build in builds]

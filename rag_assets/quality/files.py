@@ -92,10 +92,7 @@ def read_qrels(
 
 
 def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
-    """Write questions as a BEIR folder, with the best judgement of each document.
-
-    Return the number of quotes that are lost, since qrels have no quotes.
-    """
+    """Write questions as a BEIR folder; return the number of quotes, which qrels cannot have."""
     (folder / _QRELS).mkdir(parents=True, exist_ok=True)
     queries = "".join(
         f"{json.dumps(_format_query(question), ensure_ascii=False)}\n" for question in questions

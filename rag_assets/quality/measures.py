@@ -52,10 +52,7 @@ def compute_measures(
 def compute_judged_share(
     questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[JudgeablePassage]]
 ) -> float | None:
-    """Return which share of the first ten passages was judged, 0 to 1; None without passages.
-
-    Passages that were not judged count as irrelevant in the measures.
-    """
+    """Return the judged share of the first ten passages, 0 to 1; None without passages."""
     first = [(question, hit) for question in questions for hit in get_top_hits(question, found)]
     return sum(question.knows(hit) for question, hit in first) / len(first) if first else None
 

@@ -54,10 +54,7 @@ def find_judged_documents(
 def limit_judgements(
     questions: Iterable[JudgedQuestion], documents: Documents, kept: Container[str] | None = None
 ) -> list[JudgedQuestion]:
-    """Return the questions with only their judgements of documents that count.
-
-    By default, all present documents count.
-    """
+    """Return the questions with only their judgements of the kept, or all, present documents."""
     names = {
         path: frozenset(
             name
@@ -114,10 +111,7 @@ _ID_DIGITS = 12
 
 
 def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
-    """Return at most `count` questions, spread over the tenant's documents.
-
-    The choice is not random: the same documents give the same questions.
-    """
+    """Return at most `count` questions, the same for the same documents and spread over them."""
     documents = sorted(
         (
             document

@@ -202,10 +202,7 @@ def _build_threshold(tenant: Tenant, serving: Generation, use: str) -> Threshold
 
 
 def _build_grid(scores: Sequence[float]) -> list[float]:
-    """Return the thresholds to measure, from the lowest to the highest cosine, in equal steps.
-
-    A step is at least 0.01.
-    """
+    """Return thresholds from the lowest to the highest cosine, in equal steps of at least 0.01."""
     low, high = scores[0], scores[-1]
     step = max(0.01, round((high - low) / _POINTS, 2))
     # Round down, so that the first threshold also keeps hits with a negative cosine.

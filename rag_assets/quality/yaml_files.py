@@ -268,10 +268,7 @@ def _parse_additions(document: Any, lines: FileFaults) -> Iterator[QuestionEntry
 
 
 def _add_judgements(entry: QuestionEntry, given: Any, line: int, lines: FileFaults) -> None:
-    """Parse judgements and hashes of passages, and add them to an entry.
-
-    Faults without a line of their own are reported for `line`.
-    """
+    """Parse judgements and hashes into an entry; faults without a line belong to `line`."""
     for at, item in enumerate(given):
         its_line = int(given.lc.item(at)[0]) + 1 if hasattr(given, "lc") else line
         if isinstance(item, Mapping):

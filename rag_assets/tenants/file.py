@@ -147,10 +147,7 @@ class TenantsFile:
         return self.with_absolute_paths(_get_project_defaults(self._values()))
 
     def lists(self) -> dict[str, ListedTenants]:
-        """Load the other tenant lists that the file names, by key; see TenantList.
-
-        A key that the file lacks yields a list without tenants.
-        """
+        """Load the other tenant lists of the file by key, empty if absent; see TenantList."""
         document = self._values()
         parts = installed_systems().parts("tenant_lists")
         return {

@@ -83,10 +83,7 @@ class _InstalledKinds:
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return a schema with the configurations of the installed kinds of sources.
-
-        Systems are loaded only when the schema is requested.
-        """
+        """Return a schema with the installed kinds of sources, loaded only for it."""
         kinds = [kind for kind in installed_kinds().sources.values() if not kind.implicit]
         written: Any = Union[tuple(kind.config for kind in kinds)]  # noqa: UP007
         return handler(TypeAdapter(written).core_schema)

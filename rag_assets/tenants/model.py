@@ -430,10 +430,7 @@ class Tenant(_ConfigModel):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return metadata that every document of the tenant gets: its organization and project.
-
-        The result is empty if the profile does not require a project.
-        """
+        """Return the metadata of every document: organization and project, if required."""
         if not get_profile(self.profile).requires_project:
             return {}
         return {"organizationId": self.organization or "", "projectId": self.project or ""}

@@ -167,10 +167,7 @@ def build_project_config(
 
 
 def require_beginning(beginning: Mapping[str, Any], profiles: Iterable[str]) -> None:
-    """Require that a configuration can be the initial configuration of projects.
-
-    It is checked with each of the profiles.
-    """
+    """Require that a configuration can be the initial one of projects of these profiles."""
     own = sorted({"id", "name", "profile", "organization", "project", "enabled"} & set(beginning))
     if own:
         raise ConfigurationError(
@@ -208,10 +205,7 @@ def list_effective_settings(tenant: Tenant) -> dict[str, Any]:
 def _keep_project_values(
     config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]
 ) -> None:
-    """Copy a project's caps and the name of its chat model to its new configuration.
-
-    The gateway of the chat model is taken from the initial settings.
-    """
+    """Copy a project's caps and chat model's name, but no gateway, to its new configuration."""
     if present.get("caps"):
         config["caps"] = present["caps"]
     chat = present.get("chat_model")

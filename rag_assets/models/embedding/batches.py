@@ -136,10 +136,7 @@ class BatchPacker:
         return set() if self._packing is None else {self._packing}
 
     def take(self) -> list[Batch]:
-        """Return the batches of the group that was packed last, and start packing the next group.
-
-        Return an empty list while the group is still being packed.
-        """
+        """Return the batches packed last, if they are ready, and start packing the next group."""
         packed: list[Batch] = []
         if self._packing is not None:
             if not self._packing.done():
@@ -220,10 +217,7 @@ class VectorBuffer:
     def add(
         self, keys: Sequence[str], vectors: Vectors, spooled: SpooledCall | None = None
     ) -> None:
-        """Add the vectors of these keys to the next group.
-
-        Their spool space is released when they are written.
-        """
+        """Add vectors to the next group; their spool space is released when they are written."""
         if spooled is not None:
             with suppress(OSError):  # They will still be written, unless this process dies.
                 spooled.fill(keys, vectors)
@@ -235,11 +229,7 @@ class VectorBuffer:
         self._vectors.append(vectors)
 
     def start_if_due(self) -> float | None:
-        """Start to write a group if it is full or its first vector has waited long enough.
-
-        Return the seconds until the next group is due because of its age; None if a group is being
-        written, or no vectors wait.
-        """
+        """Start to write a group if it is due; return the seconds until then, None if unknown."""
         if self._writing is not None or not self._keys:
             return None
         wait = self._since + self._seconds - time.monotonic()

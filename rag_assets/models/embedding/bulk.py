@@ -281,10 +281,7 @@ class _BulkRun:
             self._has_sent = True
 
     def _reserve(self, batch: Batch) -> SpooledCall | None:
-        """Reserve spool space for a batch's vectors; if there is none, stop sending.
-
-        Return None without a spool, or without space.
-        """
+        """Reserve spool space for a batch; without space, return None and stop sending."""
         try:
             return None if self.spool is None else self.spool.reserve(len(batch.items))
         except ServiceUnavailable as error:
@@ -434,10 +431,7 @@ class _BulkRun:
         refused: Mapping[int, str],
         spooled: SpooledCall | None,
     ) -> None:
-        """Store the vectors of a call, and queue its refused texts again as two halves.
-
-        If the call had only one text, and refused it, record the text as rejected.
-        """
+        """Store the vectors of a call; reject a single refused text, send others again."""
         keys = [item.key for position, item in enumerate(batch.items) if position not in refused]
         if keys:
             self._keeper.add(keys, vectors, spooled)

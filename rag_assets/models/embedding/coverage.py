@@ -140,10 +140,7 @@ def _measure_words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
 
 
 def _is_spelled(pieces: int, letters: int) -> bool:
-    """Return whether a tokenizer has spelled a word letter by letter.
-
-    A word of one or two letters counts as spelled only if it has more pieces than letters.
-    """
+    """Return whether a word was spelled; a short one needs more pieces than letters."""
     if letters < _MIN_LETTERS:
         return pieces > letters
     return pieces >= _PIECES_PER_LETTER * letters

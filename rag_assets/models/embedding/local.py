@@ -105,10 +105,7 @@ class LocalEmbedder(Embedder, ABC):
 
     @abstractmethod
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
-        """Return the vector of a text and the number of its tokens; None if it has no token.
-
-        Several threads of the pool call this concurrently.
-        """
+        """Return a text's vector and number of tokens, in any thread; None without a token."""
 
     def _embed_remaining(
         self,
@@ -117,10 +114,7 @@ class LocalEmbedder(Embedder, ABC):
         vectors: Vectors,
         tokens: npt.NDArray[np.int64],
     ) -> None:
-        """Embed texts until none is left, and write each result to the row of its text.
-
-        Several threads share `todo`.
-        """
+        """Embed texts that threads share until none is left; write results by row."""
         while True:
             try:
                 index, text = todo.popleft()
@@ -197,10 +191,7 @@ class OnnxEmbedder(LocalEmbedder):
         return bool(encoding.ids)
 
     def _count_prefix_tokens(self, prefix: str) -> int:
-        """Return the number of tokens at the start that pooling leaves out: those of the prefix.
-
-        Return 0 if the model pools the prefix too.
-        """
+        """Return the number of tokens of the prefix, which pooling ignores; 0 if it does not."""
         if self._model.pools_prefix or not prefix:
             return 0
         encoding = self._split_into_windows(prefix)[0]
@@ -281,10 +272,7 @@ class Network:
         return np.asarray(np.mean(tokens[prefix_tokens:], axis=0, dtype=np.float64))
 
     def _plan_output(self, model: ModelFolder) -> tuple[str, bool]:
-        """Return the name of the output to read, and whether it has a vector for each token.
-
-        Otherwise the output has one vector for each text.
-        """
+        """Return the name of the output to read, and whether it has a vector for each token."""
         outputs = {node.name: node.shape for node in self._session.get_outputs()}
         name = next(n for n in (*_OUTPUTS, *outputs) if n in outputs)
         rank, length = len(outputs[name]), outputs[name][-1] if outputs[name] else None

@@ -185,10 +185,7 @@ class ModelFolder:
 
 
 def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSettings]) -> ModelFolder:
-    """Describe a model's folder, by default the folder of the shipped model.
-
-    Raises a ConfigurationError if a file or a setting is missing, ambiguous or malformed.
-    """
+    """Describe a model's folder, by default the shipped one; refuse an incomplete or odd folder."""
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
     dimensions, pooling = settings.get("dimensions"), settings.get("pooling")
     if settings.get("former"):
@@ -222,10 +219,7 @@ def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSetting
 def _describe_by_former_rules(
     folder: Path, dimensions: int | None, pooling: Pooling | None
 ) -> ModelFolder:
-    """Describe a folder by the rules of earlier versions.
-
-    They ignored prompts, modules, lower case and positions.
-    """
+    """Describe a folder by earlier rules, without prompts, modules, lower case and positions."""
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
     pooling_config = read_json(folder / "1_Pooling" / "config.json")
     pooling_config.pop("pooling_mode", None)

@@ -92,10 +92,7 @@ class Embedder(Protocol):
         return None
 
     def compute_unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return the share of letters in words that the vocabulary does not cover (see coverage).
-
-        Return None if it is unknown, for example if the tokenizer is at the provider.
-        """
+        """Return the share of letters in words outside the vocabulary; None if unknown."""
         return None
 
     async def close(self) -> None:

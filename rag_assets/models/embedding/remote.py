@@ -124,10 +124,7 @@ class RemoteEmbedder(Embedder):
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """Return the vectors of these texts, after retries if needed; see Embedder.
-
-        An empty text is rejected, since no provider accepts it.
-        """
+        """Return the vectors of these texts, which must not be empty; see Embedder."""
         _require_texts(texts)
         await self._connections.load()
         attempts = _Attempts(self._attempt, texts, purpose)
@@ -323,10 +320,7 @@ class RemoteModel:
 
 
 class SdkEndpoint(SdkConnection[Sdk]):
-    """A model at a provider, through the provider's SDK.
-
-    It sends single requests; it does not wait, retry or limit concurrent requests.
-    """
+    """A model at a provider, through its SDK; sends single requests without limits and retries."""
 
     def __init__(
         self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
@@ -351,10 +345,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> EmbeddingReply:
-        """Send one request through the SDK, and return the response.
-
-        May raise the SDK's errors, and ValueError for a malformed response.
-        """
+        """Send one request; let the SDK's errors through, and raise ValueError if malformed."""
 
     def _require_count(self, vectors: Sequence[T] | None, count: int) -> Sequence[T]:
         """Return the vectors, after checking that there is one for each text."""
@@ -368,10 +359,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
     def _build_reply(
         self, vectors: Callable[[], npt.ArrayLike], tokens: int | None
     ) -> EmbeddingReply:
-        """Return the reply with the vectors of a response.
-
-        If unpacking the vectors fails, the error carries the charged tokens.
-        """
+        """Return the reply with unpacked vectors; an error carries the charged tokens."""
         try:
             return EmbeddingReply(vectors(), tokens)
         except Exception as error:

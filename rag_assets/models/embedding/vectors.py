@@ -147,10 +147,7 @@ def normalize_vector(vector: npt.NDArray[np.floating]) -> npt.NDArray[np.float64
 
 
 async def embed_query(embedder: Embedder, question: str) -> Answer:
-    """Embed one question, and return an answer with a vector of shape (1, dimensions).
-
-    Connections stay open for the next question.
-    """
+    """Embed one question as a vector of shape (1, dimensions); connections stay open."""
     answer = await embedder.embed([question], purpose="query")
     return replace(answer, vectors=validate_answer(answer.vectors, 1, embedder))
 
@@ -173,10 +170,7 @@ PROBES_KEY = sha256("\0".join(PROBES).encode()).hexdigest()[:16]
 
 
 async def embed_probes(embedder: Embedder) -> Answer:
-    """Embed the probes, and return an answer with vectors of shape (len(PROBES), dimensions).
-
-    The embedder is closed afterwards.
-    """
+    """Embed the probes as vectors of shape (len(PROBES), dimensions), and close the embedder."""
     try:
         answer = await embedder.embed(PROBES)
     finally:

@@ -89,10 +89,7 @@ class RemoteEmbedding:
     """Module of the provider's SDK, which requests import."""
 
     def get_model(self, model: str, dimensions: int | None) -> KnownModel:
-        """Return the listed properties of a model; for other models, assumed properties.
-
-        Raises a ValueError if the model is not listed and its dimensions are not configured.
-        """
+        """Return a model's listed properties, or assumed ones with the configured dimensions."""
         listed = self.models.get(model)
         if listed is not None:
             return listed

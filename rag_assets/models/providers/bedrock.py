@@ -86,10 +86,7 @@ class _BedrockClient:
         sdk.meta.events.register("before-send.bedrock-runtime", self._send)
 
     async def call(self, send: Callable[[Any], Any]) -> Any:
-        """Call the SDK in a thread, and return its result.
-
-        If the call is cancelled, the thread becomes free immediately.
-        """
+        """Call the SDK in a thread, which becomes free immediately if the call is cancelled."""
         loop = asyncio.get_running_loop()
         call = _Call(loop)
 

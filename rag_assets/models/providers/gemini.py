@@ -145,10 +145,7 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
 
 
 def _read_tokens(answer: EmbedContentResponse) -> int | None:
-    """Return the tokens charged: the reported total or, without it, the sum over the texts.
-
-    Return None if the response reports neither.
-    """
+    """Return the reported total of charged tokens, or else the sum over the texts; None without."""
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
         each = [embedding.statistics for embedding in answer.embeddings or ()]

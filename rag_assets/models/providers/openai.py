@@ -277,10 +277,7 @@ _CODES = frozenset(
 
 
 class OpenAIBatches(OpenAIEndpoint):
-    """One model's batch API; see batch_api.BatchApi.
-
-    Each text is a separate request, so that the rejection of a text does not affect others.
-    """
+    """One model's batch API; each text is a request, so that its rejection affects no other."""
 
     def __init__(
         self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
@@ -354,10 +351,7 @@ class OpenAIBatches(OpenAIEndpoint):
     async def _request_batch(
         self, send: Callable[[AsyncOpenAI], Awaitable[T]], *, seconds: float | None = None
     ) -> T:
-        """Send a request about a batch, and return the result of `send`.
-
-        A malformed response is raised as a transient failure.
-        """
+        """Send a request about a batch; a malformed response is a transient failure."""
         try:
             return await self.exchange(send, seconds=seconds)
         except MalformedResponse as error:

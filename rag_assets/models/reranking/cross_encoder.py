@@ -108,10 +108,7 @@ class CrossEncoder:
         scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score passages until none is left or the time ends, and write the scores by position.
-
-        Several threads share `todo`.
-        """
+        """Score passages that threads share, by position, until the time ends."""
         scorer = self._get_scorer()
         shortened = scorer.cut(question)
         while todo and time.monotonic() < deadline:
@@ -171,10 +168,7 @@ class _PairScorer:
         return join_surrogates(question)[: encoded.offsets[self._question_limit - 1][1]]
 
     def score(self, question: str, passage: str) -> float:
-        """Return the score of a passage, which is higher for a better answer.
-
-        For a model with two classes, it is the log-odds of the second class.
-        """
+        """Return the score of a passage; with two classes, the log-odds of the second."""
         values = self._answer(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 

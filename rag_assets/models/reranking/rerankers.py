@@ -99,10 +99,7 @@ class CircuitBreakerReranker:
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
-        """Return one score for each passage; see Reranker.score_passages.
-
-        Raises RerankFailed also while the circuit is open.
-        """
+        """Return the passages' scores; raise RerankFailed while the circuit is open."""
         self._require_closed()
         try:
             scores = await self._reranker.score_passages(question, passages, seconds=seconds)
@@ -181,10 +178,7 @@ class RerankEndpoint:
 
 
 def extract_scores(answer: object, count: int) -> list[float]:
-    """Return the scores in a response, in the order of the passages.
-
-    Raises a ValueError, without quoting the response, if a score is missing or not finite.
-    """
+    """Return a response's scores in the order of the passages; each must be a finite number."""
     if isinstance(answer, Mapping):
         answer = answer.get("results", answer.get("data"))
     if not isinstance(answer, list) or len(answer) != count:
@@ -222,17 +216,11 @@ class SdkReranker(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _rank(self, sdk: Sdk, question: str, passages: Sequence[str]) -> object:
-        """Send one request through the SDK, and return the response or its results.
-
-        May raise the SDK's errors, and ValueError for a malformed response.
-        """
+        """Send one request; let the SDK's errors through, and raise ValueError if malformed."""
 
 
 class UrlReranker(SdkReranker["httpx2.AsyncClient"]):
-    """A reranker at any address, through the HTTP client, without an SDK.
-
-    The server's base_url is the whole address, and the model may be "".
-    """
+    """A reranker at any address, the server's base_url, through the HTTP client without an SDK."""
 
     own_server = ""
 

@@ -133,10 +133,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         """Return a new client of the SDK; called in a thread. Only this method unwraps the key."""
 
     def _convert_error(self, error: Exception) -> ProviderError | None:
-        """Return the classified error for an error of the SDK.
-
-        Return None if the error does not report a response of the provider.
-        """
+        """Return the classified error for a response that the SDK reports; None for others."""
         if not isinstance(error, HttpRefusal):
             return None
         refusal = Refusal(error.status, error.headers, fault=self._find_fault(error))
@@ -261,10 +258,7 @@ class _SharedClient(Generic[ClientT]):
 
 
 class LoopClients(Generic[ClientT]):
-    """One client for each event loop, opened at its first use and closed after its last.
-
-    Requests need `module`, which is slow to import.
-    """
+    """One client for each event loop, opened at its first use; its requests import `module`."""
 
     def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:
         self._connect = connect
@@ -277,10 +271,7 @@ class LoopClients(Generic[ClientT]):
         )
 
     async def load(self) -> None:
-        """Import the modules that requests need, in a thread and before their time limits start.
-
-        An SDK takes seconds to import on a busy machine.
-        """
+        """Import the module in a thread, before time limits start: an SDK takes seconds."""
         if self._unloaded is not None:
             await asyncio.to_thread(import_module, self._unloaded)
             self._unloaded = None

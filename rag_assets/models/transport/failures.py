@@ -52,10 +52,7 @@ class Refusal:
 
 
 class HttpRefusal(Exception):
-    """The error for a response that reports a failure, in place of an SDK's own error.
-
-    Its text contains only the status, because the response may repeat a key or a text.
-    """
+    """The error for a failed response, without its content, which may repeat a key or a text."""
 
     def __init__(self, status: int, headers: Mapping[str, str]) -> None:
         super().__init__(f"HTTP {status}")

@@ -60,10 +60,7 @@ _HEADERS_TAKEN = frozenset(
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Return the IP addresses of a host by the system's resolver, without duplicates.
-
-    The host may also be an IP address.
-    """
+    """Return the IP addresses of a host by the system's resolver, without duplicates."""
     entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
@@ -134,10 +131,7 @@ def _build_client(
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """A transport that enforces the limits on headers, responses and timeouts.
-
-    It ignores the SDK's own settings.
-    """
+    """A transport with limits on headers, responses and timeouts, whatever the SDK sets."""
 
     def __init__(
         self,
@@ -254,10 +248,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         return self._addresses
 
     def _build_pinned_request(self, address: str, request: httpx2.Request) -> httpx2.Request:
-        """Return the request with its host replaced by an IP address.
-
-        The Host header and TLS still use the name.
-        """
+        """Return the request to an IP address; the Host header and TLS use the name."""
         return httpx2.Request(
             request.method,
             request.url.copy_with(host=address),
@@ -341,10 +332,7 @@ async def send(
     headers: Mapping[str, Any],
     content: bytes | None,
 ) -> httpx2.Response:
-    """Send a request through the guarded client, and return a successful response with its body.
-
-    Any other response is raised as HttpRefusal.
-    """
+    """Send a request through the guarded client; raise HttpRefusal unless it succeeds."""
     pairs = {str(name): str(value) for name, value in headers.items()}
     response = await http.request(method, url, headers=pairs, content=content)
     if not response.is_success:

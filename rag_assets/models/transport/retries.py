@@ -302,10 +302,7 @@ class Traffic:
             await asyncio.sleep(wait)
 
     def _begin(self, tokens: int, *, is_bulk: bool) -> float:
-        """Count a request as in progress if it may start now.
-
-        Return the seconds to wait; 0 or less if it has started.
-        """
+        """Count a request as in progress, or return the seconds until it may start."""
         with self._lock:
             now = time.monotonic()
             wait = max(

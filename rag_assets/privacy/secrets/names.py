@@ -131,10 +131,7 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
 
 
 def value_kind(name: str) -> ValueKind | None:
-    """Return the kind of value that a name, such as the name of a column, announces.
-
-    None if it is not the name of a credential.
-    """
+    """Return the kind of value that a name, such as a column's, announces; None for other names."""
     bare = name.strip(" \t*_`\"':")
     bare = re.sub(r"\s*\([^()]*\)$", "", bare)
     return _find_kind(bare, 0, len(bare))[0] if len(bare) <= _LEFT_REACH else None
@@ -148,10 +145,7 @@ def _find_name_start(text: str, at: int) -> int:
 
 
 def _find_kind(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
-    """Return the kind of value of the name between two offsets, and the start of the name.
-
-    The start includes a preceding word that belongs to the name.
-    """
+    """Return a name's kind of value, and its start, which may include the word before."""
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _IGNORED_ENDINGS):
         words.pop()
@@ -213,10 +207,7 @@ _OTHER_TOKENS = frozenset(
 
 
 def _find_kind_of_noun(text: str, start: int, end: int) -> ValueKind | None:
-    """Return the kind of value of a noun such as key, judging by the words around it.
-
-    Some languages qualify such a noun by nearby words.
-    """
+    """Return the kind of value of a noun such as key, by the words around it."""
     beside = {
         word.lower() for word in re.findall(r"[^\W\d_]+", text[max(0, start - 16) : end + 16])
     }
@@ -258,10 +249,7 @@ _GENERIC_BEFORE = frozenset(
 
 
 def _find_kind_of_key(text: str, start: int, words: list[str]) -> tuple[ValueKind | None, int]:
-    """Return the kind of value of "key", by the word before it: an API key, but not a primary key.
-
-    Also return the start of the name, which may include that word.
-    """
+    """Return the kind of value of a key, and the start of its name: an API key, no primary key."""
     if len(words) > 1:
         kind = ValueKind.KEY if words[-2] in _KEY_QUALIFIERS else ValueKind.RANDOM
         return (None if words[-2] in _GENERIC_BEFORE else kind), start

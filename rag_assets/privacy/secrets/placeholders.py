@@ -206,10 +206,7 @@ def is_token_placeholder(body: str) -> bool:
 
 
 def has_placeholder_shape(lowered: str) -> bool:
-    """Return whether a long lower-case value repeats itself, follows an alphabet, or is published.
-
-    A published value is one of DOCUMENTED.
-    """
+    """Return whether a lower-case value repeats itself, follows an alphabet, or is documented."""
     if is_documented(lowered):
         return True
     plain = _SEPARATORS.sub("", lowered)

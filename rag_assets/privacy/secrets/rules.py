@@ -43,10 +43,7 @@ class Rule:
 def build_rule(
     pattern: re.Pattern[str], accept: Callable[[re.Match[str]], SecretSpan | None], *anchors: str
 ) -> Rule:
-    """Return a rule that tries a pattern at each of its anchors.
-
-    For each match, `accept` returns the credential; None if there is none.
-    """
+    """Return a rule that tries a pattern at its anchors; `accept` reads a match."""
     return Rule(anchors, partial(_find_matches, pattern, accept))
 
 

@@ -90,10 +90,7 @@ class Kingfisher:
 
 
 def _split_into_windows(length: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of overlapping windows that cover a text of this length.
-
-    Some rules take time quadratic in the length of the text.
-    """
+    """Yield overlapping windows, since some rules take time quadratic in a text's length."""
     start = 0
     while start + _WINDOW < length:
         yield start, start + _WINDOW
@@ -102,10 +99,7 @@ def _split_into_windows(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _convert_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
-    """Convert byte offsets to character offsets.
-
-    An offset inside a character is converted to that character's offset.
-    """
+    """Convert byte offsets to character offsets, also those inside a character."""
     characters: dict[int, int] = {}
     at = count = 0
     for offset in sorted(offsets):
@@ -132,10 +126,7 @@ _LONGEST_LINE = 2_000
 
 @cache
 def rules_version() -> str:
-    """Return the version of all rules: the project's own and kingfisher's.
-
-    It changes when either of them changes.
-    """
+    """Return the version of all rules: the project's own and kingfisher's."""
     from importlib.metadata import version
 
     return f"{RULES_VERSION}+kingfisher-{version('kingfisher-secret-scanner')}"

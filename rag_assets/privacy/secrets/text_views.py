@@ -147,10 +147,7 @@ def _is_open(neighbour: str) -> bool:
 
 
 def fold_lookalikes(text: str) -> View | None:
-    """Return a view of lines with lookalike, invisible or full-width characters, in plain ASCII.
-
-    None is returned if no word contains such characters.
-    """
+    """Return a view in ASCII of lines with lookalike characters; None without such lines."""
     if text.isascii():
         return None
     builder = ViewBuilder()
@@ -184,10 +181,7 @@ def _convert_to_ascii(character: str) -> str:
 
 
 def is_mixed_word(word: str) -> bool:
-    """Return whether a word mixes letters and digits, or has a capital inside.
-
-    No ordinary word does.
-    """
+    """Return whether a word mixes letters and digits, or has a capital inside, as no usual word."""
     if _DIGIT.search(word):
         return _LETTER.search(word) is not None
     return _INNER_CAPITAL.search(word) is not None
@@ -223,10 +217,7 @@ _WORD_REACH = 240
 
 
 def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
-    """Return a view of the encoded parts of a text that decode to readable text.
-
-    None is returned if there are no such parts.
-    """
+    """Return a view of the encoded parts of a text that decode to readable text; None without."""
     builder = ViewBuilder()
     for word, at in _find_words(text, _PERCENT):
         _unquote(builder, word, at)

@@ -68,10 +68,7 @@ class TokenKind:
         return body.end() if body is not None and self.accepts(body[0]) else None
 
     def rejected_end(self, text: str, start: int) -> int:
-        """Return the end of a placeholder of this kind that starts at this offset.
-
-        Return `start` if no placeholder starts there.
-        """
+        """Return the end of a placeholder that starts here; `start` if none does."""
         prefix = self.prefix.match(text, start)
         body = self.body.match(text, prefix.end()) if prefix is not None else None
         return body.end() if body is not None else start
@@ -228,10 +225,7 @@ def _is_hash(value: str) -> bool:
 
 
 def _is_recovery_key(value: str) -> bool:
-    """Return whether a recovery key is real: all its groups differ.
-
-    A key such as `000000-000000-…` is a placeholder.
-    """
+    """Return whether a recovery key is real: its groups differ, unlike `000000-000000-…`."""
     groups = value.split("-")
     return len(set(groups)) == len(groups) and any(len(set(group)) > 1 for group in groups)
 
