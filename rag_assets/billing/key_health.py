@@ -57,7 +57,7 @@ class _KeyHealth:
 
 
 class KeyReportingChat:
-    """A chat model that records whether its provider accepts the key, now and then."""
+    """A chat model that records whether its provider accepts the key; see _KeyHealth."""
 
     def __init__(self, model: ChatModel, record: Callable[[bool], None]) -> None:
         self._model = model

@@ -92,52 +92,6 @@ def _encode_owner(owner: KeyOwner, provider: str) -> bytes:
     return json.dumps(parts).encode()
 
 
-class InstallationKeys:
-    """The master keys of one installation, from the environment or else from the key file."""
-
-    def __init__(self, catalog: Catalog, settings: Settings, environ: Mapping[str, str]) -> None:
-        self._catalog = catalog
-        self._settings = settings
-        self._environ = environ
-
-    def read(self) -> MasterKeys | None:
-        """Return the master keys; None if there are none yet."""
-        return read_environment_keys(self._environ) or self._file().read()
-
-    def writable_file(self) -> KeyFile:
-        """Return the key file for writing; no source, lake or state folder may contain it."""
-        return self._file(self._iter_source_folders())
-
-    def find(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
-        """Return the master key of a stored key; raise KeyUnreadable if it is missing."""
-        found = keys.find(key.sealed.master_key_id) if keys else None
-        if found is None:
-            path = get_key_file_path(self._settings, self._environ)
-            place = f"the master key in {PREVIOUS}" if self._environ.get(VARIABLE) else path
-            raise KeyUnreadable(
-                f"the stored key of {describe_owner(key.owner)} for {key.provider} was encrypted"
-                f" with the master key {key.sealed.master_key_id}, which is unavailable",
-                hint=f"restore {place}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
-                f" file; if it is lost, run `{build_remove_command(key.owner, key.provider)}` and"
-                " set the key again",
-            )
-        return found
-
-    def _file(self, folders: Iterable[Path] = ()) -> KeyFile:
-        lake = Location.parse(self._settings.lake_url).url if self._settings.lake_url else ""
-        data = [Path(lake)] if lake.startswith("/") else []
-        path = get_key_file_path(self._settings, self._environ)
-        return KeyFile(path, (self._settings.local, *data, *folders))
-
-    def _iter_source_folders(self) -> Iterator[Path]:
-        """Yield the folders of all tenants' sources, which must not contain the key file."""
-        kinds = installed_kinds().sources
-        for record in self._catalog.tenants.all():
-            for source in record.config.get("sources", ()):
-                for path in get_path_fields(source, kinds).values():
-                    yield self._settings.home / path
-
-
 RERANK = "rerank"
 """The purpose of a rerank endpoint's key, in place of a provider's name."""
 
@@ -220,7 +174,7 @@ class KeyRing:
         self._catalog = catalog
         self._table = catalog.provider_keys
         self._environ = os.environ if environ is None else environ
-        self._master_keys = InstallationKeys(catalog, settings, self._environ)
+        self._settings = settings
 
     def set(self, owner: KeyOwner, provider: str, secret: SecretStr) -> None:
         """Store a tenant's or an organization's key for a provider, and replace its former key."""
@@ -299,15 +253,15 @@ class KeyRing:
             return count
 
     def _build_entries(self, stored_keys: Sequence[StoredKey]) -> list[KeyEntry]:
-        keys = self._master_keys.read() if stored_keys else None
+        keys = self._read_master_keys() if stored_keys else None
         return [build_key_entry(key, keys) for key in stored_keys]
 
     def _rotate_file(self, report: Callable[[int], None]) -> int:
         stored = self._table.all()
-        file = self._master_keys.writable_file()
+        file = self._get_writable_file()
         held = file.read()
         for key in stored:
-            self._master_keys.find(key, held)
+            self._find_master_key(key, held)
         if held is None:
             report(0)
             return 0
@@ -322,7 +276,7 @@ class KeyRing:
 
     def _reseal(self, keys: MasterKeys) -> int:
         def reseal_key(key: StoredKey) -> SealedKey:
-            master = self._master_keys.find(key, keys)
+            master = self._find_master_key(key, keys)
             secret = unseal(master, key.owner, key.provider, key.sealed)
             return seal(keys.present, key.owner, key.provider, secret)
 
@@ -331,13 +285,13 @@ class KeyRing:
     def _sealing_key(self, owner: KeyOwner, provider: str) -> MasterKey:
         keys = read_environment_keys(self._environ)
         if keys is None:
-            file = self._master_keys.writable_file()
+            file = self._get_writable_file()
             keys = file.read()
             if keys is None:
                 # A new master key in place of a lost master key would hide the loss.
                 for key in self._table.all():
                     if (key.owner, key.provider) != (owner, provider):
-                        self._master_keys.find(key, None)
+                        self._find_master_key(key, None)
                 keys = file.create()
         return keys.present
 
@@ -371,8 +325,45 @@ class KeyRing:
                 hint=f"set a key: {build_set_command(owner, provider)}; or set {setting}: $NAME in"
                 " tenants.yaml, where NAME is the environment variable with the key",
             )
-        master = self._master_keys.find(key, self._master_keys.read())
+        master = self._find_master_key(key, self._read_master_keys())
         return unseal(master, key.owner, provider, key.sealed)
+
+    def _read_master_keys(self) -> MasterKeys | None:
+        """Return the master keys; None if there are none yet."""
+        return read_environment_keys(self._environ) or self._get_key_file().read()
+
+    def _get_writable_file(self) -> KeyFile:
+        """Return the key file for writing; no source, lake or state folder may contain it."""
+        return self._get_key_file(self._iter_source_folders())
+
+    def _find_master_key(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
+        """Return the master key of a stored key; raise KeyUnreadable if it is missing."""
+        found = keys.find(key.sealed.master_key_id) if keys else None
+        if found is None:
+            path = get_key_file_path(self._settings, self._environ)
+            place = f"the master key in {PREVIOUS}" if self._environ.get(VARIABLE) else path
+            raise KeyUnreadable(
+                f"the stored key of {describe_owner(key.owner)} for {key.provider} was encrypted"
+                f" with the master key {key.sealed.master_key_id}, which is unavailable",
+                hint=f"restore {place}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
+                f" file; if it is lost, run `{build_remove_command(key.owner, key.provider)}` and"
+                " set the key again",
+            )
+        return found
+
+    def _get_key_file(self, folders: Iterable[Path] = ()) -> KeyFile:
+        lake = Location.parse(self._settings.lake_url).url if self._settings.lake_url else ""
+        data = [Path(lake)] if lake.startswith("/") else []
+        path = get_key_file_path(self._settings, self._environ)
+        return KeyFile(path, (self._settings.local, *data, *folders))
+
+    def _iter_source_folders(self) -> Iterator[Path]:
+        """Yield the folders of all tenants' sources, which must not contain the key file."""
+        kinds = installed_kinds().sources
+        for record in self._catalog.tenants.all():
+            for source in record.config.get("sources", ()):
+                for path in get_path_fields(source, kinds).values():
+                    yield self._settings.home / path
 
 
 def require_key(secret: SecretStr) -> None:

@@ -70,7 +70,7 @@ def own_disks(settings: Settings) -> list[DiskSpace]:
 
 
 def hint_to_start(variable: str) -> str:
-    """Return the hint for a silent server with its variable; it names a full disk, if any."""
+    """Return the hint for a server that does not answer; a full disk may be the cause."""
     try:
         own = own_disks(Settings.from_environment())
         full = next((space for space in own if space.is_nearly_full), None)

@@ -204,7 +204,7 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
 
 
 def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
-    """Return the chat model's error for an error of its connection; keep errors of the key."""
+    """Return the chat model's error for a connection's error; an error of the key is unchanged."""
     if isinstance(error, NoProviderKey | KeyUnreadable):
         return error.with_traceback(None)
     failure: ChatError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -308,17 +307,15 @@ def expand_chat_model(value: Any) -> Any:
 MAX_FIRST = 100
 """Maximum number of passages that one search may rerank."""
 
-_SHIPPED_DEFAULTS: Final = MappingProxyType({"first": 20, "blend": 0.3, "languages": "english"})
+_SHIPPED_DEFAULTS: Final = {"first": 20, "blend": 0.3, "languages": "english"}
 """Defaults of the shipped model, measured on six sets:
 docs/decisions/13-local-models-and-rerankers.md."""
-_ALLOWED: Final = MappingProxyType(
-    {
-        "provider": frozenset({"provider", "model", "base_url", "connection", "api_key"}),
-        "url": frozenset({"url", "model", "takes", "api_key"}),
-        "folder": frozenset({"folder", "threads"}),
-        "shipped model": frozenset({"model", "threads"}),
-    }
-)
+_ALLOWED: Final = {
+    "provider": frozenset({"provider", "model", "base_url", "connection", "api_key"}),
+    "url": frozenset({"url", "model", "takes", "api_key"}),
+    "folder": frozenset({"folder", "threads"}),
+    "shipped model": frozenset({"model", "threads"}),
+}
 """For each kind of reranker, its settings in addition to those that all kinds share."""
 
 

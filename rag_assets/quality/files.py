@@ -92,7 +92,7 @@ def read_qrels(
 
 
 def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
-    """Write questions as a BEIR folder; return the number of quotes, which qrels cannot have."""
+    """Write questions as a BEIR folder; return the number of quotes that it cannot contain."""
     (folder / _QRELS).mkdir(parents=True, exist_ok=True)
     queries = "".join(
         f"{json.dumps(_format_query(question), ensure_ascii=False)}\n" for question in questions

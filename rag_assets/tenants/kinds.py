@@ -83,7 +83,7 @@ class _InstalledKinds:
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return a schema with the installed kinds of sources, loaded only for it."""
+        """Return a schema with the kinds of sources; only this loads the systems."""
         kinds = [kind for kind in installed_kinds().sources.values() if not kind.implicit]
         written: Any = Union[tuple(kind.config for kind in kinds)]  # noqa: UP007
         return handler(TypeAdapter(written).core_schema)

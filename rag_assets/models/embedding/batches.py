@@ -229,7 +229,7 @@ class VectorBuffer:
         self._vectors.append(vectors)
 
     def start_if_due(self) -> float | None:
-        """Start to write a group if it is due; return the seconds until then, None if unknown."""
+        """Start to write a group if it is due; return the seconds until then, if known."""
         if self._writing is not None or not self._keys:
             return None
         wait = self._since + self._seconds - time.monotonic()

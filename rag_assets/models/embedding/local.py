@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -105,7 +104,10 @@ class LocalEmbedder(Embedder, ABC):
 
     @abstractmethod
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
-        """Return a text's vector and number of tokens, in any thread; None without a token."""
+        """Return a text's vector and its number of tokens; None if it has no token.
+
+        Several threads call this concurrently.
+        """
 
     def _embed_remaining(
         self,
@@ -230,7 +232,7 @@ def _build_rejection(position: int, count: int) -> InputRejected:
 _OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 _RANK_OF_TEXTS = 2
 _ACTIVATIONS = ("identity", "tanh", "relu")
-_NUMBER_TYPES: Mapping[str, str] = MappingProxyType({"F64": "<f8", "F32": "<f4", "F16": "<f2"})
+_NUMBER_TYPES: Mapping[str, str] = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
 class Network:

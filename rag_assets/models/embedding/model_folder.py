@@ -25,7 +25,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from rag_assets.common.errors import ConfigurationError
@@ -50,17 +49,15 @@ MODELS = Path(__file__).parent / "models"
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 _MANIFEST = "manifest.json"
-_POOLING_MODES: Mapping[str, Pooling] = MappingProxyType(
-    {
-        "mean": "mean",
-        "mean_tokens": "mean",
-        "mean_sqrt_len": "mean",  # differs only in length, not in direction
-        "mean_sqrt_len_tokens": "mean",
-        "cls": "cls",
-        "cls_token": "cls",
-        "lasttoken": "last",
-    }
-)
+_POOLING_MODES: Mapping[str, Pooling] = {
+    "mean": "mean",
+    "mean_tokens": "mean",
+    "mean_sqrt_len": "mean",  # differs only in length, not in direction
+    "mean_sqrt_len_tokens": "mean",
+    "cls": "cls",
+    "cls_token": "cls",
+    "lasttoken": "last",
+}
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 _KNOWN = frozenset(

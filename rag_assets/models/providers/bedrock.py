@@ -17,7 +17,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from http import HTTPStatus
 from io import BytesIO
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from pydantic import Field, SecretStr
@@ -383,39 +382,35 @@ BEDROCK = Provider(
     "bedrock",
     embedding=RemoteEmbedding(
         endpoint=BedrockEndpoint,
-        models=MappingProxyType(
-            {
-                "amazon.titan-embed-text-v2:0": KnownModel(
-                    1024, (256, 512, 1024), request_texts=1, price=Price(per_million=0.02)
-                ),
-                "amazon.titan-embed-text-v1": KnownModel(
-                    1536, shortens=False, request_texts=1, price=Price(per_million=0.10)
-                ),
-                "cohere.embed-v4:0": KnownModel(
-                    1536,
-                    (256, 512, 1024, 1536),
-                    input_tokens=128_000,
-                    request_texts=96,
-                    task_types=True,
-                    price=Price(per_million=0.12),
-                ),
-                "cohere.embed-multilingual-v3": _COHERE_3_MODEL,
-                "cohere.embed-english-v3": _COHERE_3_MODEL,
-            }
-        ),
+        models={
+            "amazon.titan-embed-text-v2:0": KnownModel(
+                1024, (256, 512, 1024), request_texts=1, price=Price(per_million=0.02)
+            ),
+            "amazon.titan-embed-text-v1": KnownModel(
+                1536, shortens=False, request_texts=1, price=Price(per_million=0.10)
+            ),
+            "cohere.embed-v4:0": KnownModel(
+                1536,
+                (256, 512, 1024, 1536),
+                input_tokens=128_000,
+                request_texts=96,
+                task_types=True,
+                price=Price(per_million=0.12),
+            ),
+            "cohere.embed-multilingual-v3": _COHERE_3_MODEL,
+            "cohere.embed-english-v3": _COHERE_3_MODEL,
+        },
         unlisted=KnownModel(shortens=False, request_texts=1),
         default_model="amazon.titan-embed-text-v2:0",
         module=_MODULE,
     ),
     chat=ChatOffer(
         endpoint=BedrockChat,
-        prices=MappingProxyType(
-            {
-                "amazon.nova-pro-v1:0": build_chat_price(0.80, 3.20),
-                "amazon.nova-lite-v1:0": build_chat_price(0.06, 0.24),
-                "amazon.nova-micro-v1:0": build_chat_price(0.035, 0.14),
-            }
-        ),
+        prices={
+            "amazon.nova-pro-v1:0": build_chat_price(0.80, 3.20),
+            "amazon.nova-lite-v1:0": build_chat_price(0.06, 0.24),
+            "amazon.nova-micro-v1:0": build_chat_price(0.035, 0.14),
+        },
         module=_MODULE,
     ),
     settings=BedrockSettings,

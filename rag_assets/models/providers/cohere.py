@@ -8,7 +8,6 @@ are listed: https://cohere.com/pricing, as of November 2026. `embedder.price` an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
@@ -148,22 +147,20 @@ COHERE = Provider(
     "cohere",
     embedding=RemoteEmbedding(
         endpoint=CohereEndpoint,
-        models=MappingProxyType(
-            {
-                "embed-v4.0": KnownModel(
-                    1536,
-                    (256, 512, 1024, 1536),
-                    input_tokens=128_000,
-                    request_texts=_TEXTS,
-                    task_types=True,
-                    price=Price(per_million=0.12),
-                ),
-                "embed-multilingual-v3.0": _describe_version_3(1024),
-                "embed-english-v3.0": _describe_version_3(1024),
-                "embed-multilingual-light-v3.0": _describe_version_3(384),
-                "embed-english-light-v3.0": _describe_version_3(384),
-            }
-        ),
+        models={
+            "embed-v4.0": KnownModel(
+                1536,
+                (256, 512, 1024, 1536),
+                input_tokens=128_000,
+                request_texts=_TEXTS,
+                task_types=True,
+                price=Price(per_million=0.12),
+            ),
+            "embed-multilingual-v3.0": _describe_version_3(1024),
+            "embed-english-v3.0": _describe_version_3(1024),
+            "embed-multilingual-light-v3.0": _describe_version_3(384),
+            "embed-english-light-v3.0": _describe_version_3(384),
+        },
         unlisted=KnownModel(
             shortens=False, input_tokens=512, request_texts=_TEXTS, task_types=True
         ),
@@ -172,25 +169,21 @@ COHERE = Provider(
     ),
     chat=ChatOffer(
         endpoint=CohereChat,
-        prices=MappingProxyType(
-            {
-                "command-a-03-2025": build_chat_price(2.50, 10.0),
-                "command-r-plus-08-2024": build_chat_price(2.50, 10.0),
-                "command-r-08-2024": build_chat_price(0.15, 0.60),
-                "command-r7b-12-2024": build_chat_price(0.0375, 0.15),
-            }
-        ),
+        prices={
+            "command-a-03-2025": build_chat_price(2.50, 10.0),
+            "command-r-plus-08-2024": build_chat_price(2.50, 10.0),
+            "command-r-08-2024": build_chat_price(0.15, 0.60),
+            "command-r7b-12-2024": build_chat_price(0.0375, 0.15),
+        },
         module=_MODULE,
     ),
     reranking=RerankOffer(
         endpoint=CohereReranker,
-        models=MappingProxyType(
-            {
-                "rerank-v3.5": KnownReranker(4_096, per_thousand_searches=2.0),
-                "rerank-v4.0-fast": KnownReranker(32_768),
-                "rerank-v4.0-pro": KnownReranker(32_768),
-            }
-        ),
+        models={
+            "rerank-v3.5": KnownReranker(4_096, per_thousand_searches=2.0),
+            "rerank-v4.0-fast": KnownReranker(32_768),
+            "rerank-v4.0-pro": KnownReranker(32_768),
+        },
         module=_MODULE,
     ),
     extra=Extra("cohere", "cohere"),

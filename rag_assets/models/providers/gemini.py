@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
@@ -145,7 +144,7 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
 
 
 def _read_tokens(answer: EmbedContentResponse) -> int | None:
-    """Return the reported total of charged tokens, or else the sum over the texts; None without."""
+    """Return the charged tokens: the reported total, or else the sum over the texts, if any."""
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
         each = [embedding.statistics for embedding in answer.embeddings or ()]
@@ -200,33 +199,31 @@ _INPUT_TOKENS = 2048
 
 EMBEDDING = RemoteEmbedding(
     endpoint=GeminiEndpoint,
-    models=MappingProxyType(
-        {
-            "gemini-embedding-001": KnownModel(
-                1536,
-                _DIMENSIONS,
-                input_tokens=_INPUT_TOKENS,
-                task_types=True,
-                price=Price(per_million=0.15, batch_per_million=0.075),
-            ),
-            "gemini-embedding-2": KnownModel(
-                1536,
-                _DIMENSIONS,
-                document_prefix="title: none | text: ",
-                query_prefix="task: search result | query: ",
-                price=Price(per_million=0.20, batch_per_million=0.10),
-            ),
-            # Google shut it down in January 2026; some compatible servers still offer it.
-            "text-embedding-004": KnownModel(
-                768,
-                (768, 1536),
-                shortens=False,
-                native=768,
-                input_tokens=_INPUT_TOKENS,
-                task_types=True,
-            ),
-        }
-    ),
+    models={
+        "gemini-embedding-001": KnownModel(
+            1536,
+            _DIMENSIONS,
+            input_tokens=_INPUT_TOKENS,
+            task_types=True,
+            price=Price(per_million=0.15, batch_per_million=0.075),
+        ),
+        "gemini-embedding-2": KnownModel(
+            1536,
+            _DIMENSIONS,
+            document_prefix="title: none | text: ",
+            query_prefix="task: search result | query: ",
+            price=Price(per_million=0.20, batch_per_million=0.10),
+        ),
+        # Google shut it down in January 2026; some compatible servers still offer it.
+        "text-embedding-004": KnownModel(
+            768,
+            (768, 1536),
+            shortens=False,
+            native=768,
+            input_tokens=_INPUT_TOKENS,
+            task_types=True,
+        ),
+    },
     unlisted=KnownModel(input_tokens=_INPUT_TOKENS, task_types=True),
     default_model="gemini-embedding-001",
     auto_dimensions=1536,
@@ -235,13 +232,11 @@ EMBEDDING = RemoteEmbedding(
 
 _CHAT = ChatOffer(
     endpoint=GeminiChat,
-    prices=MappingProxyType(
-        {
-            "gemini-2.5-pro": build_chat_price(1.25, 10.0),
-            "gemini-2.5-flash": build_chat_price(0.30, 2.50),
-            "gemini-2.5-flash-lite": build_chat_price(0.10, 0.40),
-        }
-    ),
+    prices={
+        "gemini-2.5-pro": build_chat_price(1.25, 10.0),
+        "gemini-2.5-flash": build_chat_price(0.30, 2.50),
+        "gemini-2.5-flash-lite": build_chat_price(0.10, 0.40),
+    },
     module=MODULE,
 )
 

@@ -16,7 +16,6 @@ import time
 from binascii import a2b_base64
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import numpy as np
@@ -493,23 +492,19 @@ MODULE = "openai.resources"
 
 EMBEDDING = RemoteEmbedding(
     endpoint=OpenAIEndpoint,
-    models=MappingProxyType(
-        {
-            "text-embedding-3-small": KnownModel(
-                1536,
-                request_tokens=_REQUEST_TOKENS,
-                price=Price(per_million=0.02, batch_per_million=0.01),
-            ),
-            "text-embedding-3-large": KnownModel(
-                3072,
-                request_tokens=_REQUEST_TOKENS,
-                price=Price(per_million=0.13, batch_per_million=0.065),
-            ),
-            "text-embedding-ada-002": KnownModel(
-                1536, shortens=False, request_tokens=_REQUEST_TOKENS
-            ),
-        }
-    ),
+    models={
+        "text-embedding-3-small": KnownModel(
+            1536,
+            request_tokens=_REQUEST_TOKENS,
+            price=Price(per_million=0.02, batch_per_million=0.01),
+        ),
+        "text-embedding-3-large": KnownModel(
+            3072,
+            request_tokens=_REQUEST_TOKENS,
+            price=Price(per_million=0.13, batch_per_million=0.065),
+        ),
+        "text-embedding-ada-002": KnownModel(1536, shortens=False, request_tokens=_REQUEST_TOKENS),
+    },
     unlisted=KnownModel(shortens=False),
     default_model="text-embedding-3-small",
     auto_dimensions=1536,
@@ -519,18 +514,16 @@ EMBEDDING = RemoteEmbedding(
 )
 
 
-CHAT_PRICES = MappingProxyType(
-    {
-        "gpt-5": build_chat_price(1.25, 10.0),
-        "gpt-5-mini": build_chat_price(0.25, 2.0),
-        "gpt-5-nano": build_chat_price(0.05, 0.40),
-        "gpt-4.1": build_chat_price(2.0, 8.0),
-        "gpt-4.1-mini": build_chat_price(0.40, 1.60),
-        "gpt-4.1-nano": build_chat_price(0.10, 0.40),
-        "gpt-4o": build_chat_price(2.50, 10.0),
-        "gpt-4o-mini": build_chat_price(0.15, 0.60),
-    }
-)
+CHAT_PRICES = {
+    "gpt-5": build_chat_price(1.25, 10.0),
+    "gpt-5-mini": build_chat_price(0.25, 2.0),
+    "gpt-5-nano": build_chat_price(0.05, 0.40),
+    "gpt-4.1": build_chat_price(2.0, 8.0),
+    "gpt-4.1-mini": build_chat_price(0.40, 1.60),
+    "gpt-4.1-nano": build_chat_price(0.10, 0.40),
+    "gpt-4o": build_chat_price(2.50, 10.0),
+    "gpt-4o-mini": build_chat_price(0.15, 0.60),
+}
 
 OPENAI = Provider(
     "openai",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.providers.azure import AZURE
@@ -27,15 +26,13 @@ ANTHROPIC = Provider(
 )
 
 
-PROVIDERS: Mapping[str, Provider] = MappingProxyType(
-    {
-        provider.name: provider
-        for provider in (
-            *(LOCAL, OPENAI, GEMINI, AZURE, VERTEX, BEDROCK, VOYAGE, COHERE),
-            *(OLLAMA, VLLM, OPENAI_COMPATIBLE, DETERMINISTIC, ANTHROPIC),
-        )
-    }
-)
+PROVIDERS: Mapping[str, Provider] = {
+    provider.name: provider
+    for provider in (
+        *(LOCAL, OPENAI, GEMINI, AZURE, VERTEX, BEDROCK, VOYAGE, COHERE),
+        *(OLLAMA, VLLM, OPENAI_COMPATIBLE, DETERMINISTIC, ANTHROPIC),
+    )
+}
 """Providers by name. `auto` prefers the first provider for which a tenant has a key."""
 
 EMBEDDING = tuple(name for name, provider in PROVIDERS.items() if provider.embedding)

@@ -194,7 +194,7 @@ VERTEX = Provider(
     "vertex",
     embedding=RemoteEmbedding(
         endpoint=VertexEndpoint,
-        models=MappingProxyType(
+        models=(
             {
                 name: replace(
                     EMBEDDING.models[name],

@@ -9,7 +9,6 @@ replaces them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import SecretStr
@@ -152,19 +151,17 @@ VOYAGE = Provider(
     "voyage",
     embedding=RemoteEmbedding(
         endpoint=VoyageEndpoint,
-        models=MappingProxyType(
-            {
-                "voyage-4": _describe_model(0.06, 320_000),
-                "voyage-4-large": _describe_model(0.12, 120_000),
-                "voyage-4-lite": _describe_model(0.02, 1_000_000),
-                "voyage-3.5": _describe_model(0.06, 320_000),
-                "voyage-3.5-lite": _describe_model(0.02, 1_000_000),
-                "voyage-3-large": _describe_model(0.18, 120_000),
-                "voyage-code-3": _describe_model(0.18, 120_000),
-                "voyage-finance-2": _describe_fixed_model(32_000),
-                "voyage-law-2": _describe_fixed_model(16_000),
-            }
-        ),
+        models={
+            "voyage-4": _describe_model(0.06, 320_000),
+            "voyage-4-large": _describe_model(0.12, 120_000),
+            "voyage-4-lite": _describe_model(0.02, 1_000_000),
+            "voyage-3.5": _describe_model(0.06, 320_000),
+            "voyage-3.5-lite": _describe_model(0.02, 1_000_000),
+            "voyage-3-large": _describe_model(0.18, 120_000),
+            "voyage-code-3": _describe_model(0.18, 120_000),
+            "voyage-finance-2": _describe_fixed_model(32_000),
+            "voyage-law-2": _describe_fixed_model(16_000),
+        },
         unlisted=KnownModel(
             shortens=False, input_tokens=32_000, request_tokens=120_000, task_types=True
         ),
@@ -173,12 +170,10 @@ VOYAGE = Provider(
     ),
     reranking=RerankOffer(
         endpoint=VoyageReranker,
-        models=MappingProxyType(
-            {
-                "rerank-2.5": KnownReranker(32_000, per_million_tokens=0.05),
-                "rerank-2.5-lite": KnownReranker(32_000, per_million_tokens=0.02),
-            }
-        ),
+        models={
+            "rerank-2.5": KnownReranker(32_000, per_million_tokens=0.05),
+            "rerank-2.5-lite": KnownReranker(32_000, per_million_tokens=0.02),
+        },
         module=_MODULE,
     ),
     extra=Extra("voyage", "voyageai"),

@@ -337,7 +337,7 @@ def _is_line_start(text: str, at: int) -> bool:
 
 
 def is_device_secret(found: re.Match[str]) -> bool:
-    """Return whether a device's value is a credential; one of letters only must end its line."""
+    """Return whether a device's value is a credential; a word of letters must end its line."""
     value = found["value"].rstrip(".,:")
     if is_placeholder(value) or value.lower() in _DEFAULTS or value.lower() in WORDS:
         return False

@@ -249,7 +249,7 @@ _GENERIC_BEFORE = frozenset(
 
 
 def _find_kind_of_key(text: str, start: int, words: list[str]) -> tuple[ValueKind | None, int]:
-    """Return the kind of value of a key, and the start of its name: an API key, no primary key."""
+    """Return the kind of value of a key, unless it is a primary key, and the start of its name."""
     if len(words) > 1:
         kind = ValueKind.KEY if words[-2] in _KEY_QUALIFIERS else ValueKind.RANDOM
         return (None if words[-2] in _GENERIC_BEFORE else kind), start

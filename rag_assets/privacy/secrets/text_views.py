@@ -181,7 +181,7 @@ def _convert_to_ascii(character: str) -> str:
 
 
 def is_mixed_word(word: str) -> bool:
-    """Return whether a word mixes letters and digits, or has a capital inside, as no usual word."""
+    """Return whether a word, unlike usual words, mixes letters and digits or has inner capitals."""
     if _DIGIT.search(word):
         return _LETTER.search(word) is not None
     return _INNER_CAPITAL.search(word) is not None
@@ -217,7 +217,7 @@ _WORD_REACH = 240
 
 
 def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
-    """Return a view of the encoded parts of a text that decode to readable text; None without."""
+    """Return a view of the encoded parts that decode to readable text; None without such parts."""
     builder = ViewBuilder()
     for word, at in _find_words(text, _PERCENT):
         _unquote(builder, word, at)
