@@ -61,14 +61,10 @@ def choose_embedder(
     """Choose a tenant's embedder.
 
     A configured provider is used. "auto" follows the chat model's provider, since the tenant has
-    its key anyway. If that provider is unknown or offers no embeddings, the first provider for
-    which the tenant has a key is chosen. `only` restricts the choice to one provider. The serving
-    generation's provider is kept while the tenant has a key for it, since with another provider all
-    embeddings would have to be paid for again.
-
-    Args:
-        stored: the providers for which the tenant has a stored key.
-        serving: the provider of the serving generation.
+    its key anyway. If that provider is unknown or offers no embeddings, the first provider with a
+    stored key is chosen. `only` restricts the choice to one provider. The serving generation's
+    provider is kept while the tenant has a key for it, since with another provider all embeddings
+    would have to be paid for again.
     """
     if embedder.provider == AUTO:
         preferred = _order_providers(find_chat_provider(chat_model))

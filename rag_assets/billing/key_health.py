@@ -116,11 +116,7 @@ class KeyReportingBatchApi:
 
 
 class KeyReportingEmbedder(WrappedEmbedder):
-    """An embedder that records whether its provider accepts the key.
-
-    It records this when connections are closed, so once in a run. Embedders of questions keep their
-    connections open; they record it every ten minutes, and whenever it changes.
-    """
+    """An embedder that records, when it is closed, whether its provider accepts the key."""
 
     def __init__(self, embedder: Embedder, record: Callable[[bool], None]) -> None:
         super().__init__(embedder)

@@ -126,10 +126,7 @@ class Spending:
 
     The estimated cost of a request is reserved before the request is sent. So concurrent requests
     exceed a cap at most by the error of the estimates. Requests are sent in one thread, and their
-    usage is taken in another.
-
-    Args:
-        price: price of its embedder; None if it is unknown, which is allowed only without caps.
+    usage is taken in another. Without caps, the price may be unknown.
     """
 
     def __init__(self, tenant_id: str, price: Price | None, caps: list[Cap]) -> None:
@@ -308,11 +305,7 @@ _Account: TypeAlias = tuple[TenantRef, str]
 
 
 class Meter:
-    """Records the usage of tenants in a background thread.
-
-    Usage that arrives while a statement runs is summed up for the next statement, so that
-    statements never queue.
-    """
+    """Records the usage of tenants in a background thread, summed up for each statement."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

@@ -1,4 +1,4 @@
-"""The settings of a process that decide whether a document can be processed, and their hash.
+"""Environment variables that settings refer to, and a hash of what decides about a document.
 
 Documents that fail because of a setting record the environments in which they failed. A process
 with a different environment retries them. So a corrected setting takes effect without a command.
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import compute_key
 from rag_assets.common.settings import Settings
 
@@ -54,3 +55,29 @@ def environment_key(settings: Settings) -> str:
     packages = Path(sysconfig.get_path("purelib"))
     installed = packages.stat().st_mtime_ns if packages.exists() else 0
     return compute_key("environment", permitted, places, variables, installed)[:_KEY_LENGTH]
+
+
+_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def require_reference(setting: str, value: str) -> None:
+    """Require a value of the form `$NAME`; the error does not quote the value."""
+    if _REFERENCE.fullmatch(value) is None:
+        raise ConfigurationError(
+            f"{setting} is not a reference to an environment variable",
+            hint="write $NAME and set the variable NAME; the secret itself must not be written"
+            " here",
+        )
+
+
+def resolve_reference(setting: str, reference: str) -> str:
+    """Return the value of the variable that a setting names."""
+    name = reference.removeprefix("$")
+    value = os.environ.get(name)
+    if not value:
+        raise ConfigurationError(
+            f"{setting} refers to the environment variable {name}, which is not set",
+            hint="set the variable in the environment of rag-assets (for the daemon, before"
+            " `rag-assets up`), or remove the setting from tenants.yaml",
+        )
+    return value

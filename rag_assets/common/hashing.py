@@ -70,8 +70,7 @@ def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
 def compute_key(kind: str, *parts: Hashable) -> str:
     """Return a 128-bit key, as 32 hexadecimal digits, over everything that determines an output.
 
-    Keys of two kinds never collide. Mappings are sorted, so equal values have equal keys on every
-    machine.
+    Keys of two kinds never collide; equal values have equal keys on every machine.
     """
     return short_digest(canonical([kind, *parts]).encode())
 

@@ -21,10 +21,9 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def rewrite_file(path: Path, content: bytes, *, new_mode: int) -> None:
-    """Replace a file's content in one step; mode, owner and links to it stay as they are.
+    """Replace a file's content in one step, or raise an OSError; keep mode, owner and links.
 
-    If that is impossible, an OSError is raised and the file is unchanged. A new file gets
-    `new_mode`.
+    A new file gets `new_mode`.
     """
     target = Path(os.path.realpath(path))
     try:

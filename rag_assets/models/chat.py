@@ -73,14 +73,9 @@ class ChatModel(Protocol):
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
-        """Answer a prompt; connections stay open for the next call.
+        """Answer a prompt within a number of seconds for all attempts, or raise a ChatError.
 
-        Args:
-            seconds: time limit of all attempts together.
-
-        Raises:
-            NoProviderKey: the tenant's key for its provider is missing.
-            KeyUnreadable: the tenant's key cannot be decrypted.
+        Connections stay open for the next call. Errors of the tenant's key are raised as they are.
         """
         ...
 

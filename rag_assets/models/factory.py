@@ -145,11 +145,7 @@ def build_traffic(config: EmbedderConfig) -> Traffic:
 
 
 def get_embedder_id(config: EmbedderConfig) -> str:
-    """Return build_embedder(config).embedder_id without building the embedder.
-
-    This usually takes well under a millisecond. An operator's own model is hashed once per process,
-    which takes about 2 ms per 3 MB.
-    """
+    """Return build_embedder(config).embedder_id, quickly and without building the embedder."""
     offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
         return add_revision(offer.identify(config), config.revision)

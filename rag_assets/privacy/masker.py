@@ -79,11 +79,7 @@ _WORDS = (
 
 
 def might_hold_credential(text: str) -> bool:
-    """Return whether a text may contain a credential, by a quick test.
-
-    It has a special character, the name of a credential or a long word; texts with a credential
-    nearly always do.
-    """
+    """Return whether a text may contain a credential, by a quick test of its characters."""
     if not text.isascii() or _MARK.search(text):
         return True
     lowered = text.lower()

@@ -376,11 +376,7 @@ def _describe_verdict(
 
 
 def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> QualityVerdict:
-    """Judge a build against the serving build, with the tenant's search mode.
-
-    The new build need not be published. Hits are not reranked, because a reranker is not part of a
-    build. Errors are as in evaluate_build.
-    """
+    """Judge a build, published or not, against the serving build, without reranking."""
     least = ctx.tenant.quality.least
     if not ctx.catalog.judgements.counts(ctx.ref.id).get(False):
         return QualityVerdict("pass", describe_missing_questions(ctx.ref.id), 0, least)

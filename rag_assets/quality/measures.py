@@ -25,8 +25,7 @@ def compute_measures(
 ) -> dict[str, dict[str, float]]:
     """Return the measures of each question's ranking, by measure and question id.
 
-    The gain of a passage is its grade. A passage is relevant if its grade is at least the
-    question's `relevant_from`.
+    The gain of a passage is its grade.
     """
     from ir_measures import RR, R, iter_calc, nDCG
 

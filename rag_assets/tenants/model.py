@@ -27,9 +27,9 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
+from rag_assets.common.environment import require_reference, resolve_reference
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.invalid_values import describe_problem
-from rag_assets.common.references import require_reference, resolve_reference
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.docling import require_docling
 from rag_assets.ingest.parsing.ocr import require_languages

@@ -55,11 +55,7 @@ class Project:
 
     @property
     def tenant_ids(self) -> tuple[str, ...]:
-        """Return possible ids for the project's tenant, the preferred one first.
-
-        The last id is unique to the project. It is preceded by a readable id if the form of the
-        names rules out collisions.
-        """
+        """Return possible ids for the project's tenant: a safe readable one, and a unique one."""
         organization, project = self.organization, self.project
         plain = f"{organization}.{project}"
         is_plain = _PLAIN.fullmatch(organization) and _PLAIN.fullmatch(project)

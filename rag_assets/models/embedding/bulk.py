@@ -254,8 +254,7 @@ class _BulkRun:
     def _must_find_rejected_text(self) -> bool:
         """Return whether parts of a failed batch may be sent beyond the deadline.
 
-        They may be sent if this run has not embedded or rejected any text yet. Otherwise every run
-        would send the same batch again, and never find the text at fault.
+        Otherwise a run without results would send the same batch again and never find the bad text.
         """
         is_part = bool(self._queue) and self._queue[0].is_part
         return is_part and not self._done and not self._rejected

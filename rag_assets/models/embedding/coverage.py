@@ -74,11 +74,7 @@ def assess_reading(embedder: Embedder, text: str, language: str | None) -> Readi
 
 
 def _has_other_letters(text: str) -> bool:
-    """Return whether a text has so many non-English letters that it is not in English.
-
-    This is so if such letters occur in a fifth of the words and in more than one word, or in most
-    words of a short text.
-    """
+    """Return whether so many words have non-English letters that the text is not English."""
     words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_MAX_CHARACTERS]))
     others = sum(_count_words(word) for word in words if not word.isascii())
     count = others + sum(word.isascii() for word in words)
@@ -112,11 +108,7 @@ def measure_unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
 
 
 def _measure_words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
-    """Yield, for each word, its number of letters and whether the vocabulary covers it.
-
-    A Chinese or Japanese character is a separate word. Text beyond the model's window is left
-    out.
-    """
+    """Yield each word's number of letters, and whether the vocabulary covers the word."""
     pieces = [
         (span, token in _UNKNOWN)
         for span, token, special in zip(

@@ -42,14 +42,12 @@ _BATCH = 32  # takes two cores half a second: short enough to report progress an
 
 
 class LocalEmbedder(Embedder, ABC):
-    """A model that embeds texts on this machine's cores.
+    """A model that embeds texts on this machine's cores, and is loaded at its first use.
 
     Each text is one call on one thread, and a pool of threads processes texts in parallel. On a CPU
     that is faster than padded batches, and a vector does not depend on other texts. A vector is the
     same bit for bit for any order, batch or number of threads. Only another kind of CPU may round
     the last bits differently.
-
-    The model is loaded at the first use, not when the object is created.
     """
 
     limits = CallLimits(texts=_BATCH, concurrency=2)

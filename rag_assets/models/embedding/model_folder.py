@@ -96,11 +96,7 @@ class FolderSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class DenseLayer:
-    """A projection of pooled vectors, as a Dense module stores it.
-
-    Whether it has to be applied is known only once the network is loaded, since the network may
-    already include it.
-    """
+    """A projection of pooled vectors, unless the network itself already includes it."""
 
     weights: Path
     """The file with the tensors `linear.weight` and `linear.bias`."""

@@ -44,11 +44,7 @@ class Answer:
 
 
 class Embedder(Protocol):
-    """A model that turns texts into unit vectors; a vector depends only on its own text.
-
-    Embedders that derive from this class may leave out `languages` and `compute_unread_share`: by
-    default, both are unknown.
-    """
+    """A model that turns texts into unit vectors; a vector depends only on its own text."""
 
     embedder_id: str
     """PROVIDER/MODEL@DIMENSIONS, and a digest of all else that determines a vector; vectors are
@@ -186,11 +182,7 @@ def add_revision(embedder_id: str, revision: str | None) -> str:
 
 
 class RevisedEmbedder(WrappedEmbedder):
-    """An embedder with a different id that otherwise behaves like the wrapped embedder.
-
-    It is used if a provider changed a model without renaming it, because new vectors must not be
-    mixed with earlier vectors.
-    """
+    """An embedder with another id, for a model that was changed without being renamed."""
 
     def __init__(self, embedder: Embedder, revision: str) -> None:
         super().__init__(embedder)

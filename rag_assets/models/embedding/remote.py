@@ -404,11 +404,7 @@ class BatchResult:
 
 
 class BatchApi(Protocol):
-    """A model's batch API at a provider.
-
-    Every method may raise ProviderUnavailable and ProviderRefused as SdkConnection.exchange does;
-    no method retries.
-    """
+    """A model's batch API at a provider, without retries; errors are as in SdkConnection.exchange."""
 
     dimensions: int
     """Length of every vector."""

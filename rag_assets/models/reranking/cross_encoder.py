@@ -45,7 +45,7 @@ def require_cross_encoder(folder: Path) -> None:
 
 
 class CrossEncoder:
-    """An ONNX cross-encoder, run by onnxruntime on the CPU.
+    """An ONNX cross-encoder, run by onnxruntime on the CPU and loaded at its first use.
 
     Each pair of question and passage is one call on one thread, and a pool of threads scores pairs
     in parallel. On a CPU that is as fast as padded batches, and a score does not depend on other
@@ -54,8 +54,6 @@ class CrossEncoder:
 
     A passage is cut if it exceeds the model's window. A question is cut only if it takes more than
     half of the window.
-
-    The model is loaded at the first use, not when the object is created.
     """
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:

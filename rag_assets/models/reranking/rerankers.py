@@ -54,11 +54,7 @@ MS_MARCO: Final = "ms-marco-minilm-l12"
 
 
 class Reranker(Protocol):
-    """A model that reads a question and a passage together, and scores the passage as an answer.
-
-    A reranker is slower and more accurate than a comparison of vectors, so it is used only for a
-    search's top candidates.
-    """
+    """A slow and accurate model that scores a passage as an answer to a question."""
 
     reranker_id: str
     """The model's name, as shown to people and in logs."""

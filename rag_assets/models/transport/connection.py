@@ -73,11 +73,8 @@ class SdkConnection(ABC, Generic[Sdk]):
     """A connection to a provider through its SDK, with the project's HTTP client.
 
     A connection belongs to one event loop. At the first request, the SDK is imported, the key is
-    read and the server's name is resolved.
-
-    Args:
-        credentials: returns the tenant's key; called again after the provider has refused it.
-        model: the model's name at the provider; "" if the server has no choice of models.
+    read and the server's name is resolved. After the provider has refused the key, it is read
+    again.
     """
 
     own_server: str

@@ -277,11 +277,7 @@ _NOT_PUBLIC = (
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address belongs to a server on the public internet.
-
-    An address that embeds an IPv4 address (IPv4-mapped, NAT64, 6to4) is public if the embedded
-    address is public.
-    """
+    """Return whether an address, or the IPv4 address embedded in it, is on the public internet."""
     embedded = _extract_ipv4(address)
     if embedded is not None:
         return is_public(embedded)

@@ -153,7 +153,6 @@ class RetriedCall(Generic[AnswerT]):
 
         Raises:
             DeadlineExceeded: the deadline passed; the call may be made again later.
-            ProviderError: the error of the last attempt, with the number of attempts.
         """
         until = time.monotonic() + self._policy.turn
         try:
@@ -278,14 +277,8 @@ class Traffic:
 
         Bulk requests leave room for others in the limits of every minute. A request that waits for
         a rate limit releases its slot meanwhile, since a short query may fit into the limit
-        although a long batch does not.
-
-        Args:
-            until: time.monotonic() by which the request must be sent.
-
-        Raises:
-            DeadlineExceeded: the request cannot be sent by then; raised as soon as that is
-                known.
+        although a long batch does not. If it cannot be sent by `until` (time.monotonic()), a
+        DeadlineExceeded is raised as soon as that is known.
         """
         while True:
             async with self._slots.hold(until - time.monotonic()):

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assets.common.references import require_reference
+from rag_assets.common.environment import require_reference
 
 if TYPE_CHECKING:
     from pydantic import SecretStr

@@ -110,8 +110,7 @@ def is_sentence_word(word: str) -> bool:
 def is_predicate(word: str) -> bool:
     """Return whether a word continues `The password is` as an adjective or a participle does.
 
-    A noun without an article cannot follow in the languages covered here; such a word is the
-    password itself.
+    A noun without an article cannot follow there; such a word is the password itself.
     """
     return len(word) < _SHORT or word.lower() in WORDS or _PREDICATE.search(word) is not None
 

@@ -37,11 +37,7 @@ _ADDRESS = re.compile(r"://[^/\s]*@")
 
 
 class Kingfisher:
-    """Kingfisher's scanner, loaded at its first use.
-
-    Credentials are not verified with their services: no data leaves the process. All instances in a
-    process share the rules that the first of them loads, because the rules are the same everywhere.
-    """
+    """Kingfisher's scanner, whose rules are loaded at their first use for the whole process."""
 
     _lock: ClassVar[threading.Lock] = threading.Lock()
     _scanner: ClassVar[Scanner | None] = None
@@ -277,11 +273,7 @@ def _scan_over_seams(view: View, seams: list[Seam], rules: RuleSet) -> Iterator[
 
 
 def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: RuleSet) -> bool:
-    """Return whether a token continues after a seam.
-
-    It does not continue if another token starts there, or if the token is complete and a word
-    follows.
-    """
+    """Return whether a token continues after a seam: no other token may start there."""
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False
     if seam.certain and not seam.is_name:
