@@ -235,8 +235,8 @@ class KeyRing:
         """Encrypt every key with a new master key, and return the number of keys.
 
         A new master key is created in the file; if the environment has master keys, its current one
-        is used. After an interruption at any point, every key can still be read. The number of keys is
-        reported before former master keys are deleted from the file.
+        is used. After an interruption at any point, every key can still be read. The number of keys
+        is reported before former master keys are deleted from the file.
         """
         with self._table.rotation_lock():
             given = read_environment_keys(self._environ)

@@ -404,7 +404,7 @@ class BatchResult:
 
 
 class BatchApi(Protocol):
-    """A model's batch API at a provider, without retries; errors are as in SdkConnection.exchange."""
+    """A model's batch API at a provider; it raises the errors of SdkConnection.exchange."""
 
     dimensions: int
     """Length of every vector."""
