@@ -31,7 +31,7 @@ import numpy as np
 
 from benchmarks.measure import PROJECT, describe_machine, save_result
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import RagIndexManager
 from rag_assets.systems.agent_docs.sqlite_store import SqliteStore

@@ -8,9 +8,14 @@ from rag_assets.common.errors import BuildNotAskable, RequestsStopped
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import AskOptions
-from rag_assets.quality.evaluation import Evaluation, evaluate_build
+from rag_assets.quality.evaluation import (
+    Evaluation,
+    QualityVerdict,
+    describe_missing_questions,
+    evaluate_build,
+    judge_build,
+)
 from rag_assets.quality.measures import MEASURES
-from rag_assets.quality.verdict import QualityVerdict, describe_missing_questions, judge_build
 from rag_assets.storage.catalog.builds.generations import Generation
 
 _COMPLETE = frozenset({"COMPLETE", "HELD"})

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 
 
 @dataclass(frozen=True)

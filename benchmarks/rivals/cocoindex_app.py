@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from benchmarks.rivals import common
 from benchmarks.rivals.names import INDEX
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 
 _CHARACTERS = 1_150
 _OVERLAP = 140

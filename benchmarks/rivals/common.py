@@ -17,7 +17,7 @@ from typing import Any
 
 from toktok import batch_count
 
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 
 DIMENSIONS = 384
 

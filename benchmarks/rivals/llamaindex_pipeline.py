@@ -26,7 +26,7 @@ from llama_index.vector_stores.elasticsearch import ElasticsearchStore
 from benchmarks.corpus import MAX_TOKENS, OVERLAP
 from benchmarks.rivals import common
 from benchmarks.rivals.names import INDEX
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 
 
 class DeterministicEmbedding(BaseEmbedding):

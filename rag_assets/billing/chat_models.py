@@ -45,9 +45,6 @@ class ChatSpending:
 
     The highest possible cost of an answer is reserved until its real cost is recorded. So
     concurrent answers cannot exceed a cap together.
-
-    Args:
-        catalog: records usage.
     """
 
     def __init__(self, catalog: Catalog) -> None:
@@ -56,13 +53,9 @@ class ChatSpending:
         self._in_progress: dict[TenantRef, float] = {}
 
     def reserve(self, ref: TenantRef, tenant: Tenant, cost: float) -> None:
-        """Reserve the highest possible cost of an answer.
+        """Reserve the highest possible cost of an answer, in dollars.
 
-        Args:
-            cost: the cost in dollars.
-
-        Raises:
-            CapReached: the amount would exceed a cap of the day or the month.
+        Raise CapReached if it would exceed a cap of the day or the month.
         """
         with self._lock:
             in_progress = self._in_progress.get(ref, 0.0)
@@ -93,15 +86,7 @@ class ChatSpending:
 
 
 class BilledChat:
-    """A chat model that bills its costs to a tenant; see ChatModel.
-
-    Args:
-        model: the model that answers.
-        spending: the reservations of the process.
-        tenant: the tenant whose caps limit the costs.
-        provider, name: the names under which usage is recorded.
-        price: the model's price; None if it is unknown, which is allowed only without caps.
-    """
+    """A chat model that bills a tenant; its price may be unknown only without caps."""
 
     def __init__(
         self,
@@ -124,11 +109,7 @@ class BilledChat:
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
-        """See ChatModel.
-
-        Raises:
-            CapReached: the answer's highest possible cost would exceed a cap; no request was sent.
-        """
+        """Answer a prompt, unless its highest possible cost would exceed a cap; see ChatModel."""
         read = estimate_input_tokens(instructions, prompt)
         most = (self._price or _FREE).compute_cost(read, max_tokens)
         await self._reserve(most)
@@ -196,13 +177,7 @@ def _build_cap_error(cap: Cap, cost: float) -> CapReached:
 
 @dataclass(frozen=True, slots=True)
 class TenantChat:
-    """A tenant's chat model, with its limits.
-
-    Attributes:
-        id: provider and model.
-        model: the chat model; it bills the tenant.
-        config: the configuration, with the limits of an answer.
-    """
+    """A tenant's chat model, which bills the tenant, with its limits."""
 
     id: str
     model: ChatModel
@@ -210,11 +185,7 @@ class TenantChat:
 
 
 class ChatModels:
-    """The chat models of an installation's tenants, with their connections, for one event loop.
-
-    Args:
-        catalog: holds tenants, keys and usage.
-    """
+    """The chat models of an installation's tenants, with their connections, for one event loop."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._keys = KeyRing(catalog, settings)
@@ -223,12 +194,7 @@ class ChatModels:
         self._made: dict[TenantRef, tuple[Mapping[str, Any], TenantChat]] = {}
 
     async def get_chat(self, record: TenantRecord) -> TenantChat:
-        """Return a tenant's chat model; the provider's key is read on the first request.
-
-        Raises:
-            NoChatModel: the tenant's chat model is missing or not usable.
-            ConfigurationError: the tenant's configuration is not usable.
-        """
+        """Return a tenant's chat model; the provider's key is read on the first request."""
         former = self._made.get(record.ref)
         if former is not None and former[0] == record.config:
             return former[1]
@@ -274,11 +240,7 @@ class ChatModels:
         return TenantChat(server.id, paid, config)
 
     def _credentials(
-        self,
-        ref: TenantRef,
-        embedder: EmbedderConfig,
-        config: ChatModelConfig,
-        provider: Provider,
+        self, ref: TenantRef, embedder: EmbedderConfig, config: ChatModelConfig, provider: Provider
     ) -> Credentials:
         same_provider = not provider.own_server and embedder.provider == provider.name
         if config.api_key is None and same_provider and embedder.base_url != config.base_url:
@@ -290,11 +252,7 @@ class ChatModels:
 
 
 def find_chat_model(tenant: Tenant) -> tuple[ChatModelConfig, Provider, ChatOffer]:
-    """Return the configuration of a tenant's chat model, its provider, and the provider's offer.
-
-    Raises:
-        NoChatModel: the chat model is missing, or its provider is not supported.
-    """
+    """Return the configuration of a tenant's chat model, its provider, and the provider's offer."""
     config = tenant.chat_model
     if config is None:
         raise NoChatModel(

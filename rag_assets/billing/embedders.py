@@ -1,24 +1,26 @@
-"""Tenants' embedders: their choice, built from configuration, key and network, and the opt-in."""
+"""Tenants' embedders and rerankers, built from configuration, key and network, and the opt-in."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, NoReturn, TypeAlias
+from pathlib import Path
+from typing import Any, Literal, NoReturn, TypeAlias, Unpack
 
 from rag_assets.billing.key_health import KeyReportingBatchApi, KeyReportingEmbedder
-from rag_assets.billing.key_ring import KeyRing
+from rag_assets.billing.key_ring import RERANK, KeyRing
 from rag_assets.common.errors import NotOptedIn
 from rag_assets.common.settings import Settings
-from rag_assets.models.config import AUTO, EmbedderConfig
-from rag_assets.models.embedding.batch_api import BatchApi
-from rag_assets.models.embedding.protocol import Embedder, Purpose, WrappedEmbedder
+from rag_assets.models.config import AUTO, EmbedderConfig, RerankConfig
+from rag_assets.models.embedding.protocol import Embedder, EmbedOptions, WrappedEmbedder
+from rag_assets.models.embedding.remote import BatchApi
 from rag_assets.models.factory import (
     build_batch_api,
     build_embedder,
     build_former_embedder,
     build_remote_model,
+    build_reranker,
     get_embedder_id,
 )
 from rag_assets.models.providers.base import LocalEmbedding, Provider, RemoteEmbedding
@@ -27,6 +29,7 @@ from rag_assets.models.providers.registry import (
     get_provider,
     list_auto_embeddings,
 )
+from rag_assets.models.reranking.rerankers import CircuitBreakerReranker, Reranker
 from rag_assets.models.transport.retries import Traffic
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -41,15 +44,11 @@ KeySource: TypeAlias = Literal["none needed", "variable", "stored", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class EmbedderChoice:
-    """The embedder that was chosen for a tenant.
-
-    Attributes:
-        embedder: the chosen embedder; its provider is never "auto".
-        key: the source of the provider's key; with "missing", embedding is not possible yet.
-    """
+    """The embedder that was chosen for a tenant."""
 
     embedder: EmbedderConfig
     key: KeySource
+    """The source of the provider's key; with "missing", embedding is not possible yet."""
 
 
 def choose_embedder(
@@ -62,15 +61,10 @@ def choose_embedder(
     """Choose a tenant's embedder.
 
     A configured provider is used. "auto" follows the chat model's provider, since the tenant has
-    its key anyway. If that provider is unknown or offers no embeddings, the first provider for
-    which the tenant has a key is chosen. `only` restricts the choice to one provider. The serving
-    generation's provider is kept while the tenant has a key for it, since with another provider all
-    embeddings would have to be paid for again.
-
-    Args:
-        chat_model: the name of the tenant's chat model.
-        stored: the providers for which the tenant has a stored key.
-        serving: the provider of the serving generation.
+    its key anyway. If that provider is unknown or offers no embeddings, the first provider with a
+    stored key is chosen. `only` restricts the choice to one provider. The serving generation's
+    provider is kept while the tenant has a key for it, since with another provider all embeddings
+    would have to be paid for again.
     """
     if embedder.provider == AUTO:
         preferred = _order_providers(find_chat_provider(chat_model))
@@ -83,11 +77,7 @@ def choose_embedder(
 
 
 def _order_providers(chat_provider: Provider | None) -> tuple[str, ...]:
-    """Return the providers of embeddings to try for a tenant, in order of preference.
-
-    Args:
-        chat_provider: the provider of the tenant's chat model; None if unknown.
-    """
+    """Return the providers of embeddings to try for a tenant, in order of preference."""
     offered = list_auto_embeddings()
     if chat_provider is None:
         return tuple(offered)
@@ -127,12 +117,7 @@ def lacks_opt_in(record: TenantRecord) -> bool:
 
 
 def require_opt_in(profile: str, organization: str | None, *, has_opted_in: bool) -> None:
-    """Require that an organization has opted in, if the profile of its tenant requires that.
-
-    Raises:
-        NotOptedIn: the organization has not opted in; the class is the problem that the profile
-            names.
-    """
+    """Require that an organization has opted in, if the profile of its tenant requires that."""
     problem = get_profile(profile).opt_in_problem
     if problem is not None and not has_opted_in:
         raise _build_opt_in_error(problem, organization)
@@ -144,39 +129,20 @@ def _build_opt_in_error(problem: str, organization: str | None) -> NotOptedIn:
 
 
 class NotOptedInEmbedder(WrappedEmbedder):
-    """An embedder that refuses every call because the tenant's organization has not opted in.
-
-    Args:
-        embedder: the embedder that would be used; only its description is available.
-    """
+    """An embedder that refuses every call because the tenant's organization has not opted in."""
 
     def __init__(self, embedder: Embedder, record: TenantRecord) -> None:
         super().__init__(embedder)
         self._problem = get_profile(record.profile).opt_in_problem or ""
         self._organization = record.organization
 
-    async def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        purpose: Purpose = "document",
-        deadline: float | None = None,
-        is_bulk: bool = False,
-    ) -> NoReturn:
-        """Refuse the call.
-
-        Raises:
-            NotOptedIn: always.
-        """
+    async def embed(self, texts: Sequence[str], **options: Unpack[EmbedOptions]) -> NoReturn:
+        """Refuse the call with the problem that the profile names."""
         raise _build_opt_in_error(self._problem, self._organization)
 
 
 class Embedders:
-    """The embedders of an installation's tenants.
-
-    Args:
-        catalog: holds the tenants and their keys.
-    """
+    """The embedders of an installation's tenants."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog
@@ -184,22 +150,11 @@ class Embedders:
         self._keys = KeyRing(catalog, settings)
 
     def tenant(self, record: TenantRecord) -> Tenant:
-        """Return a tenant with its chosen embedder, whose provider is never "auto".
-
-        Raises:
-            ConfigurationError: the tenant's configuration is not usable.
-        """
+        """Return a tenant with its chosen embedder, whose provider is never "auto"."""
         return self.choose_embedder_of(record, Tenant.from_config(record.config))
 
     def choose_embedder_of(self, record: TenantRecord, tenant: Tenant) -> Tenant:
-        """Return a tenant with its chosen embedder, whose provider is never "auto".
-
-        Args:
-            tenant: the tenant, as read from its record.
-
-        Raises:
-            ConfigurationError: the tenant's configuration is not usable.
-        """
+        """Return a tenant, as read from its record, with its chosen embedder."""
         embedder = tenant.embedder
         if embedder.provider == AUTO:
             embedder = self._choice(record, tenant).embedder
@@ -209,40 +164,30 @@ class Embedders:
         return tenant.model_copy(update={"embedder": embedder})
 
     def choice(self, record: TenantRecord) -> EmbedderChoice:
-        """Return a tenant's embedder, and the source of its key.
-
-        Raises:
-            ConfigurationError: the tenant's configuration is not usable.
-        """
+        """Return a tenant's embedder, and the source of its key."""
         return self._choice(record, Tenant.from_config(record.config))
 
     def get_document_embedder(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
-        """Return the embedder for a tenant's documents.
-
-        It refuses every call while the tenant lacks the opt-in of its organization.
-
-        Args:
-            config: the configuration of the embedder.
-
-        Raises:
-            ConfigurationError: the embedder's model is missing or not usable.
-        """
+        """Return the embedder for documents, which refuses calls without the opt-in."""
         embedder = self.get_embedder(record.ref, config)
         return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
 
     def get_embedder(self, ref: TenantRef, config: EmbedderConfig) -> Embedder:
-        """Return an embedder that uses a tenant's key; the key is read on the first request.
-
-        Raises:
-            ConfigurationError: the embedder's model is missing or not usable.
-        """
+        """Return an embedder that uses a tenant's key; the key is read on the first request."""
         if isinstance(config.offer, LocalEmbedding):
             return _load_local_embedder(config)
         embedder = build_embedder(
             config,
             credentials=self._keys.credentials(ref, config.provider, config.api_key),
             network=self.settings.private_endpoints,
-            traffic=_get_traffic(_Route.from_config(ref, config)),
+            traffic=_get_traffic(
+                ref,
+                config.provider,
+                config.base_url,
+                concurrency=build_remote_model(config).limits.concurrency,
+                requests_per_minute=config.requests_per_minute,
+                tokens_per_minute=config.tokens_per_minute,
+            ),
         )
         if config.api_key is not None:
             return embedder
@@ -251,11 +196,7 @@ class Embedders:
         )
 
     def require_key(self, ref: TenantRef, config: EmbedderConfig) -> None:
-        """Require that a tenant has the key of an embedder, if the embedder needs a key.
-
-        Raises:
-            ProviderRefused, ConfigurationError: the key is missing or unreadable.
-        """
+        """Require that a tenant has the key of an embedder, if the embedder needs a key."""
         key = choose_embedder(config, stored=self._keys.list_stored_providers(ref)).key
         if key != "none needed":
             self._keys.credentials(ref, config.provider, config.api_key)()
@@ -263,11 +204,7 @@ class Embedders:
     def get_generation_embedder(
         self, ref: TenantRef, tenant: Tenant, generation: Generation
     ) -> Embedder:
-        """Return the embedder that built a generation, with present limits, to embed questions.
-
-        Raises:
-            ConfigurationError: the embedder's model is missing or not usable.
-        """
+        """Return the embedder that built a generation, with present limits, to embed questions."""
         built = EmbedderConfig.model_validate(generation.embedder)
         present = tenant.embedder
         same = present.provider == built.provider
@@ -290,15 +227,10 @@ class Embedders:
         )
 
     def batch_api(self, ref: TenantRef, config: EmbedderConfig) -> BatchApi:
-        """Return the batch API of an embedder, for use in one event loop.
+        """Return the batch API of an embedder, as configured when the batch was submitted.
 
-        Args:
-            config: the configuration when the batch was submitted. The tenant's present key is used
-                if it is for the same server.
-
-        Raises:
-            ConfigurationError: the embedder's provider has no batch API, or the tenant's
-                configuration is not usable.
+        The tenant's present key is used if it is for the same server. The API belongs to one event
+        loop.
         """
         present = self.tenant(self._catalog.tenants.get(ref.id)).embedder
         if (present.provider, present.base_url) == (config.provider, config.base_url):
@@ -323,47 +255,55 @@ def _load_local_embedder(config: EmbedderConfig) -> Embedder:
 
 @lru_cache(maxsize=16)
 def _load_local_embedder_with_id(config: EmbedderConfig, embedder_id: str) -> Embedder:
-    """Return a local embedder with this id, made by an earlier version's rules if necessary.
-
-    If no rules give this id, the present embedder is returned.
-    """
+    """Return a local embedder with this id, by an earlier version's rules if they give it."""
     embedder = _load_local_embedder(config)
     if embedder.embedder_id == embedder_id:
         return embedder
     return build_former_embedder(config, embedder_id) or embedder
 
 
-@dataclass(frozen=True, slots=True)
-class _Route:
-    """A tenant's connection to a provider; all requests on it share its limits, for any model."""
-
-    ref: TenantRef
-    provider: str
-    base_url: str | None
-    concurrency: int
-    requests_per_minute: int | None
-    tokens_per_minute: int | None
-
-    @classmethod
-    def from_config(cls, ref: TenantRef, config: EmbedderConfig) -> _Route:
-        return cls(
-            ref,
-            config.provider,
-            config.base_url,
-            build_remote_model(config).limits.concurrency,
-            config.requests_per_minute,
-            config.tokens_per_minute,
-        )
-
-
 @lru_cache(maxsize=4096)
-def _get_traffic(route: _Route) -> Traffic:
-    """Return the traffic limiter of a route; all embedders in a process share it.
-
-    Providers limit accounts, not models.
-    """
+def _get_traffic(
+    ref: TenantRef,
+    provider: str,
+    base_url: str | None,
+    *,
+    concurrency: int,
+    requests_per_minute: int | None,
+    tokens_per_minute: int | None,
+) -> Traffic:
+    """Return the limits of a tenant's account at a provider, shared by all its embedders."""
     return Traffic(
-        concurrency=route.concurrency,
-        requests_per_minute=route.requests_per_minute,
-        tokens_per_minute=route.tokens_per_minute,
+        concurrency=concurrency,
+        requests_per_minute=requests_per_minute,
+        tokens_per_minute=tokens_per_minute,
     )
+
+
+class Rerankers:
+    """The rerankers of an installation's tenants."""
+
+    def __init__(self, catalog: Catalog, settings: Settings) -> None:
+        self._settings = settings
+        self._keys = KeyRing(catalog, settings)
+
+    def get_reranker(self, ref: TenantRef, config: RerankConfig) -> Reranker:
+        """Return a tenant's reranker with that configuration, behind a circuit breaker."""
+        if config.local_folder is not None:
+            return _load_local_reranker(config.local_folder, config.threads)
+        purpose = config.provider or RERANK
+        credentials = self._keys.credentials(
+            ref, purpose, config.api_key, setting="retrieval.rerank.api_key"
+        )
+        reranker = build_reranker(
+            config, credentials=credentials, network=self._settings.private_endpoints
+        )
+        return CircuitBreakerReranker(reranker)
+
+
+@lru_cache(maxsize=16)
+def _load_local_reranker(folder: Path, threads: int | None) -> Reranker:
+    """Load a reranker once for all tenants, which share its threads and its circuit breaker."""
+    from rag_assets.models.reranking.cross_encoder import CrossEncoder
+
+    return CircuitBreakerReranker(CrossEncoder(folder, threads))

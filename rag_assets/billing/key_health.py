@@ -7,22 +7,19 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from typing import Unpack
 
 from rag_assets.common.errors import ChatRefused, ProviderRefused, ServiceUnavailable
 from rag_assets.models.chat import ChatModel, Completion
-from rag_assets.models.embedding.batch_api import BatchApi, BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.protocol import Answer, Embedder, Purpose, WrappedEmbedder
+from rag_assets.models.embedding.protocol import Answer, Embedder, EmbedOptions, WrappedEmbedder
+from rag_assets.models.embedding.remote import BatchApi, BatchResult, BatchStatus
 
 _REPORT_SECONDS = 600.0
 
 
 class _KeyHealth:
-    """Remembers whether the last call with a key worked, and records it when it is due.
-
-    Args:
-        record: stores whether the key worked.
-    """
+    """Remembers whether the last call with a key worked, and records it when it is due."""
 
     def __init__(self, record: Callable[[bool], None]) -> None:
         self._record = record
@@ -60,13 +57,7 @@ class _KeyHealth:
 
 
 class KeyReportingChat:
-    """A chat model that records whether its provider accepts the key.
-
-    It records this every ten minutes, and whenever it changes.
-
-    Args:
-        record: stores whether the key worked.
-    """
+    """A chat model that records whether its provider accepts the key; see _KeyHealth."""
 
     def __init__(self, model: ChatModel, record: Callable[[bool], None]) -> None:
         self._model = model
@@ -90,21 +81,12 @@ class KeyReportingChat:
 
 
 class KeyReportingBatchApi:
-    """A batch API that records, when it is closed, whether its provider accepts the key.
-
-    Args:
-        api: the batch API to wrap.
-        record: stores whether the key worked.
-    """
+    """A batch API that records, when it is closed, whether its provider accepts the key."""
 
     def __init__(self, api: BatchApi, record: Callable[[bool], None]) -> None:
         self._api = api
+        self.dimensions = api.dimensions
         self._health = _KeyHealth(record)
-
-    @property
-    def dimensions(self) -> int:
-        """See BatchApi."""
-        return self._api.dimensions
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
         """See BatchApi."""
@@ -134,33 +116,16 @@ class KeyReportingBatchApi:
 
 
 class KeyReportingEmbedder(WrappedEmbedder):
-    """An embedder that records whether its provider accepts the key.
-
-    It records this when connections are closed, so once in a run. Embedders of questions keep their
-    connections open; they record it every ten minutes, and whenever it changes.
-
-    Args:
-        embedder: the embedder to wrap.
-        record: stores whether the key worked.
-    """
+    """An embedder that records, when it is closed, whether its provider accepts the key."""
 
     def __init__(self, embedder: Embedder, record: Callable[[bool], None]) -> None:
         super().__init__(embedder)
         self._health = _KeyHealth(record)
 
-    async def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        purpose: Purpose = "document",
-        deadline: float | None = None,
-        is_bulk: bool = False,
-    ) -> Answer:
+    async def embed(self, texts: Sequence[str], **options: Unpack[EmbedOptions]) -> Answer:
         """See Embedder."""
         with self._health.observe():
-            return await self._embedder.embed(
-                texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk
-            )
+            return await self._embedder.embed(texts, **options)
 
     async def close(self) -> None:
         """See Embedder."""

@@ -63,13 +63,7 @@ _NONCE_BYTES = 12  # NIST SP 800-38D, 8.2.2: random, so keep far below 2^32 keys
 
 
 def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -> SealedKey:
-    """Encrypt a provider key.
-
-    Args:
-        master: the master key that encrypts the provider key.
-        owner: the key's owner; a row that is moved to a different owner cannot be decrypted.
-        provider: the key's provider; a row that is moved to another provider cannot be decrypted.
-    """
+    """Encrypt a provider key; a row moved to another owner or provider cannot be decrypted."""
     nonce = os.urandom(_NONCE_BYTES)
     plain = secret.get_secret_value().encode()
     ciphertext = AESGCM(master.secret).encrypt(nonce, plain, _encode_owner(owner, provider))
@@ -77,12 +71,7 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
 
 
 def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey) -> SecretStr:
-    """Decrypt a provider key.
-
-    Raises:
-        KeyUnreadable: the stored key was altered, or encrypted with a different master key or for
-            a different owner.
-    """
+    """Decrypt a provider key; raise KeyUnreadable if it was altered or sealed otherwise."""
     bound = _encode_owner(owner, provider)
     try:
         plain = AESGCM(master.secret).decrypt(sealed.nonce, sealed.ciphertext, bound)
@@ -103,80 +92,6 @@ def _encode_owner(owner: KeyOwner, provider: str) -> bytes:
     return json.dumps(parts).encode()
 
 
-class InstallationKeys:
-    """The master keys of one installation.
-
-    Args:
-        catalog: provides the folders of tenants' sources, which must not contain the key file.
-        settings: provide the path of the key file.
-        environ: may provide master keys, which are then used instead of the key file.
-    """
-
-    def __init__(self, catalog: Catalog, settings: Settings, environ: Mapping[str, str]) -> None:
-        self._catalog = catalog
-        self._settings = settings
-        self._environ = environ
-
-    def read(self) -> MasterKeys | None:
-        """Return the master keys; None if there are none yet.
-
-        Raises:
-            ConfigurationError: a variable or the file cannot be used.
-        """
-        return self.of_environment() or self._file().read()
-
-    def of_environment(self) -> MasterKeys | None:
-        """Return the master keys in the environment; None if the file is used.
-
-        Raises:
-            ConfigurationError: a variable does not hold a key.
-        """
-        return read_environment_keys(self._environ)
-
-    def writable_file(self) -> KeyFile:
-        """Return the key file for writing; no source, lake or state folder may contain it."""
-        return self._file(self._iter_source_folders())
-
-    def find(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
-        """Return the master key that encrypts a stored key.
-
-        Args:
-            keys: the master keys, as read; None if there are none.
-
-        Raises:
-            KeyUnreadable: the master key is not among them.
-        """
-        found = keys.find(key.sealed.master_key_id) if keys else None
-        if found is None:
-            raise KeyUnreadable(
-                f"the stored key of {describe_owner(key.owner)} for {key.provider} was encrypted"
-                f" with the master key {key.sealed.master_key_id}, which is unavailable",
-                hint=f"restore {self._key_location()}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
-                f" file; if it is lost, run `{build_remove_command(key.owner, key.provider)}` and"
-                " set the key again",
-            )
-        return found
-
-    def _file(self, folders: Iterable[Path] = ()) -> KeyFile:
-        lake = Location.parse(self._settings.lake_url).url if self._settings.lake_url else ""
-        data = [Path(lake)] if lake.startswith("/") else []
-        path = get_key_file_path(self._settings, self._environ)
-        return KeyFile(path, (self._settings.local, *data, *folders))
-
-    def _iter_source_folders(self) -> Iterator[Path]:
-        """Yield the folders of all tenants' sources, which must not contain the key file."""
-        kinds = installed_kinds().sources
-        for record in self._catalog.tenants.all():
-            for source in record.config.get("sources", ()):
-                for path in get_path_fields(source, kinds).values():
-                    yield self._settings.home / path
-
-    def _key_location(self) -> str:
-        if self._environ.get(VARIABLE):
-            return f"the master key in {PREVIOUS}"
-        return str(get_key_file_path(self._settings, self._environ))
-
-
 RERANK = "rerank"
 """The purpose of a rerank endpoint's key, in place of a provider's name."""
 
@@ -185,34 +100,26 @@ KeyState: TypeAlias = Literal["set", "not set", "unreadable", "missing"]
 
 @dataclass(frozen=True, slots=True)
 class KeyEntry:
-    """The displayable part of a key.
-
-    Attributes:
-        tenant: the tenant that has the key; empty if an organization has it.
-        shown: the key's last four characters as "…abcd", or the variable that holds it as "$NAME".
-        state: "not set" if the variable is missing; "unreadable" if the master key is missing;
-            "missing" if the tenant's provider requires a key, and the tenant has none.
-        worked: whether the provider accepted the key when it was last used.
-        organization: the organization that has the key, for all of its tenants without their own
-            key.
-    """
+    """The displayable part of a key."""
 
     tenant: str
+    """The tenant that has the key; empty if an organization has it."""
     provider: str
     shown: str
+    """The key's last four characters as "…abcd", or the variable that holds it as "$NAME"."""
     state: KeyState
+    """State "not set": the variable is missing; "unreadable": the master key is missing; "missing":
+    the tenant's provider requires a key, and the tenant has none."""
     set_at: datetime | None = None
     last_used_at: datetime | None = None
     worked: bool | None = None
+    """Whether the provider accepted the key when it was last used."""
     organization: str | None = None
+    """The organization that has the key, for all of its tenants without their own key."""
 
 
 def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
-    """Return the displayable part of a stored key.
-
-    Args:
-        keys: the master keys; None if there are none.
-    """
+    """Return the displayable part of a stored key."""
     readable = keys is not None and keys.find(key.sealed.master_key_id) is not None
     of_organization = isinstance(key.owner, OrganizationRef)
     return KeyEntry(
@@ -230,12 +137,7 @@ def build_key_entry(key: StoredKey, keys: MasterKeys | None) -> KeyEntry:
 def iter_referenced_entries(
     tenant_id: str, config: Mapping[str, Any], environ: Mapping[str, str]
 ) -> Iterator[KeyEntry]:
-    """Yield the entries of the keys that a tenant's configuration refers to.
-
-    Args:
-        config: the tenant's configuration as stored.
-        environ: the environment with the keys.
-    """
+    """Yield the entries of the keys that a tenant's configuration refers to."""
     for purpose, reference in _iter_references(config):
         name = reference.removeprefix("$")
         yield KeyEntry(tenant_id, purpose, f"${name}", "set" if environ.get(name) else "not set")
@@ -246,18 +148,12 @@ def _iter_references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for user in (config.get("embedder"), config.get("chat_model")):
         # A chat model may be only a name.
         if isinstance(user, Mapping) and user.get("api_key"):
-            yield (
-                user.get("provider") or _find_chat_provider_name(user.get("model")),
-                user["api_key"],
-            )
+            provider = find_chat_provider(user.get("model"))
+            name = provider.name if provider else ""
+            yield user.get("provider") or name, user["api_key"]
     rerank = config.get("retrieval", {}).get("rerank") or {}
     if rerank.get("api_key"):
         yield rerank.get("provider") or RERANK, rerank["api_key"]
-
-
-def _find_chat_provider_name(model: str | None) -> str:
-    provider = find_chat_provider(model)
-    return provider.name if provider else ""
 
 
 PURPOSES = (*WITH_KEYS, RERANK)
@@ -270,13 +166,7 @@ _LONGEST = 4096
 
 
 class KeyRing:
-    """The keys of one installation's tenants and organizations.
-
-    Args:
-        catalog: stores the keys, encrypted.
-        settings: provide the path of the master key file.
-        environ: provides master keys, and the keys that configurations refer to.
-    """
+    """The keys of one installation's tenants and organizations."""
 
     def __init__(
         self, catalog: Catalog, settings: Settings, environ: Mapping[str, str] | None = None
@@ -284,22 +174,17 @@ class KeyRing:
         self._catalog = catalog
         self._table = catalog.provider_keys
         self._environ = os.environ if environ is None else environ
-        self._master_keys = InstallationKeys(catalog, settings, self._environ)
+        self._settings = settings
 
     def set(self, owner: KeyOwner, provider: str, secret: SecretStr) -> None:
-        """Store a tenant's or an organization's key for a provider, and replace its former key.
-
-        Raises:
-            ConfigurationError: the secret cannot be a key, or the master key's file cannot be used.
-            KeyUnreadable: the master key of other keys is lost.
-            TenantGone: the tenant was removed.
-        """
+        """Store a tenant's or an organization's key for a provider, and replace its former key."""
         require_key(secret)
+        value = secret.get_secret_value()
         self._table.put(
             owner,
             provider,
             lambda: seal(self._sealing_key(owner, provider), owner, provider, secret),
-            last_four=_get_last_four(secret),
+            last_four=value[-_SHOWN_CHARACTERS:] if len(value) >= _MIN_SHOWN_CHARACTERS else "",
         )
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
@@ -311,10 +196,7 @@ class KeyRing:
         return frozenset(key.provider for key in self._table.list_usable(ref))
 
     def entries(self, tenant_id: str | None = None) -> list[KeyEntry]:
-        """Return all keys, or the keys that a tenant may use, in displayable form.
-
-        They are sorted by tenant and provider; a tenant's own keys come before its organization's.
-        """
+        """Return all keys, or those that a tenant may use, by owner and provider."""
         if tenant_id is None:
             records, stored = self._catalog.tenants.all(), self._table.all()
         else:
@@ -338,14 +220,7 @@ class KeyRing:
         *,
         setting: str = "embedder.api_key",
     ) -> Credentials:
-        """Return a function that reads the key of a model.
-
-        Args:
-            owner: the tenant that uses the key, or the organization that owns it.
-            provider: the provider that the key is for.
-            reference: the environment variable used instead of a stored key, as $NAME.
-            setting: the setting that names the variable, for messages.
-        """
+        """Return a function that reads the key of a model: a stored key, or a variable $NAME."""
         if reference is not None:
             return partial(self._read_variable, owner, provider, reference, setting)
         return partial(self._read_stored_key, owner, provider, setting)
@@ -360,18 +235,11 @@ class KeyRing:
         """Encrypt every key with a new master key, and return the number of keys.
 
         A new master key is created in the file; if the environment has master keys, its current one
-        is used. After an interruption at any point, every key can still be read.
-
-        Args:
-            report: called with the number of keys, before former master keys are deleted from the
-                file.
-
-        Raises:
-            KeyUnreadable: a key cannot be decrypted; no key was changed.
-            ConfigurationError: the master key's file cannot be used.
+        is used. After an interruption at any point, every key can still be read. The number of keys
+        is reported before former master keys are deleted from the file.
         """
         with self._table.rotation_lock():
-            given = self._master_keys.of_environment()
+            given = read_environment_keys(self._environ)
             if given is None:
                 return self._rotate_file(report)
             count = self._reseal(given)
@@ -379,15 +247,15 @@ class KeyRing:
             return count
 
     def _build_entries(self, stored_keys: Sequence[StoredKey]) -> list[KeyEntry]:
-        keys = self._master_keys.read() if stored_keys else None
+        keys = self._read_master_keys() if stored_keys else None
         return [build_key_entry(key, keys) for key in stored_keys]
 
     def _rotate_file(self, report: Callable[[int], None]) -> int:
         stored = self._table.all()
-        file = self._master_keys.writable_file()
+        file = self._get_writable_file()
         held = file.read()
         for key in stored:
-            self._master_keys.find(key, held)
+            self._find_master_key(key, held)
         if held is None:
             report(0)
             return 0
@@ -402,22 +270,22 @@ class KeyRing:
 
     def _reseal(self, keys: MasterKeys) -> int:
         def reseal_key(key: StoredKey) -> SealedKey:
-            master = self._master_keys.find(key, keys)
+            master = self._find_master_key(key, keys)
             secret = unseal(master, key.owner, key.provider, key.sealed)
             return seal(keys.present, key.owner, key.provider, secret)
 
         return self._table.reseal_all(reseal_key)
 
     def _sealing_key(self, owner: KeyOwner, provider: str) -> MasterKey:
-        keys = self._master_keys.of_environment()
+        keys = read_environment_keys(self._environ)
         if keys is None:
-            file = self._master_keys.writable_file()
+            file = self._get_writable_file()
             keys = file.read()
             if keys is None:
                 # A new master key in place of a lost master key would hide the loss.
                 for key in self._table.all():
                     if (key.owner, key.provider) != (owner, provider):
-                        self._master_keys.find(key, None)
+                        self._find_master_key(key, None)
                 keys = file.create()
         return keys.present
 
@@ -451,17 +319,49 @@ class KeyRing:
                 hint=f"set a key: {build_set_command(owner, provider)}; or set {setting}: $NAME in"
                 " tenants.yaml, where NAME is the environment variable with the key",
             )
-        master = self._master_keys.find(key, self._master_keys.read())
+        master = self._find_master_key(key, self._read_master_keys())
         return unseal(master, key.owner, provider, key.sealed)
+
+    def _read_master_keys(self) -> MasterKeys | None:
+        """Return the master keys; None if there are none yet."""
+        return read_environment_keys(self._environ) or self._get_key_file().read()
+
+    def _get_writable_file(self) -> KeyFile:
+        """Return the key file for writing; no source, lake or state folder may contain it."""
+        return self._get_key_file(self._iter_source_folders())
+
+    def _find_master_key(self, key: StoredKey, keys: MasterKeys | None) -> MasterKey:
+        """Return the master key of a stored key; raise KeyUnreadable if it is missing."""
+        found = keys.find(key.sealed.master_key_id) if keys else None
+        if found is None:
+            path = get_key_file_path(self._settings, self._environ)
+            place = f"the master key in {PREVIOUS}" if self._environ.get(VARIABLE) else path
+            raise KeyUnreadable(
+                f"the stored key of {describe_owner(key.owner)} for {key.provider} was encrypted"
+                f" with the master key {key.sealed.master_key_id}, which is unavailable",
+                hint=f"restore {place}, or set RAG_ASSETS_MASTER_KEY_FILE to its"
+                f" file; if it is lost, run `{build_remove_command(key.owner, key.provider)}` and"
+                " set the key again",
+            )
+        return found
+
+    def _get_key_file(self, folders: Iterable[Path] = ()) -> KeyFile:
+        lake = Location.parse(self._settings.lake_url).url if self._settings.lake_url else ""
+        data = [Path(lake)] if lake.startswith("/") else []
+        path = get_key_file_path(self._settings, self._environ)
+        return KeyFile(path, (self._settings.local, *data, *folders))
+
+    def _iter_source_folders(self) -> Iterator[Path]:
+        """Yield the folders of all tenants' sources, which must not contain the key file."""
+        kinds = installed_kinds().sources
+        for record in self._catalog.tenants.all():
+            for source in record.config.get("sources", ()):
+                for path in get_path_fields(source, kinds).values():
+                    yield self._settings.home / path
 
 
 def require_key(secret: SecretStr) -> None:
-    """Refuse a value that cannot be a provider's key.
-
-    Raises:
-        ConfigurationError: the value cannot be a key; the message gives the reason without quoting
-            it.
-    """
+    """Refuse a value that cannot be a provider's key, without quoting it."""
     value = secret.get_secret_value()
     if not value:
         raise ConfigurationError(
@@ -478,8 +378,3 @@ def require_key(secret: SecretStr) -> None:
             " characters or characters that HTTP headers do not allow",
             hint="copy only the key, exactly as the provider shows it",
         )
-
-
-def _get_last_four(secret: SecretStr) -> str:
-    value = secret.get_secret_value()
-    return value[-_SHOWN_CHARACTERS:] if len(value) >= _MIN_SHOWN_CHARACTERS else ""

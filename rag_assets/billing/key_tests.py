@@ -17,37 +17,29 @@ from rag_assets.models.embedding.vectors import embed_query
 from rag_assets.models.factory import build_embedder, find_price
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.models.providers.registry import list_auto_embeddings
-from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.accounts.credentials import KeyOwner
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.model import Tenant
+from rag_assets.tenants.projects import build_example_config, list_project_profiles
 
 _TEXT = "test"
 
 
 @dataclass(frozen=True, slots=True)
 class KeyTest:
-    """The outcome of testing a key.
-
-    Attributes:
-        worked: whether the provider answered with a vector.
-        reason: the reason for the failure; None if it worked.
-        latency_ms: milliseconds until the answer, including the connection.
-    """
+    """The outcome of testing a key."""
 
     worked: bool
     reason: str | None
+    """The reason for the failure; None if it worked."""
     latency_ms: int
+    """Milliseconds until the answer, including the connection."""
 
 
 class KeyTests:
-    """Tests whether keys work, by embedding one word.
-
-    Args:
-        catalog: stores tenants and keys.
-    """
+    """Tests whether keys work, by embedding one word."""
 
     def __init__(self, catalog: Catalog, settings: Settings) -> None:
         self._catalog = catalog
@@ -55,14 +47,7 @@ class KeyTests:
         self._keys = KeyRing(catalog, settings)
 
     async def test(self, owner: KeyOwner, provider: str) -> KeyTest:
-        """Make one small call with the key that an owner has, or uses, for a provider.
-
-        If the owner is a tenant, its usage is recorded; caps do not apply.
-
-        Raises:
-            NoProviderKey, KeyUnreadable: the key is missing or unreadable.
-            ConfigurationError: the key is not for embedding, so it cannot be tested.
-        """
+        """Make one small call with an owner's key; a tenant's usage is recorded without caps."""
         config = self._find_embedder(owner, provider)
         credentials = self._keys.credentials(owner, provider, config.api_key)
         # Read before the call, so that a missing key is not reported as an outcome.
@@ -111,9 +96,6 @@ class KeyTests:
         beginning = TenantsFile(
             self._settings.tenants_file, cache=self._settings.local / "cache"
         ).beginning_of_projects()
-        for name, profile in installed_systems().profiles.items():
-            if profile.projects_over_api:
-                config = {**beginning, "id": "projects", "profile": name}
-                config |= {"organization": "any", "project": "any"}
-                return Tenant.from_config(config).embedder
+        for profile in list_project_profiles():
+            return Tenant.from_config(build_example_config(beginning, profile)).embedder
         return EmbedderConfig(provider=AUTO)

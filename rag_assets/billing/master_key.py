@@ -28,12 +28,7 @@ _HINT = "it must be 32 random bytes as base64; create one with `openssl rand -ba
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """A master key, which encrypts provider keys.
-
-    Attributes:
-        id: names the key in the catalog without revealing any of it.
-        secret: 32 bytes.
-    """
+    """A master key, which encrypts provider keys; its id names it without revealing any of it."""
 
     id: str
     secret: bytes = field(repr=False)
@@ -51,16 +46,7 @@ class MasterKey:
 
     @classmethod
     def parse(cls, text: str, where: str) -> MasterKey:
-        """Decode a master key from base64.
-
-        Args:
-            text: the value of a variable, or a line of a file.
-            where: names the origin of the text in the error.
-
-        Raises:
-            ConfigurationError: the text is not base64 of 32 bytes; the message names the origin
-                without quoting the value.
-        """
+        """Decode a master key from base64; the error names its origin without quoting it."""
         try:
             secret = base64.b64decode(text.strip(), validate=True)
         except (binascii.Error, ValueError):
@@ -76,15 +62,12 @@ class MasterKey:
 
 @dataclass(frozen=True, slots=True)
 class MasterKeys:
-    """The master keys of an installation.
-
-    Attributes:
-        present: the key that encrypts provider keys.
-        former: earlier keys, which still decrypt provider keys until a rotation is complete.
-    """
+    """The master keys of an installation."""
 
     present: MasterKey
+    """The key that encrypts provider keys."""
     former: tuple[MasterKey, ...] = ()
+    """Earlier keys, which still decrypt provider keys until a rotation is complete."""
 
     def find(self, key_id: str) -> MasterKey | None:
         """Return the key with that id; None if it is missing."""
@@ -92,11 +75,7 @@ class MasterKeys:
 
 
 def read_environment_keys(environ: Mapping[str, str]) -> MasterKeys | None:
-    """Return the keys in the environment; None if there are none, so that the file is used.
-
-    Raises:
-        ConfigurationError: a variable does not hold a key.
-    """
+    """Return the keys in the environment; None if there are none, so that the file is used."""
     present, previous = environ.get(VARIABLE), environ.get(PREVIOUS)
     if not present:
         if previous:
@@ -123,9 +102,6 @@ def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
     By default it lies below the user's configuration folder and is named after the installation's
     id, so that the home folder can be moved. A file that an earlier version named after the path of
     the home folder is renamed.
-
-    Raises:
-        ConfigurationError: neither a file nor the user's folder is known.
     """
     if settings.master_key_file is not None:
         return settings.master_key_file
@@ -152,10 +128,7 @@ def get_key_file_path(settings: Settings, environ: Mapping[str, str]) -> Path:
 
 
 def find_key_file(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    """Return the path of the key file, or None if it does not exist.
-
-    No source may contain this path.
-    """
+    """Return the path of the key file, which no source may contain; None if it is missing."""
     try:
         path = get_key_file_path(settings, environ)
     except ConfigurationError:
@@ -170,8 +143,7 @@ def _exists(path: Path) -> bool:
 class KeyFile:
     """The file of master keys; its first line after comments is the current key.
 
-    Args:
-        forbidden: folders that must not contain it: the data that it protects, and sources.
+    It must not be in a folder that it protects, or in a source.
     """
 
     def __init__(self, path: Path, forbidden: Iterable[Path] = ()) -> None:
@@ -179,12 +151,7 @@ class KeyFile:
         self._forbidden = tuple(forbidden)
 
     def read(self) -> MasterKeys | None:
-        """Return the keys in the file; None if it does not exist.
-
-        Raises:
-            ConfigurationError: the file lies in a forbidden folder, cannot be read, can be read by
-                other users, or contains no valid key.
-        """
+        """Return the keys in the file, which only its owner may read; None if it does not exist."""
         try:
             # Open without blocking, in case there is a pipe at this path.
             handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -209,13 +176,7 @@ class KeyFile:
         return MasterKeys(keys[0], tuple(keys[1:]))
 
     def create(self) -> MasterKeys:
-        """Return the keys in the file; create it with a new key if it does not exist.
-
-        If several processes create it at the same time, all of them return the same key.
-
-        Raises:
-            ConfigurationError: see read(); or the file cannot be written.
-        """
+        """Return the keys in the file; several processes may create it, with the same key."""
         found = self.read()
         if found is not None:
             return found
@@ -240,11 +201,7 @@ class KeyFile:
         return made
 
     def replace(self, keys: MasterKeys) -> None:
-        """Write these keys to the file atomically; concurrent callers wait for each other.
-
-        Raises:
-            ConfigurationError: the file cannot be written.
-        """
+        """Write these keys to the file atomically; concurrent callers wait for each other."""
         path = self.path.resolve()  # if it is a link, its target is replaced
         try:
             for abandoned in path.parent.glob(f"{draft_prefix(path)}*"):

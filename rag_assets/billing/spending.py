@@ -12,7 +12,6 @@ from typing import Final, Literal, TypeAlias
 from rag_assets.common.batches import BackgroundBatcher
 from rag_assets.common.errors import CapReached, ConfigurationError
 from rag_assets.common.formatting import dollars
-from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Charge
 from rag_assets.models.factory import find_price
 from rag_assets.models.prices import FREE, Price, split_embedder_id
@@ -36,18 +35,13 @@ _TOLERANCE = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Cap:
-    """A spending cap of a tenant.
-
-    Attributes:
-        most: dollars that may be spent.
-        spent: dollars spent so far.
-        until: when its period ends; None if a person has to act before spending continues.
-    """
+    """A spending cap of a tenant."""
 
     name: CapName
     most: float
     spent: float
     until: datetime | None
+    """When its period ends; None if a person has to act before spending continues."""
 
     def would_stop(self, cost: float) -> bool:
         """Return whether this additional cost would exceed the cap."""
@@ -73,11 +67,7 @@ class Cap:
         return f"{dollars(self.spent)} {_SPENT[self.name]}"
 
     def build_error(self, tenant_id: str, cost: float) -> CapReached:
-        """Build the error for a request that is not sent because it would exceed this cap.
-
-        Args:
-            cost: the estimated cost of the request, in dollars.
-        """
+        """Build the error for a request that is not sent because its cost would exceed this cap."""
         return CapReached(
             f"the cap of {self.limit_text} is reached: {self.spent_text},"
             f" and the next request would cost about {dollars(cost)}",
@@ -102,12 +92,7 @@ class Cap:
 
 
 def build_caps(config: CapsConfig, spent: SpendingTotals, today: date) -> list[Cap]:
-    """Return a tenant's caps, the longest period first.
-
-    Args:
-        config: limits; unset limits are left out.
-        spent: spending on that day, in its month, and by the running sync.
-    """
+    """Return a tenant's caps, the longest period first."""
     next_month = (today.replace(day=1) + timedelta(days=32)).replace(day=1)
     caps: tuple[tuple[CapName, float | None, float, datetime | None], ...] = (
         ("per_month", config.per_month, spent.month, _get_midnight(next_month)),
@@ -123,17 +108,14 @@ def find_stopping_cap(caps: list[Cap], cost: float) -> Cap | None:
 
 
 def require_price(tenant: Tenant) -> Price | None:
-    """Return the price of a tenant's embedder; None if it is unknown and not required.
-
-    Raises:
-        ConfigurationError: the tenant has caps, which cannot be enforced without a price.
-    """
+    """Return the price of a tenant's embedder; None if it is unknown and the tenant has no caps."""
     price = find_price(tenant.embedder)
     caps = [name for name, most in tenant.caps if most is not None]
     if price is None and caps:
+        model = " ".join(filter(None, (tenant.embedder.provider, tenant.embedder.model)))
         raise ConfigurationError(
             f"tenant {tenant.id!r}: caps.{caps[0]} cannot be enforced: the price of its"
-            f" embedder is unknown ({_format_model(tenant.embedder)})",
+            f" embedder is unknown ({model})",
             hint="set embedder.price: {per_million: …}, in dollars (0 for a server of your own)",
         )
     return price
@@ -144,11 +126,7 @@ class Spending:
 
     The estimated cost of a request is reserved before the request is sent. So concurrent requests
     exceed a cap at most by the error of the estimates. Requests are sent in one thread, and their
-    usage is taken in another.
-
-    Args:
-        price: price of its embedder; None if it is unknown, which is allowed only without caps.
-        caps: limits and earlier spending.
+    usage is taken in another. Without caps, the price may be unknown.
     """
 
     def __init__(self, tenant_id: str, price: Price | None, caps: list[Cap]) -> None:
@@ -157,29 +135,17 @@ class Spending:
         self._caps = caps
         self._lock = threading.Lock()
         self._reserved_tokens = 0
-        self._promised = 0.0
         self._new = Usage()
-        self._total = Usage()
+        self.total = Usage()
+        """All usage so far."""
+        self.promised = 0.0
+        """Dollars that the batches submitted so far will cost."""
         self.stopped_by: Cap | None = None
 
-    @property
-    def total(self) -> Usage:
-        """Return all usage so far."""
-        return self._total
-
-    @property
-    def promised(self) -> float:
-        """Return how many dollars the batches submitted so far will cost."""
-        return self._promised
-
     def reserve(self, tokens: int) -> None:
-        """Reserve the estimated cost of a request.
+        """Reserve the estimated cost of a request with this number of tokens.
 
-        Args:
-            tokens: number of tokens in the request.
-
-        Raises:
-            CapReached: the request would exceed a cap, together with the requests in progress.
+        Raise CapReached if it would exceed a cap, together with the requests in progress.
         """
         with self._lock:
             self._require((self._price or FREE).compute_cost(tokens))
@@ -188,34 +154,26 @@ class Spending:
     def promise(self, tokens: int) -> float | None:
         """Count the batch price of texts as spent; it is charged when their batch has ended.
 
-        Returns:
-            The price in dollars; None if it is unknown.
-
-        Raises:
-            CapReached: the batch would exceed a cap.
+        Return the price in dollars; None if it is unknown.
         """
         with self._lock:
             cost = (self._price or FREE).compute_cost(tokens, batch=True)
             self._require(cost)
-            self._promised += cost
+            self.promised += cost
         return None if self._price is None else cost
 
     def settle(self, reserved: int, charge: Charge) -> None:
-        """Release the reservation of a request, and add its charge.
-
-        Args:
-            reserved: number of tokens that were reserved.
-        """
+        """Release the reservation of a request, and add its charge."""
         used = build_usage(charge, self._price)
         with self._lock:
             self._reserved_tokens -= reserved
             self._new += used
-            self._total += used
+            self.total += used
 
     def _require(self, cost: float) -> None:
         in_progress = (
-            self._total.cost
-            + self._promised
+            self.total.cost
+            + self.promised
             + (self._price or FREE).compute_cost(self._reserved_tokens)
         )
         cap = find_stopping_cap([cap.add_spending(in_progress) for cap in self._caps], cost)
@@ -231,13 +189,7 @@ class Spending:
 
 
 def build_usage(charge: Charge, price: Price | None, *, batch: bool = False) -> Usage:
-    """Return the usage of a finished request.
-
-    Args:
-        charge: the charge that the provider reports.
-        price: price of a million tokens; None if it is unknown.
-        batch: whether the request used the provider's batch API.
-    """
+    """Return the usage of a finished request."""
     return Usage(
         requests=charge.requests,
         retries=max(0, charge.requests - 1),
@@ -253,21 +205,12 @@ def _get_midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-def _format_model(config: EmbedderConfig) -> str:
-    return " ".join(filter(None, (config.provider, config.model)))
-
-
 EVENTS_READ: Final = 20
 """Number of latest events of stopped runs that are compared with the caps."""
 
 
 def find_present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
-    """Return a tenant's caps with its present spending, which includes open batches.
-
-    Args:
-        tenant: the tenant with its caps.
-        run: dollars that the current sync has spent.
-    """
+    """Return a tenant's caps with its present spending, which includes open batches."""
     day = today()
     spent = catalog.usage.read_spending(ref.id, day)
     promised = catalog.batches.open_cost(ref.id)
@@ -281,11 +224,6 @@ def find_holding_caps(caps: Iterable[Cap], events: Sequence[Event], day: date) -
 
     Such a cap has stopped a run in its present day or month, and was not raised since. A cap per
     run has no period, so it holds back runs until it is raised.
-
-    Args:
-        caps: the present caps.
-        events: the events of stopped runs.
-        day: today.
     """
     since = {"per_day": day, "per_month": day.replace(day=1)}
     return {
@@ -301,18 +239,7 @@ def find_holding_caps(caps: Iterable[Cap], events: Sequence[Event], day: date) -
 
 
 class Ledger:
-    """A tenant's spending in one run.
-
-    Args:
-        catalog: records usage.
-        tenant: has the caps and the price of its embedder.
-        embedder_id: id of the run's embedder.
-        before: dollars that earlier runs of the same sync spent.
-        generation: the build that is embedded.
-
-    Raises:
-        ConfigurationError: there are caps, but the price is unknown.
-    """
+    """A tenant's spending in one run; `before` is the spending of earlier runs of the same sync."""
 
     def __init__(
         self,
@@ -378,14 +305,7 @@ _Account: TypeAlias = tuple[TenantRef, str]
 
 
 class Meter:
-    """Records the usage of tenants in a background thread.
-
-    Usage that arrives while a statement runs is summed up for the next statement, so that
-    statements never queue.
-
-    Args:
-        catalog: records usage.
-    """
+    """Records the usage of tenants in a background thread, summed up for each statement."""
 
     def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog

@@ -175,7 +175,7 @@ def propose(
     as_json: Json = False,
 ) -> None:
     """Replace the synthetic questions with new questions from headings; they hold back no build."""
-    from rag_assets.quality.proposals import propose_questions
+    from rag_assets.quality.store import propose_questions
 
     ctx = session.reader(tenant_id)
     questions = propose_questions(ctx, count)

@@ -20,12 +20,8 @@ def batched(
     """Split items into non-empty batches, in order; each item is read only when it is needed.
 
     Args:
-        size: limit of items in a batch; None for no limit.
         weight: returns the weight of an item, in any unit; required with `most`.
         most: limit of a batch's weight; None for no limit. A heavier item is in its own batch.
-
-    Raises:
-        ValueError: the size is not positive.
     """
     if size is not None and size < 1:
         raise ValueError("the size of a batch must be positive")

@@ -20,15 +20,11 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class BootTime:
-    """The time since a machine booted, which does not change when its clock is set.
-
-    Attributes:
-        boot_id: distinguishes this boot of the machine from every other boot.
-        seconds: seconds since the boot, including time in suspension.
-    """
+    """The time since a machine booted, which does not change when its clock is set."""
 
     boot_id: str
     seconds: float
+    """Seconds since the boot, including time in suspension."""
 
 
 def read_boot_time() -> BootTime | None:
@@ -49,17 +45,12 @@ def _utc_now() -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """This machine's clock, or a clock that is set forward.
-
-    Attributes:
-        machine: returns this machine's time, in UTC.
-        ahead: duration that is added to the times of both the machine and Postgres, so that ages
-            can be computed as of a later time.
-        boot: returns the time since this machine's boot.
-    """
+    """This machine's clock, or a clock that is set forward."""
 
     machine: Callable[[], datetime] = _utc_now
     ahead: timedelta = timedelta()
+    """Duration that is added to the times of both the machine and Postgres, so that ages can be
+    computed as of a later time."""
     boot: Callable[[], BootTime | None] = read_boot_time
 
     def now(self) -> datetime:

@@ -27,12 +27,7 @@ _HINT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """The free space on a disk, and the free space that it needs.
-
-    Attributes:
-        place: the folder, or a node of Elasticsearch.
-        required_bytes: minimum of free space.
-    """
+    """The free space on a disk, and the free space that it needs."""
 
     place: str
     free_bytes: int
@@ -57,10 +52,7 @@ class DiskSpace:
 
 
 def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
-    """Return the space of each disk that contains one of these folders.
-
-    Addresses of object stores are skipped. Folders on the same disk give one result.
-    """
+    """Return the space of each disk with one of these folders; object stores are skipped."""
     found: dict[int, DiskSpace] = {}
     for folder in folders:
         if "://" in str(folder) or (existing := _existing(Path(folder))) is None:
@@ -78,13 +70,7 @@ def own_disks(settings: Settings) -> list[DiskSpace]:
 
 
 def hint_to_start(variable: str) -> str:
-    """Return the hint for the error of a server that does not answer.
-
-    If a disk of the installation is full, the hint names it.
-
-    Args:
-        variable: the name of the variable with the server's address.
-    """
+    """Return the hint for a server that does not answer; a full disk may be the cause."""
     try:
         own = own_disks(Settings.from_environment())
         full = next((space for space in own if space.is_nearly_full), None)
@@ -96,11 +82,7 @@ def hint_to_start(variable: str) -> str:
 
 
 def disk_full(folder: Path | str, consequence: str) -> DiskFull:
-    """Return the error for a write to a full disk.
-
-    Args:
-        consequence: end of the message: what was not done.
-    """
+    """Return the error for a write to a full disk; its message ends with the consequence."""
     existing = _existing(Path(folder))
     free = in_megabytes(shutil.disk_usage(existing).free) if existing else "nothing"
     return DiskFull(f"the disk of {folder} is full ({free} free): {consequence}", hint=_HINT)

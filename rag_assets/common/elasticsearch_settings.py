@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Final
 
@@ -33,27 +33,25 @@ _FINGERPRINT: Final = re.compile(r"(?:[0-9a-f]{2}:?){31}[0-9a-f]{2}", re.IGNOREC
 _INTERVAL: Final = re.compile(r"-1|[1-9][0-9]*(?:ms|s|m|h)")
 _SECONDS_OF_UNIT: Final = {"ms": 0.001, "s": 1, "m": 60, "h": 3600}
 _BETWEEN_NODES: Final = re.compile(r",(?=\s*https?://)")
-_OF_ACCOUNT: Final = ("API_KEY", "API_KEY_FILE", "USERNAME", "PASSWORD", "PASSWORD_FILE")
-_OF_CERTIFICATE: Final = ("CA_FILE", "FINGERPRINT")
+ACCOUNT_VARIABLES: Final = tuple(
+    _PREFIX + name for name in ("API_KEY", "API_KEY_FILE", "USERNAME", "PASSWORD", "PASSWORD_FILE")
+)
+CERTIFICATE_VARIABLES: Final = (_PREFIX + "CA_FILE", _PREFIX + "FINGERPRINT")
 _TIERS: Final = re.compile(r"data_[a-z]+(?:,data_[a-z]+)*")
 
 
 @dataclass(frozen=True, slots=True)
 class IndexLayout:
-    """The distribution of a new index over nodes; existing indexes keep their layout.
-
-    Attributes:
-        shards: primary shards of a shared index. All entries of a tenant lie in one shard, so an
-            index of one tenant always has a single shard.
-        replicas: copies of each shard; None: one as soon as there is a second node.
-        refresh_interval: interval of automatic refreshes.
-        tier: tiers of data nodes in order of preference; None: the cluster's default.
-    """
+    """The distribution of a new index over nodes; existing indexes keep their layout."""
 
     shards: int = 1
+    """Primary shards of a shared index. All entries of a tenant lie in one shard, so an index of
+    one tenant always has a single shard."""
     replicas: int | None = None
+    """Copies of each shard; None: one as soon as there is a second node."""
     refresh_interval: str = "30s"
     tier: str | None = None
+    """Tiers of data nodes in order of preference; None: the cluster's default."""
 
     @property
     def refresh_seconds(self) -> float:
@@ -69,13 +67,10 @@ class ElasticsearchSettings:
     Secrets may be sealed; `rag_assets.runtime.elasticsearch_access` opens them and connects.
 
     Attributes:
-        cloud_id: id of a deployment in Elastic Cloud.
         api_key, password: the values as given; they may be sealed.
         api_key_file, password_file: files that contain these values instead.
-        username: name of the account that the password belongs to.
         ca_file: certificates that verify the server's certificate.
         fingerprint: SHA-256 of the server's certificate, or of an authority that signed it.
-        layout: the layout of new indexes.
     """
 
     cloud_id: str | None = None
@@ -90,11 +85,7 @@ class ElasticsearchSettings:
 
     @classmethod
     def from_environment(cls, env: Mapping[str, str]) -> ElasticsearchSettings:
-        """Read the settings from environment variables.
-
-        Raises:
-            ConfigurationError: a value is malformed, or two contradict each other.
-        """
+        """Read the settings from environment variables."""
         settings = cls(
             cloud_id=_matching(env, "CLOUD_ID", re.compile(r"[^:\s]*:[\w+/=-]+"), "NAME:BASE64"),
             api_key=_find_text(env, "API_KEY"),
@@ -121,47 +112,33 @@ class ElasticsearchSettings:
 
     def variables(self) -> dict[str, str]:
         """Return the environment variables that pass the same settings to a child process."""
-        layout, default = self.layout, IndexLayout()
-        values = {
-            "CLOUD_ID": self.cloud_id,
-            "API_KEY": self.api_key,
-            "API_KEY_FILE": self.api_key_file,
-            "USERNAME": self.username,
-            "PASSWORD": self.password,
-            "PASSWORD_FILE": self.password_file,
-            "CA_FILE": self.ca_file,
-            "FINGERPRINT": self.fingerprint,
-            "SHARDS": layout.shards if layout.shards != default.shards else None,
-            "REPLICAS": layout.replicas,
-            "REFRESH_INTERVAL": (
-                layout.refresh_interval
-                if layout.refresh_interval != default.refresh_interval
-                else None
-            ),
-            "TIER": layout.tier,
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        layout = {
+            field.name: value
+            for field in fields(self.layout)
+            if (value := getattr(self.layout, field.name)) != field.default
         }
-        return {_PREFIX + name: str(value) for name, value in values.items() if value is not None}
+        del own["layout"]
+        return {
+            _PREFIX + name.upper(): str(value)
+            for name, value in (own | layout).items()
+            if value is not None
+        }
 
     def account_variables(self) -> list[str]:
         """Return the names of the variables that are set for an API key or an account."""
-        return self._set(_OF_ACCOUNT)
+        return self._list_set(ACCOUNT_VARIABLES)
 
     def certificate_variables(self) -> list[str]:
         """Return the names of the variables that are set for the certificate of the server."""
-        return self._set(_OF_CERTIFICATE)
+        return self._list_set(CERTIFICATE_VARIABLES)
 
-    def _set(self, names: Sequence[str]) -> list[str]:
+    def _list_set(self, names: Sequence[str]) -> list[str]:
         variables = self.variables()
-        return [_PREFIX + name for name in names if _PREFIX + name in variables]
+        return [name for name in names if name in variables]
 
     def _require_one_account(self) -> None:
-        given = {
-            "API_KEY": self.api_key,
-            "API_KEY_FILE": self.api_key_file,
-            "PASSWORD": self.password,
-            "PASSWORD_FILE": self.password_file,
-        }
-        names = [_PREFIX + name for name, value in given.items() if value is not None]
+        names = [name for name in self.account_variables() if not name.endswith("USERNAME")]
         if len(names) > 1:
             raise ConfigurationError(
                 f"{' and '.join(names)} cannot be combined",

@@ -1,4 +1,4 @@
-"""The settings of a process that decide whether a document can be processed, and their hash.
+"""Environment variables that settings refer to, and a hash of what decides about a document.
 
 Documents that fail because of a setting record the environments in which they failed. A process
 with a different environment retries them. So a corrected setting takes effect without a command.
@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import compute_key
 from rag_assets.common.settings import Settings
 
@@ -38,13 +39,10 @@ def variables_in_use(settings: Settings, environment: Mapping[str, str]) -> dict
     }
 
 
-def environment_key(settings: Settings, environment: Mapping[str, str] | None = None) -> str:
+def environment_key(settings: Settings) -> str:
     """Return a short hash of the settings that decide whether documents can be processed.
 
     It covers permitted endpoints and roots, the variables in use, and the installed packages.
-
-    Args:
-        environment: by default this process's environment.
     """
     endpoints = settings.private_endpoints
     permitted = [
@@ -53,7 +51,33 @@ def environment_key(settings: Settings, environment: Mapping[str, str] | None = 
         sorted(endpoints.identity_hosts),
     ]
     places = [*map(str, settings.allowed_roots), str(settings.master_key_file)]
-    variables = variables_in_use(settings, os.environ if environment is None else environment)
+    variables = variables_in_use(settings, os.environ)
     packages = Path(sysconfig.get_path("purelib"))
     installed = packages.stat().st_mtime_ns if packages.exists() else 0
     return compute_key("environment", permitted, places, variables, installed)[:_KEY_LENGTH]
+
+
+_REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
+
+
+def require_reference(setting: str, value: str) -> None:
+    """Require a value of the form `$NAME`; the error does not quote the value."""
+    if _REFERENCE.fullmatch(value) is None:
+        raise ConfigurationError(
+            f"{setting} is not a reference to an environment variable",
+            hint="write $NAME and set the variable NAME; the secret itself must not be written"
+            " here",
+        )
+
+
+def resolve_reference(setting: str, reference: str) -> str:
+    """Return the value of the variable that a setting names."""
+    name = reference.removeprefix("$")
+    value = os.environ.get(name)
+    if not value:
+        raise ConfigurationError(
+            f"{setting} refers to the environment variable {name}, which is not set",
+            hint="set the variable in the environment of rag-assets (for the daemon, before"
+            " `rag-assets up`), or remove the setting from tenants.yaml",
+        )
+    return value

@@ -15,17 +15,14 @@ from typing import Any, ClassVar, Literal, TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class ProblemKind:
-    """A kind of problem in API responses.
-
-    Attributes:
-        name: the last part of the problem's type.
-        detail: text for the caller; replaces the error's message, which is for the operator.
-    """
+    """A kind of problem in API responses."""
 
     status: int
     name: str
+    """The last part of the problem's type."""
     title: str
     detail: str | None = None
+    """Text for the caller; replaces the error's message, which is for the operator."""
 
 
 class RagAssetsError(Exception):
@@ -111,11 +108,7 @@ class UnknownProfile(ConfigurationError):
 
 
 class WrongJudgements(ConfigurationError):
-    """Lines of judgement files are wrong; none of these files was stored.
-
-    Args:
-        lines: each with its file, its number and the reason; at least one.
-    """
+    """Lines of judgement files are wrong; none of these files was stored."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         more = len(lines) - _SHOWN_LINES
@@ -271,10 +264,7 @@ class DiskFull(ServiceUnavailable):
 class LakeDamaged(ServiceUnavailable):
     """Files of the lake were lost or damaged, and cannot be read.
 
-    Args:
-        place: location of the table.
-        files: names of the files, with their faults.
-        participle: completes "the lake … cannot be".
+    The participle completes "the lake … cannot be".
     """
 
     def __init__(self, place: str, files: Sequence[str], participle: str) -> None:
@@ -367,11 +357,7 @@ RerankFault: TypeAlias = Literal[
 
 
 class TransientFailure(RagAssetsError):
-    """A provider is unavailable; a later attempt may succeed.
-
-    Args:
-        retry_after: seconds to wait, if the provider requires it.
-    """
+    """A provider is unavailable; a later attempt may succeed."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, retry_after: float | None = None
@@ -381,11 +367,7 @@ class TransientFailure(RagAssetsError):
 
 
 class RequestRefused(RagAssetsError):
-    """A provider refuses until a person changes something: the key, the model, the quota.
-
-    Args:
-        fault: the reason; None if it is unknown or not a Fault.
-    """
+    """A provider refuses until a person changes something: the key, the model, the quota."""
 
     def __init__(
         self, message: str, *, hint: str | None = None, fault: Fault | None = None
@@ -395,15 +377,12 @@ class RequestRefused(RagAssetsError):
 
 
 class ProviderError(RagAssetsError):
-    """A model, or a request to its provider, failed.
-
-    Attributes:
-        requests: attempts made before the error; 0 if no request was sent.
-        tokens: tokens charged for these attempts; a malformed response is charged too.
-    """
+    """A model, or a request to its provider, failed."""
 
     requests: int = 1
+    """Attempts made before the error; 0 if no request was sent."""
     tokens: int = 0
+    """Tokens charged for these attempts; a malformed response is charged too."""
 
 
 class RequestsStopped(ProviderError):
@@ -411,16 +390,13 @@ class RequestsStopped(ProviderError):
 
 
 class ProviderUnavailable(RequestsStopped, TransientFailure):
-    """The provider is unavailable.
-
-    Attributes:
-        may_be_input: whether this input may be the cause: the provider reported an internal error
-            or closed the connection, and did not require a pause.
-        is_limited: whether the cause is the provider's rate limit.
-    """
+    """The provider is unavailable."""
 
     may_be_input: bool = False
+    """Whether this input may be the cause: the provider reported an internal error or closed the
+    connection, and did not require a pause."""
     is_limited: bool = False
+    """Whether the cause is the provider's rate limit."""
 
 
 class ProviderRefused(RequestsStopped, RequestRefused):
@@ -430,9 +406,7 @@ class ProviderRefused(RequestsStopped, RequestRefused):
 class NoProviderKey(ProviderRefused):
     """The tenant's key for its provider is missing.
 
-    Args:
-        provider: the provider without a key.
-        address: where an admin of the tenant sets it.
+    The address is the page on which an admin of the tenant sets it.
     """
 
     requests = 0
@@ -473,8 +447,7 @@ class NotOptedIn(ProviderRefused):
 class CapReached(RequestsStopped):
     """The tenant's spending cap is reached; completed work is kept.
 
-    Args:
-        until: when the cap is reset; None if a person has to continue.
+    The cap is reset at `until`; None if a person has to continue.
     """
 
     requests = 0
@@ -487,11 +460,7 @@ class CapReached(RequestsStopped):
 
 
 class InputRejected(ProviderError):
-    """The provider permanently rejects this input.
-
-    Attributes:
-        is_compared: whether the provider has accepted another input since this rejection.
-    """
+    """The provider permanently rejects this input."""
 
     is_compared: bool = False
 
@@ -511,16 +480,13 @@ class MalformedResponse(ProviderError):
 
 
 class BadVectors(MalformedResponse):
-    """The embedder returned vectors that must not be stored.
-
-    Attributes:
-        usable: the valid vectors of the response, by the index of their text.
-        reasons: why the other vectors are not valid, by the index of their text; empty if the
-            vectors cannot be assigned to texts.
-    """
+    """The embedder returned vectors that must not be stored."""
 
     usable: Mapping[int, Any] = MappingProxyType({})
+    """The valid vectors of the response, by the index of their text."""
     reasons: Mapping[int, str] = MappingProxyType({})
+    """Why the other vectors are not valid, by the index of their text; empty if the vectors cannot
+    be assigned to texts."""
 
 
 class WrongShape(BadVectors):
@@ -528,11 +494,7 @@ class WrongShape(BadVectors):
 
 
 class RerankFailed(RagAssetsError):
-    """Passages could not be reranked; they keep the order of the search.
-
-    Args:
-        fault: the reason, as in search responses.
-    """
+    """Passages could not be reranked; they keep the order of the search."""
 
     def __init__(self, message: str, fault: RerankFault, *, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -540,13 +502,10 @@ class RerankFailed(RagAssetsError):
 
 
 class ChatError(RagAssetsError):
-    """A chat model returned no usable answer.
-
-    Attributes:
-        requests: attempts made before the error; 0 if no request was sent.
-    """
+    """A chat model returned no usable answer."""
 
     requests: int = 1
+    """Attempts made before the error; 0 if no request was sent."""
 
 
 class ChatUnavailable(ChatError, TransientFailure):

@@ -24,12 +24,8 @@ def require_extra(extra: str, modules: Sequence[str], user: str, otherwise: str)
     """Require that the modules of an extra are installed.
 
     Args:
-        modules: the modules that the extra installs.
         user: the component that needs them; the start of the error message.
         otherwise: the alternative without them; the end of the hint.
-
-    Raises:
-        ConfigurationError: a module is not installed.
     """
     if missing := missing_modules(modules):
         raise ConfigurationError(

@@ -55,19 +55,15 @@ LEFT_OUT: frozenset[FailureKind] = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class FailureWords:
-    """The text of a kind of failure.
-
-    Attributes:
-        reason: the cause, in one sentence.
-        remedy: the step for an admin of the tenant, in one sentence.
-        can_retry: whether the same file can succeed when a retry is requested.
-        is_temporary: whether the cause is expected to end without a person.
-    """
+    """The text of a kind of failure."""
 
     reason: str
     remedy: str
+    """The step for an admin of the tenant, in one sentence."""
     can_retry: bool = False
+    """Whether the same file can succeed when a retry is requested."""
     is_temporary: bool = False
+    """Whether the cause is expected to end without a person."""
 
     @property
     def text(self) -> str:
@@ -81,14 +77,7 @@ class FailureWords:
 
 
 def empty_note(chunk_count: int, dropped_count: int) -> str | None:
-    """Return a note on why searches find no passage of an indexed document.
-
-    Return None if searches can find passages.
-
-    Args:
-        chunk_count: number of passages that can be found.
-        dropped_count: number of passages that were withheld because of a credential.
-    """
+    """Return why searches find no passage of an indexed document; None if they find one."""
     if chunk_count:
         return None
     if dropped_count:
@@ -102,6 +91,12 @@ def empty_note(chunk_count: int, dropped_count: int) -> str | None:
 
 
 _WAIT = "No action is needed: processing is retried automatically."
+
+
+def _describe_outage(reason: str) -> FailureWords:
+    return FailureWords(reason, _WAIT, can_retry=True, is_temporary=True)
+
+
 WORDS: Mapping[FailureKind, FailureWords] = {
     "unreadable": FailureWords(
         "The file is damaged, or its content does not fit its name.",
@@ -129,14 +124,9 @@ WORDS: Mapping[FailureKind, FailureWords] = {
         "Save it again, or split it into smaller files.",
     ),
     "lost": FailureWords("The stored file was lost or damaged.", "Upload the file again."),
-    "changing": FailureWords(
-        "The file changed while it was read.", _WAIT, can_retry=True, is_temporary=True
-    ),
-    "source-unavailable": FailureWords(
-        "The folder or server that holds the file does not answer.",
-        _WAIT,
-        can_retry=True,
-        is_temporary=True,
+    "changing": _describe_outage("The file changed while it was read."),
+    "source-unavailable": _describe_outage(
+        "The folder or server that holds the file does not answer."
     ),
     "credential": FailureWords(
         "The file contains a password or a key, which must not be searchable.",
@@ -182,18 +172,10 @@ WORDS: Mapping[FailureKind, FailureWords] = {
         "Wait until the cap is reset, or have it raised.",
         can_retry=True,
     ),
-    "provider-unavailable": FailureWords(
-        "The provider of models does not answer, or reports an error of its own.",
-        _WAIT,
-        can_retry=True,
-        is_temporary=True,
+    "provider-unavailable": _describe_outage(
+        "The provider of models does not answer, or reports an error of its own."
     ),
-    "provider-limits": FailureWords(
-        "The provider of models limits the rate of requests.",
-        _WAIT,
-        can_retry=True,
-        is_temporary=True,
-    ),
+    "provider-limits": _describe_outage("The provider of models limits the rate of requests."),
     "wrong-vectors": FailureWords(
         "The provider of models returned the wrong number of vectors, or vectors of the wrong"
         " length.",

@@ -22,15 +22,11 @@ canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii
 
 @dataclass(frozen=True, slots=True)
 class HashRange:
-    """A range of hexadecimal hashes.
-
-    Attributes:
-        first: the lowest hash.
-        end: the lowest hash beyond the range; None for no upper bound.
-    """
+    """A range of hexadecimal hashes."""
 
     first: str = ""
     end: str | None = None
+    """The lowest hash beyond the range; None for no upper bound."""
 
     @classmethod
     def part(cls, number: int, count: int) -> HashRange:
@@ -66,12 +62,7 @@ def sha256_hex(data: bytes | str) -> str:
 
 
 def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
-    """Return a digest of these parts with a secret key: 128 bits, as 32 hexadecimal digits.
-
-    Args:
-        key: the secret key, at most 64 bytes.
-        kind, parts: as for compute_key().
-    """
+    """Return a digest of these parts with a secret key, at most 64 bytes, as 32 digits."""
     content = canonical([kind, *parts]).encode()
     return hashlib.blake2b(content, key=key, digest_size=16).hexdigest()
 
@@ -79,11 +70,7 @@ def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
 def compute_key(kind: str, *parts: Hashable) -> str:
     """Return a 128-bit key, as 32 hexadecimal digits, over everything that determines an output.
 
-    Args:
-        kind: the kind of the identified output ("parse", "chunk_set", …); keys of two kinds never
-            collide.
-        parts: JSON-like values; mappings are sorted, so equal values have equal keys on every
-            machine.
+    Keys of two kinds never collide; equal values have equal keys on every machine.
     """
     return short_digest(canonical([kind, *parts]).encode())
 

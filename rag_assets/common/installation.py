@@ -8,18 +8,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Final
 
+from rag_assets.common.elasticsearch_settings import ACCOUNT_VARIABLES, CERTIFICATE_VARIABLES
 from rag_assets.common.settings import Settings
 
-_VARIABLES: Final[Mapping[str, str]] = {
-    "home": "RAG_ASSETS_HOME",
-    "database_url": "RAG_ASSETS_DATABASE_URL",
-    "elasticsearch_url": "RAG_ASSETS_ELASTICSEARCH_URL",
-    "elasticsearch_api_key_file": "RAG_ASSETS_ELASTICSEARCH_API_KEY_FILE",
-    "elasticsearch_ca_file": "RAG_ASSETS_ELASTICSEARCH_CA_FILE",
-    "lake_url": "RAG_ASSETS_LAKE_URL",
-    "blobs_url": "RAG_ASSETS_BLOBS_URL",
-    "index_prefix": "RAG_ASSETS_INDEX_PREFIX",
-}
 _OF_ANOTHER_HOME: Final = ("RAG_ASSETS_LAKE_URL", "RAG_ASSETS_BLOBS_URL")
 """Variables that an installation with its own home folder does not inherit: the folder contains its
 stores."""
@@ -35,21 +26,10 @@ _ADDRESSES_OF_ELASTICSEARCH: Final = (
     "ELASTICSEARCH_URL",
     "RAG_ASSETS_ELASTICSEARCH_CLOUD_ID",
 )
-_ACCOUNT_OF_ELASTICSEARCH: Final = (
-    "RAG_ASSETS_ELASTICSEARCH_API_KEY",
-    "RAG_ASSETS_ELASTICSEARCH_API_KEY_FILE",
-    "RAG_ASSETS_ELASTICSEARCH_USERNAME",
-    "RAG_ASSETS_ELASTICSEARCH_PASSWORD",
-    "RAG_ASSETS_ELASTICSEARCH_PASSWORD_FILE",
-)
-_CERTIFICATE_OF_ELASTICSEARCH: Final = (
-    "RAG_ASSETS_ELASTICSEARCH_CA_FILE",
-    "RAG_ASSETS_ELASTICSEARCH_FINGERPRINT",
-)
 _OF_ANOTHER_ELASTICSEARCH: Final = (
     *_ADDRESSES_OF_ELASTICSEARCH,
-    *_ACCOUNT_OF_ELASTICSEARCH,
-    *_CERTIFICATE_OF_ELASTICSEARCH,
+    *ACCOUNT_VARIABLES,
+    *CERTIFICATE_VARIABLES,
 )
 """Variables that an installation does not inherit if its Elasticsearch is not the environment's:
 the account must not be sent to another server."""
@@ -94,22 +74,15 @@ class Installation:
         }
 
     def settings(self, environ: Mapping[str, str] | None = None) -> Settings:
-        """Return the settings of the installation.
-
-        Args:
-            environ: by default this process's environment.
-
-        Raises:
-            ConfigurationError: see Settings.from_environment.
-        """
-        own = {_VARIABLES[name]: value for name, value in self.given().items()}
+        """Return the settings of the installation."""
+        own = {f"RAG_ASSETS_{name.upper()}": value for name, value in self.given().items()}
         inherited = os.environ if environ is None else environ
         replaced = {
             *(_OF_ANOTHER_HOME if self.home is not None else ()),
             *(_OF_ANOTHER_DATABASE if self.database_url is not None else ()),
             *(_OF_ANOTHER_ELASTICSEARCH if self._has_other_elasticsearch(inherited) else ()),
-            *(_ACCOUNT_OF_ELASTICSEARCH if self.elasticsearch_api_key_file is not None else ()),
-            *(_CERTIFICATE_OF_ELASTICSEARCH if self.elasticsearch_ca_file is not None else ()),
+            *(ACCOUNT_VARIABLES if self.elasticsearch_api_key_file is not None else ()),
+            *(CERTIFICATE_VARIABLES if self.elasticsearch_ca_file is not None else ()),
         }
         kept = {name: value for name, value in inherited.items() if name not in replaced}
         return Settings.from_environment({**kept, **own})

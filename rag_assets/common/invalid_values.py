@@ -18,8 +18,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 class InvalidFields(Exception):
     """Fields of a record or of a request are not valid.
 
-    Attributes:
-        errors: errors in Pydantic's form, without values; each location starts with `body`.
+    The errors have Pydantic's form, without values; each location starts with `body`.
     """
 
     def __init__(self, errors: Sequence[Mapping[str, Any]]) -> None:
@@ -28,22 +27,13 @@ class InvalidFields(Exception):
 
 
 def invalid(field: str, problem: str) -> InvalidFields:
-    """Return the error to raise for an invalid field.
-
-    Args:
-        field: name of the field; "body" for the whole body.
-        problem: message, such as the allowed values.
-    """
+    """Return the error to raise for an invalid field; "body" stands for the whole body."""
     loc = ("body",) if field == "body" else ("body", field)
     return InvalidFields([{"type": "value_error", "loc": loc, "msg": problem}])
 
 
 def validate_values(model: type[_Model], values: Any) -> _Model:
-    """Validate values and return them as a model.
-
-    Raises:
-        InvalidFields: a field is not valid. The error contains no value: it may be a secret.
-    """
+    """Validate values and return them as a model; the error contains no value."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
@@ -105,65 +95,51 @@ PATTERNS: Final[Mapping[str, str]] = {
 
 _FORM: Final = "it does not have the form that this field requires: see the API's description"
 _ALLOWED: Final[Mapping[str, str]] = {
-    "extra_forbidden": "there is no such field",
-    "missing": "this field is needed",
-    "recursion_loop": "it is nested too deeply",
-    "json_invalid": "it is not JSON",
-    "none_required": "it must be null",
-    **dict.fromkeys(("bool_type", "bool_parsing"), "it must be true or false"),
-    **dict.fromkeys(
-        ("int_type", "int_parsing", "int_from_float", "int_parsing_size"),
-        "it must be a whole number",
-    ),
-    **dict.fromkeys(
-        ("float_type", "float_parsing", "decimal_type", "decimal_parsing"), "it must be a number"
-    ),
-    "finite_number": "it must be a finite number",
-    **dict.fromkeys(
-        ("string_type", "string_sub_type", "bytes_type", "path_type"), "it must be a string"
-    ),
-    "string_unicode": "it must be valid Unicode",
-    **dict.fromkeys(
-        (
-            *("list_type", "tuple_type", "set_type", "frozen_set_type", "iterable_type"),
-            "sequence_type",
+    type_: text
+    for text, types in {
+        "there is no such field": "extra_forbidden",
+        "this field is needed": "missing",
+        "it is nested too deeply": "recursion_loop",
+        "it is not JSON": "json_invalid",
+        "it must be null": "none_required",
+        "it must be true or false": "bool_type bool_parsing",
+        "it must be a whole number": "int_type int_parsing int_from_float int_parsing_size",
+        "it must be a number": "float_type float_parsing decimal_type decimal_parsing",
+        "it must be a finite number": "finite_number",
+        "it must be a string": "string_type string_sub_type bytes_type path_type",
+        "it must be valid Unicode": "string_unicode",
+        "it must be an array": (
+            "list_type tuple_type set_type frozen_set_type iterable_type sequence_type"
         ),
-        "it must be an array",
-    ),
-    **dict.fromkeys(
-        (
-            *("dict_type", "mapping_type", "model_type", "model_attributes_type"),
-            *("dataclass_type", "dataclass_exact_type"),
+        "it must be an object": (
+            "dict_type mapping_type model_type model_attributes_type dataclass_type"
+            " dataclass_exact_type"
         ),
-        "it must be an object",
-    ),
-    **dict.fromkeys(("too_short", "string_too_short"), "it must not be empty"),
-    "string_too_long": "it is too long: {max_length} characters at most",
-    "too_long": "it has too many items: {max_length} at most",
-    **dict.fromkeys(("literal_error", "enum"), "it must be {expected}"),
-    "union_tag_invalid": "it must be one of: {expected_tags}",
-    "greater_than": "it must be greater than {gt}",
-    "greater_than_equal": "it must be {ge} or more",
-    "less_than": "it must be less than {lt}",
-    "less_than_equal": "it must be {le} or less",
-    "multiple_of": "it must be a multiple of {multiple_of}",
-    **dict.fromkeys(
-        (
-            *("datetime_type", "datetime_parsing", "datetime_from_date_parsing"),
-            *("datetime_object_invalid", "timezone_aware"),
+        "it must not be empty": "too_short string_too_short",
+        "it is too long: {max_length} characters at most": "string_too_long",
+        "it has too many items: {max_length} at most": "too_long",
+        "it must be {expected}": "literal_error enum",
+        "it must be one of: {expected_tags}": "union_tag_invalid",
+        "it must be greater than {gt}": "greater_than",
+        "it must be {ge} or more": "greater_than_equal",
+        "it must be less than {lt}": "less_than",
+        "it must be {le} or less": "less_than_equal",
+        "it must be a multiple of {multiple_of}": "multiple_of",
+        'it must be a time with its zone, as in "2026-03-17T12:00:00Z"': (
+            "datetime_type datetime_parsing datetime_from_date_parsing datetime_object_invalid"
+            " timezone_aware"
         ),
-        'it must be a time with its zone, as in "2026-03-17T12:00:00Z"',
-    ),
-    **dict.fromkeys(
-        ("date_type", "date_parsing", "date_from_datetime_parsing"),
-        'it must be a date, as in "2026-03-17"',
-    ),
-    **dict.fromkeys(
-        ("uuid_type", "uuid_parsing", "uuid_version"),
-        'it must be a UUID, as in "7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11"',
-    ),
-    **dict.fromkeys(("url_type", "url_parsing", "url_scheme"), "it must be a URL"),
+        'it must be a date, as in "2026-03-17"': (
+            "date_type date_parsing date_from_datetime_parsing"
+        ),
+        'it must be a UUID, as in "7f0c9a52-5d0e-4a30-9a55-5d3e0f7f7c11"': (
+            "uuid_type uuid_parsing uuid_version"
+        ),
+        "it must be a URL": "url_type url_parsing url_scheme",
+    }.items()
+    for type_ in types.split()
 }
+"""The allowed values by the type of Pydantic's error."""
 _OF_VALUES: Final = frozenset(
     {*("greater_than", "greater_than_equal", "less_than", "less_than_equal"), "multiple_of"}
 )
@@ -181,11 +157,7 @@ def allowed_texts() -> set[str]:
 
 
 def allowed_value(error: Mapping[str, Any]) -> str:
-    """Return a message with the values that are allowed where a validation error occurred.
-
-    Args:
-        error: an item of Pydantic's `errors()`.
-    """
+    """Return a message with the values that are allowed where a Pydantic error occurred."""
     context = error.get("ctx", {})
     if error["type"] in _OF_MODELS or error["type"] not in _OF_PYDANTIC:
         # Return a model's own message, without Pydantic's prefix.
@@ -205,9 +177,6 @@ def sent_value(error: Mapping[str, Any]) -> str | None:
     """Describe the received value by its JSON kind, number or length; never quote a string.
 
     Return None if the error has no value, or the value's kind says nothing about the error.
-
-    Args:
-        error: an item of Pydantic's `errors()`.
     """
     if "input" not in error or error["type"] in _WITHOUT_TYPE:
         return None
@@ -250,17 +219,10 @@ _IN_YAML: Mapping[str, str] = {
 
 
 def describe_problem(error: Mapping[str, Any]) -> str:
-    """Describe a validation error by its location and the allowed values, without the given value.
-
-    Args:
-        error: an item of `ValidationError.errors()`.
-    """
+    """Describe a validation error by its location and allowed values, not its value."""
     # Keys of a mapping are untrusted text: their line ends and control characters must not enter a
     # message.
-    where = ".".join(_printable(str(part)) for part in error["loc"]) or "configuration"
+    path = ".".join(map(str, error["loc"])) or "configuration"
+    where = "".join(character if character.isprintable() else "?" for character in path)
     allowed = allowed_value(error)
     return f"{where}: {_IN_YAML.get(allowed, allowed)}"
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "?" for character in text)

@@ -22,14 +22,7 @@ _Kind = TypeVar("_Kind", bound=Named)
 
 
 def by_name(*groups: Iterable[_Kind]) -> Mapping[str, _Kind]:
-    """Return kinds by name, in the given order.
-
-    Args:
-        groups: the built-in kinds and the kinds of systems.
-
-    Raises:
-        ConfigurationError: two kinds have the same name.
-    """
+    """Return kinds by name, in the given order; raise a ConfigurationError for an equal name."""
     kinds: dict[str, _Kind] = {}
     for kind in (kind for group in groups for kind in group):
         if kind.name in kinds:
@@ -48,16 +41,7 @@ def find_kind(
     *,
     offered: Callable[[_Kind], bool] = lambda _: True,
 ) -> _Kind:
-    """Return the kind with this name.
-
-    Args:
-        name: the name from a configuration.
-        what: a noun for the kind, used in the error.
-        offered: returns whether the error lists a kind; by default it lists all.
-
-    Raises:
-        ConfigurationError: no kind has that name; the hint lists the names.
-    """
+    """Return the kind with this name; an error lists the offered names."""
     found = kinds.get(name) if isinstance(name, str) else None
     if found is None:
         names = ", ".join(key for key, kind in kinds.items() if offered(kind))

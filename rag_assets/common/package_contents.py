@@ -9,12 +9,7 @@ from typing import Any
 
 
 def collect_values(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
-    """Collect the values of some types that a package's modules define or import, each once.
-
-    Args:
-        package: the package; its modules are imported in the order of their names; subpackages are
-            skipped.
-    """
+    """Collect each value of some types in a package's modules, in the order of their names."""
     found: dict[int, Any] = {}
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
         loaded = importlib.import_module(f"{package.__name__}.{module.name}")

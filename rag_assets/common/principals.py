@@ -19,9 +19,7 @@ RESERVED: Final = frozenset({MEMBERS, GUESTS})
 def build_principals(role: str | None, named: Iterable[str]) -> tuple[str, ...]:
     """Return the principals of a token's subject, including the principal that its role implies.
 
-    Args:
-        role: the token's role; None: the operator, whose principals are used as named.
-        named: the subject and its groups.
+    The operator has no role; the principals are used as named.
     """
     if role is None:
         return tuple(named)

@@ -20,29 +20,19 @@ _LAST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True)
 class PrivateEndpoints:
-    """Endpoints that the operator allows although they are private or unencrypted.
-
-    Attributes:
-        hosts: names or literal addresses in lower case, each with its port; None for any port.
-        networks: ranges of addresses that are allowed under any name and port.
-        identity_hosts: names, in lower case, of servers that may receive a token of the cloud
-            identity that this installation runs under.
-    """
+    """Endpoints that the operator allows although they are private or unencrypted."""
 
     hosts: frozenset[tuple[str, int | None]] = frozenset()
+    """Names or literal addresses in lower case, each with its port; None for any port."""
     networks: tuple[Network, ...] = ()
+    """Ranges of addresses that are allowed under any name and port."""
     identity_hosts: frozenset[str] = frozenset()
+    """Names, in lower case, of servers that may receive a token of the cloud identity that this
+    installation runs under."""
 
     @classmethod
     def parse(cls, text: str, identity_hosts: str = "") -> Self:
-        """Parse a comma-separated list of `host`, `host:port` and CIDR networks.
-
-        Args:
-            identity_hosts: a comma-separated list of names; see the attribute.
-
-        Raises:
-            ConfigurationError: an item has another form.
-        """
+        """Parse comma-separated lists: of `host`, `host:port` and CIDR networks, and of names."""
         hosts: set[tuple[str, int | None]] = set()
         networks: list[Network] = []
         for item in filter(None, map(str.strip, text.split(","))):
@@ -54,12 +44,7 @@ class PrivateEndpoints:
         return cls(frozenset(hosts), tuple(networks), frozenset(names))
 
     def names(self, host: str, port: int) -> bool:
-        """Return whether a host is allowed by name, regardless of its addresses.
-
-        Args:
-            host: host from a URL, without brackets.
-            port: port of the connection.
-        """
+        """Return whether a host is allowed by name, regardless of its addresses."""
         name = host.lower()
         return (name, port) in self.hosts or (name, None) in self.hosts
 

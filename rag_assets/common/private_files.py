@@ -10,11 +10,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a small private file in one step; only its owner can read it.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
+    """Replace a small private file in one step; only its owner can read it."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}.{threading.get_native_id()}.new")
     draft.unlink(missing_ok=True)
@@ -25,14 +21,9 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def rewrite_file(path: Path, content: bytes, *, new_mode: int) -> None:
-    """Replace a file's content in one step; its mode and owner stay, and a link to it stays a link.
+    """Replace a file's content in one step, or raise an OSError; keep mode, owner and links.
 
-    Args:
-        path: path of the file, or of a link to it.
-        new_mode: mode of a file that does not exist yet.
-
-    Raises:
-        OSError: the file cannot be replaced while keeping mode, owner and link; it was not changed.
+    A new file gets `new_mode`.
     """
     target = Path(os.path.realpath(path))
     try:

@@ -56,11 +56,7 @@ _LONGEST_PREFIX = 24
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The home folder and the external servers of one installation (None: embedded server).
-
-    Attributes:
-        dagster_home: the folder of a team's own Dagster instance; None: the installation's is used.
-    """
+    """The home folder and the external servers of one installation (None: embedded server)."""
 
     home: Path
     database_url: str | None = None
@@ -78,6 +74,7 @@ class Settings:
     master_key_file: Path | None = None
     private_endpoints: PrivateEndpoints = field(default_factory=PrivateEndpoints)
     dagster_home: Path | None = None
+    """The folder of a team's own Dagster instance; None: the installation's is used."""
     elasticsearch: ElasticsearchSettings = field(default_factory=ElasticsearchSettings)
 
     @property
@@ -128,12 +125,7 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environ: Mapping[str, str] | None = None) -> Settings:
-        """Read the settings from environment variables.
-
-        Raises:
-            ConfigurationError: RAG_ASSETS_HOME does not name a folder, a value is malformed, or the
-                locale does not encode file names as UTF-8.
-        """
+        """Read the settings from environment variables."""
         _require_names_in_utf8(sys.getfilesystemencoding())
         env = os.environ if environ is None else environ
         home = _expand_user("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _default_home())
@@ -153,22 +145,18 @@ class Settings:
         key_file = env.get("RAG_ASSETS_MASTER_KEY_FILE")
         return cls(
             home=home,
-            database_url=_find_postgres(*_read_renamed(env, _DATABASE_URL, "DATABASE_URL")),
-            owner_database_url=_find_postgres(_OWNER_URL, env.get(_OWNER_URL)),
-            service_database_url=_find_postgres(_SERVICE_URL, env.get(_SERVICE_URL)),
-            dagster_database_url=_find_postgres(_DAGSTER_URL, env.get(_DAGSTER_URL)),
-            elasticsearch_url=_find_elasticsearch(
-                *_read_renamed(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")
-            ),
+            database_url=_find_postgres(_DATABASE_URL, env, "DATABASE_URL"),
+            owner_database_url=_find_postgres(_OWNER_URL, env),
+            service_database_url=_find_postgres(_SERVICE_URL, env),
+            dagster_database_url=_find_postgres(_DAGSTER_URL, env),
+            elasticsearch_url=_find_elasticsearch(env),
             elasticsearch=ElasticsearchSettings.from_environment(env),
             lake_url=_store("RAG_ASSETS_LAKE_URL", env, home / ".local" / "lake"),
             blobs_url=_store("RAG_ASSETS_BLOBS_URL", env, home / ".local" / "blobs"),
             allowed_roots=roots,
             elasticsearch_heap=_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
             index_prefix=_prefix(env.get("RAG_ASSETS_INDEX_PREFIX") or "rag"),
-            vectors_url=_find_postgres(
-                "RAG_ASSETS_PGVECTOR_URL", env.get("RAG_ASSETS_PGVECTOR_URL")
-            ),
+            vectors_url=_find_postgres("RAG_ASSETS_PGVECTOR_URL", env),
             dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
             master_key_file=_absolute("RAG_ASSETS_MASTER_KEY_FILE", key_file) if key_file else None,
             private_endpoints=PrivateEndpoints.parse(
@@ -182,11 +170,7 @@ class Settings:
 def _default_home() -> str:
     """Return the folder of the checkout; for an installed package, the current folder.
 
-    For an installed package, the package's parent folder is site-packages and cannot be used.
-
-    Raises:
-        ConfigurationError: the current folder is the root folder, or a person's home folder, where
-            .local belongs to all programs.
+    The root folder and a person's home folder are refused: .local there belongs to all programs.
     """
     if is_checkout(PROJECT_ROOT):
         return str(PROJECT_ROOT)
@@ -212,7 +196,7 @@ def _read_renamed(env: Mapping[str, str], name: str, former: str) -> tuple[str, 
         f"{former} is now called {name}: rename it, or set {name} to an empty value if the"
         " former name is meant for a different program",
         FutureWarning,
-        stacklevel=3,
+        stacklevel=4,
     )
     return former, env[former]
 
@@ -224,8 +208,8 @@ def _own_dagster_home(home: Path) -> Path:
 def _find_dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
     """Return the folder of a team's own Dagster instance; None if there is none.
 
-    The folder is checked when the instance is opened, because most commands do not use it. Our
-    processes set DAGSTER_HOME as well, together with the storage folder that belongs to it.
+    The folder is checked when the instance is opened, because most commands do not use it. The
+    processes of the installation set DAGSTER_HOME too, together with a storage folder.
     """
     text = env.get("DAGSTER_HOME")
     if not text:
@@ -264,7 +248,8 @@ def _prefix(text: str) -> str:
     return text
 
 
-def _find_postgres(name: str, url: str | None) -> str | None:
+def _find_postgres(name: str, env: Mapping[str, str], former: str = "") -> str | None:
+    name, url = _read_renamed(env, name, former)
     if url and not re.match(r"postgres(ql)?(\+\w+)?://", url):
         raise ConfigurationError(  # not quoted: it may hold a password
             f"{name} is not the address of a Postgres server",
@@ -273,7 +258,8 @@ def _find_postgres(name: str, url: str | None) -> str | None:
     return url or None
 
 
-def _find_elasticsearch(name: str, url: str | None) -> str | None:
+def _find_elasticsearch(env: Mapping[str, str]) -> str | None:
+    name, url = _read_renamed(env, _ELASTICSEARCH_URL, "ELASTICSEARCH_URL")
     if not url:
         return None
     if not all(map(_is_node, split_nodes(url))):

@@ -11,11 +11,7 @@ _TENANT_LENGTH = 63
 
 
 def tenant_folder(tenant: str, incarnation: int) -> str:
-    """Return the folder `<tenant>/<incarnation>`.
-
-    Raises:
-        ConfigurationError: the tenant id or the incarnation is invalid.
-    """
+    """Return the folder `<tenant>/<incarnation>`; raise a ConfigurationError if one is invalid."""
     if len(tenant) > _TENANT_LENGTH or not _TENANT.fullmatch(tenant):
         raise ConfigurationError(
             f"invalid tenant id {tenant[:80]!r}",

@@ -30,17 +30,10 @@ def whole_milliseconds(at: datetime) -> datetime:
 
 
 def parse_boundary(given: object) -> datetime:
-    """Parse the start or end of a time span from user input.
+    """Parse the start or end of a time span: a datetime with a zone, a date, or ISO 8601 text.
 
-    A time between two milliseconds is rounded up; compared with stored times, this gives the same
-    result.
-
-    Args:
-        given: a datetime with a time zone, a date (its midnight in UTC), or the ISO 8601 text of
-            either.
-
-    Raises:
-        ValueError: the input has another form; the message does not quote it.
+    A date is its midnight in UTC. A time between two milliseconds is rounded up; compared with
+    stored times, this gives the same result.
     """
     at = _parse_date(given) if isinstance(given, str) else given
     if isinstance(at, date) and not isinstance(at, datetime):

@@ -14,16 +14,13 @@ batch."""
 
 
 def count_tokens(texts: Sequence[str]) -> list[int]:
-    """Count the cl100k_base tokens in each text, in order.
-
-    One call for many texts is cheaper than many calls: the tokenizer is native code.
-    """
+    """Count the cl100k_base tokens in each text; one call for many texts is cheaper."""
     try:
         return _counts(texts)
     except UnicodeEncodeError:
         # A lone surrogate has no UTF-8 encoding and thus no token: its replacement character is
         # counted.
-        return _counts([_encodable(text) for text in texts])
+        return _counts([text.encode("utf-8", "replace").decode() for text in texts])
 
 
 def count_text(text: str) -> int:
@@ -45,7 +42,3 @@ def _tokenizer() -> Any:
     from toktok._toktok import Tokenizer
 
     return Tokenizer(ENCODING, "")
-
-
-def _encodable(text: str) -> str:
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -11,9 +11,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from datetime import date
-from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from rag_assets.common.errors import (
     ChatError,
@@ -45,13 +43,7 @@ MAX_ANSWER_TOKENS = 16_384
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """A request to a chat model.
-
-    Attributes:
-        instructions: the system prompt, which comes from this project.
-        text: the question and the passages.
-        max_tokens: maximum tokens of the answer, including hidden thinking.
-    """
+    """A request to a chat model; `max_tokens` limits the answer, including hidden thinking."""
 
     instructions: str
     text: str
@@ -60,19 +52,13 @@ class Prompt:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The answer of a chat model.
-
-    Attributes:
-        text: text of the answer; empty if the model wrote no text.
-        input_tokens, output_tokens: tokens charged for the request, thinking included.
-        cut: whether the answer was cut off at the token limit.
-        requests: number of attempts.
-    """
+    """The answer of a chat model."""
 
     text: str
     input_tokens: int
     output_tokens: int
     cut: bool = False
+    """Whether the answer was cut off at the token limit."""
     requests: int = 1
 
     @property
@@ -87,16 +73,9 @@ class ChatModel(Protocol):
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
-        """Answer a prompt; connections stay open for the next call.
+        """Answer a prompt within a number of seconds for all attempts, or raise a ChatError.
 
-        Args:
-            instructions, prompt, max_tokens: see Prompt.
-            seconds: time limit of all attempts together.
-
-        Raises:
-            ChatError: the model returned no usable answer.
-            NoProviderKey: the tenant's key for its provider is missing.
-            KeyUnreadable: the tenant's key cannot be decrypted.
+        Connections stay open for the next call. Errors of the tenant's key are raised as they are.
         """
         ...
 
@@ -121,35 +100,12 @@ _SLACK_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A provider's response to one chat request.
-
-    Attributes:
-        text: the text as the model wrote it.
-        input_tokens, output_tokens: tokens that the provider charges for; None if it does not
-            report them.
-        cut: see Completion.
-    """
+    """A provider's response to one chat request; None for token counts that it does not report."""
 
     text: str
     input_tokens: int | None
     output_tokens: int | None
     cut: bool
-
-
-class ChatEndpoint(Protocol):
-    """A chat model at a provider, for one event loop; it does not retry."""
-
-    async def request(self, prompt: Prompt, seconds: float) -> ChatReply:
-        """Send one request, and return the response.
-
-        Raises:
-            ProviderError: the request failed; see SdkConnection.exchange.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Close the connections; must be called in the event loop in which request was called."""
-        ...
 
 
 class RemoteChat:
@@ -160,15 +116,12 @@ class RemoteChat:
     from several event loops.
 
     Args:
-        connect: creates the endpoint for one event loop.
-        id_: provider and model, for messages.
-        first_pause: longest pause before the second attempt, in seconds.
         module: module that requests need; importing it does not count towards a time limit.
     """
 
     def __init__(
         self,
-        connect: Callable[[], ChatEndpoint],
+        connect: Callable[[], SdkChatEndpoint[Any]],
         id_: str,
         *,
         first_pause: float = 0.5,
@@ -230,32 +183,23 @@ def estimate_input_tokens(instructions: str, prompt: str) -> int:
 
 
 class SdkChatEndpoint(SdkConnection[Sdk]):
-    """A chat model at a provider, through the provider's SDK; see ChatEndpoint, SdkConnection."""
+    """A chat model at a provider, through the provider's SDK; it does not retry."""
 
     most_bytes = MAX_ANSWER_BYTES
 
     async def request(self, prompt: Prompt, seconds: float) -> ChatReply:
-        """Send a request and return its response; see ChatEndpoint."""
+        """Send one request, and return the response; see SdkConnection.exchange."""
         return await self.exchange(
             lambda sdk: self._request_completion(sdk, prompt), seconds=seconds
         )
 
     @abstractmethod
     async def _request_completion(self, sdk: Sdk, prompt: Prompt) -> ChatReply:
-        """Send one request through the SDK, and return the response.
-
-        Implementations let the SDK's errors through, and raise ValueError for a malformed response.
-        """
+        """Send one request; let the SDK's errors through, and raise ValueError if malformed."""
 
 
 def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
-    """Return the chat model's error for an error of its connection.
-
-    Errors of the key are returned unchanged.
-
-    Args:
-        model: provider and model, for the message.
-    """
+    """Return the chat model's error for a connection's error; an error of the key is unchanged."""
     if isinstance(error, NoProviderKey | KeyUnreadable):
         return error.with_traceback(None)
     failure: ChatError
@@ -277,73 +221,36 @@ def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderK
     return failure
 
 
-WINDOWS_AS_OF: Final = date(2025, 12, 1)
-
-CONTEXT_WINDOWS: Final[Mapping[str, int]] = MappingProxyType(
-    {
-        "gpt-3.5-turbo": 16_385,
-        "gpt-4": 8_192,
-        "gpt-4-0125": 128_000,
-        "gpt-4-1106": 128_000,
-        "gpt-4-32k": 32_768,
-        "gpt-4-turbo": 128_000,
-        "gpt-4o": 128_000,
-        "gpt-4.1": 1_047_576,
-        "gpt-4.5": 128_000,
-        "gpt-5": 400_000,
-        "gpt-5-chat": 128_000,
-        "gpt-oss": 131_072,
-        "o1": 200_000,
-        "o1-mini": 128_000,
-        "o1-preview": 128_000,
-        "o3": 200_000,
-        "o4-mini": 200_000,
-        "claude-2.0": 100_000,
-        "claude": 200_000,
-        "gemini-1.0": 32_760,
-        "gemini-1.5-flash": 1_048_576,
-        "gemini-1.5-pro": 2_097_152,
-        "gemini-2": 1_048_576,
-        "gemini-3": 1_048_576,
-        "gemma-2": 8_192,
-        "gemma-3": 128_000,
-        "grok-2": 131_072,
-        "grok-3": 131_072,
-        "grok-4": 256_000,
-        "grok-4-fast": 2_000_000,
-        "grok-4-1-fast": 2_000_000,
-        "grok-code-fast-1": 256_000,
-        "codestral": 256_000,
-        "devstral": 128_000,
-        "ministral": 128_000,
-        "mistral-large": 128_000,
-        "mistral-medium": 128_000,
-        "mistral-small": 128_000,
-        "llama-3": 8_192,
-        "llama-3.1": 128_000,
-        "llama-3.2": 128_000,
-        "llama-3.3": 128_000,
-        "llama-4": 1_048_576,
-        "llama-4-scout": 10_485_760,
-        "command-r": 128_000,
-        "command-a": 256_000,
-        "deepseek-chat": 128_000,
-        "deepseek-reasoner": 128_000,
-        "deepseek-r1": 128_000,
-        "deepseek-v3": 128_000,
-        "glm-4.5": 128_000,
-        "glm-4.6": 200_000,
-        "kimi-k2": 131_072,
-        "nova-lite": 300_000,
-        "nova-micro": 128_000,
-        "nova-pro": 300_000,
-        "phi-4": 16_384,
-        "qwen2.5": 128_000,
-        "qwen3": 128_000,
-        "qwen3-coder": 262_144,
-    }
-)
-"""Number of tokens by the prefix of a model's name; the longest matching prefix wins."""
+CONTEXT_WINDOWS: Final[Mapping[str, int]] = {
+    name: window
+    for window, names in {
+        8_192: "gemma-2 gpt-4 llama-3",
+        16_384: "phi-4",
+        16_385: "gpt-3.5-turbo",
+        32_760: "gemini-1.0",
+        32_768: "gpt-4-32k",
+        100_000: "claude-2.0",
+        128_000: (
+            "command-r deepseek-chat deepseek-r1 deepseek-reasoner deepseek-v3 devstral "
+            "gemma-3 glm-4.5 gpt-4-0125 gpt-4-1106 gpt-4-turbo gpt-4.5 gpt-4o gpt-5-chat "
+            "llama-3.1 llama-3.2 llama-3.3 ministral mistral-large mistral-medium "
+            "mistral-small nova-micro o1-mini o1-preview qwen2.5 qwen3"
+        ),
+        131_072: "gpt-oss grok-2 grok-3 kimi-k2",
+        200_000: "claude glm-4.6 o1 o3 o4-mini",
+        256_000: "codestral command-a grok-4 grok-code-fast-1",
+        262_144: "qwen3-coder",
+        300_000: "nova-lite nova-pro",
+        400_000: "gpt-5",
+        1_047_576: "gpt-4.1",
+        1_048_576: "gemini-1.5-flash gemini-2 gemini-3 llama-4",
+        2_000_000: "grok-4-1-fast grok-4-fast",
+        2_097_152: "gemini-1.5-pro",
+        10_485_760: "llama-4-scout",
+    }.items()
+    for name in names.split()
+}
+"""Number of tokens by the longest matching prefix of a model's name, as of December 2025."""
 
 UNKNOWN_WINDOW: Final = 32_768
 """Assumed for a model whose window is unknown: most models in use can read more, few only less."""
@@ -352,20 +259,13 @@ _PREFIX_ENDS: Final = "-.:@"
 
 
 def find_context_window(model: str) -> int | None:
-    """Return the context window of a model, in tokens; None if unknown.
-
-    Args:
-        model: name of the model, with or without a provider prefix: openai/gpt-4o-2024-11-20.
-    """
+    """Return the context window of `model` or `provider/model`, in tokens; None if unknown."""
     name = model.strip().lower().rpartition("/")[2]
     prefixes = [prefix for prefix in CONTEXT_WINDOWS if _is_model_version(name, prefix)]
     return CONTEXT_WINDOWS[max(prefixes, key=len)] if prefixes else None
 
 
 def _is_model_version(name: str, prefix: str) -> bool:
-    """Return whether a model's name is `prefix` or a version of it.
-
-    For example, gpt-4-0613 is a version of gpt-4, but gpt-4o is not.
-    """
+    """Return whether a name is `prefix` or a version of it, as gpt-4-0613 of gpt-4."""
     rest = name.removeprefix(prefix)
     return rest != name and (not rest or rest[0] in _PREFIX_ENDS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Self, TypeAlias
 
 from pydantic import (
@@ -26,7 +25,6 @@ from rag_assets.models.providers.base import (
     LocalEmbedding,
     RemoteEmbedding,
     require_one_credential,
-    validate_connection,
 )
 from rag_assets.models.providers.registry import (
     CHAT,
@@ -36,7 +34,7 @@ from rag_assets.models.providers.registry import (
     get_provider,
     list_auto_embeddings,
 )
-from rag_assets.models.reranking.protocol import MODELS, MS_MARCO
+from rag_assets.models.reranking.rerankers import MODELS, MS_MARCO
 from rag_assets.models.transport.settings import (
     MAX_URL,
     BaseUrl,
@@ -62,17 +60,19 @@ _AUTO_OPTIONS = TRAFFIC_OPTIONS | {"only", "providers"}
 if TYPE_CHECKING:
     ProviderName: TypeAlias = str
     AutoProviderName: TypeAlias = str
+    ChatProviderName: TypeAlias = str
+    RerankProviderName: TypeAlias = str
 else:
     ProviderName = Literal[(*EMBEDDING, AUTO)]
     AutoProviderName = Literal[tuple(list_auto_embeddings())]
+    ChatProviderName = Literal[CHAT]
+    RerankProviderName = Literal[RERANKING]
 
 
 class ProviderOptions(BaseModel):
     """The options of a provider that "auto" may choose.
 
     Attributes:
-        provider: the provider that may be chosen.
-        model: model in place of the provider's default model.
         base_url: address of a server other than the provider's own, such as a gateway.
         price: price in dollars, if it differs from the listed price or is not listed.
     """
@@ -93,8 +93,13 @@ class _ProviderModelConfig(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _read_connection(cls, values: Any) -> Any:
-        provider = values.get("provider") if isinstance(values, Mapping) else None
-        return validate_connection(values, PROVIDERS.get(str(provider)))
+        provider = (
+            PROVIDERS.get(str(values.get("provider"))) if isinstance(values, Mapping) else None
+        )
+        if provider is None:
+            return values
+        settings = provider.read_settings(values.get("connection"))
+        return {**values, "connection": settings} if settings is not None else values
 
 
 class EmbedderConfig(_ProviderModelConfig):
@@ -208,11 +213,6 @@ class EmbedderConfig(_ProviderModelConfig):
             raise ValueError(f"dimensions does not fit {self.model_name}: {problem}")
 
 
-if TYPE_CHECKING:
-    ChatProviderName: TypeAlias = str
-else:
-    ChatProviderName = Literal[CHAT]
-
 MAX_SECONDS = 60.0
 """Maximum time limit of an answer; a connection that is idle for this long is closed."""
 MAX_OWN_MODEL_SECONDS = 1_800.0
@@ -274,12 +274,7 @@ class ChatModelConfig(_ProviderModelConfig):
     context_window: int | None = Field(default=None, ge=1_024, le=100_000_000)
 
     def compute_time_limit(self, prompt_tokens: int, max_tokens: int) -> float:
-        """Return the time limit of an answer, in seconds.
-
-        Args:
-            prompt_tokens: tokens that the model reads, instructions included.
-            max_tokens: tokens that the model may write.
-        """
+        """Return the time limit in seconds of an answer of at most `max_tokens` tokens."""
         speed = self.tokens_per_second
         if speed is None:
             return self.seconds
@@ -309,25 +304,18 @@ def expand_chat_model(value: Any) -> Any:
     return {"model": value} if isinstance(value, str) else value
 
 
-if TYPE_CHECKING:
-    RerankProviderName: TypeAlias = str
-else:
-    RerankProviderName = Literal[RERANKING]
-
 MAX_FIRST = 100
 """Maximum number of passages that one search may rerank."""
 
-_SHIPPED_DEFAULTS: Final = MappingProxyType({"first": 20, "blend": 0.3, "languages": "english"})
+_SHIPPED_DEFAULTS: Final = {"first": 20, "blend": 0.3, "languages": "english"}
 """Defaults of the shipped model, measured on six sets:
 docs/decisions/13-local-models-and-rerankers.md."""
-_ALLOWED: Final = MappingProxyType(
-    {
-        "provider": frozenset({"provider", "model", "base_url", "connection", "api_key"}),
-        "url": frozenset({"url", "model", "takes", "api_key"}),
-        "folder": frozenset({"folder", "threads"}),
-        "shipped model": frozenset({"model", "threads"}),
-    }
-)
+_ALLOWED: Final = {
+    "provider": frozenset({"provider", "model", "base_url", "connection", "api_key"}),
+    "url": frozenset({"url", "model", "takes", "api_key"}),
+    "folder": frozenset({"folder", "threads"}),
+    "shipped model": frozenset({"model", "threads"}),
+}
 """For each kind of reranker, its settings in addition to those that all kinds share."""
 
 

@@ -13,15 +13,14 @@ from pydantic import SecretStr
 from rag_assets.common.errors import ConfigurationError, NoProviderKey
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import AUTO, EmbedderConfig, RerankConfig
-from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.protocol import CallLimits, Embedder, RevisedEmbedder, add_revision
-from rag_assets.models.embedding.remote import KnownModel, RemoteEmbedder, RemoteModel
+from rag_assets.models.embedding.remote import BatchApi, RemoteEmbedder, RemoteModel
 from rag_assets.models.embedding.vectors import MAX_BATCH
 from rag_assets.models.prices import Price, split_embedder_id
 from rag_assets.models.providers.base import TRAFFIC_OPTIONS, LocalEmbedding, RemoteEmbedding
 from rag_assets.models.providers.registry import get_provider
-from rag_assets.models.reranking.endpoint import RerankEndpoint, UrlReranker
+from rag_assets.models.reranking.rerankers import RerankEndpoint, UrlReranker
 from rag_assets.models.transport.connection import Server
 from rag_assets.models.transport.retries import Traffic
 from rag_assets.models.transport.settings import ConnectionSettings, Credentials
@@ -42,15 +41,7 @@ def build_embedder(
 ) -> Embedder:
     """Build the configured embedder; models, SDKs and keys are loaded when they are first used.
 
-    Args:
-        config: configuration with any provider but "auto".
-        credentials: returns the tenant's key; not called for a model on this machine.
-        network: private endpoints that a base_url may name.
-        traffic: the tenant's limits at this provider, if several embedders share them; by
-            default a new Traffic, see build_traffic.
-
-    Raises:
-        ConfigurationError: the configured model's folder is missing or not usable.
+    The provider must not be "auto". Embedders that share the limits of an account share `traffic`.
     """
     offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
@@ -76,12 +67,7 @@ def build_reranker(
     credentials: Credentials = _raise_no_key,
     network: PrivateEndpoints | None = None,
 ) -> RerankEndpoint:
-    """Build the reranker of a provider, or of an endpoint at a url.
-
-    Raises:
-        ConfigurationError: the configuration has neither, or the provider's SDK is not
-            installed.
-    """
+    """Build the reranker of a provider, or of an endpoint at a url."""
     allowed = network or PrivateEndpoints()
     if config.url is not None:
         server = Server(
@@ -117,20 +103,10 @@ def build_reranker(
 
 
 def build_former_embedder(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
-    """Build the embedder of a model's folder by the rules of earlier versions.
+    """Build the embedder with this id by the rules of earlier versions; None without such rules.
 
     Earlier versions, for example, put no prompts in front of texts. Vectors that were computed by
     their rules are searched until a sync replaces them.
-
-    Args:
-        config: the configuration with which the embedder was built.
-        embedder_id: the id that the embedder had.
-
-    Returns:
-        The embedder; None if the folder does not have this id by the earlier rules.
-
-    Raises:
-        ConfigurationError: the folder is missing or not usable.
     """
     if config.path is None or (config.document_prefix, config.query_prefix) != (None, None):
         return None
@@ -152,14 +128,7 @@ def build_batch_api(
     credentials: Credentials = _raise_no_key,
     network: PrivateEndpoints | None = None,
 ) -> BatchApi:
-    """Build the batch API of a configuration with batch_above, for one event loop.
-
-    Args:
-        config, credentials, network: see build_embedder.
-
-    Raises:
-        ConfigurationError: the provider does not support a batch API.
-    """
+    """Build the batch API of a configuration with batch_above, for one event loop."""
     offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding) or offer.batch_api is None:
         raise ConfigurationError(f"the provider {config.provider!r} has no supported batch API")
@@ -176,15 +145,7 @@ def build_traffic(config: EmbedderConfig) -> Traffic:
 
 
 def get_embedder_id(config: EmbedderConfig) -> str:
-    """Return build_embedder(config).embedder_id without building the embedder.
-
-    This usually takes well under a millisecond. An operator's own model is hashed once per process,
-    which takes about 2 ms per 3 MB.
-
-    Raises:
-        ConfigurationError: the configured model's folder is missing or not usable, or the
-            provider's SDK is not installed.
-    """
+    """Return build_embedder(config).embedder_id, quickly and without building the embedder."""
     offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
         return add_revision(offer.identify(config), config.revision)
@@ -195,11 +156,8 @@ def get_embedder_id(config: EmbedderConfig) -> str:
 def require_local_model(config: EmbedderConfig) -> None:
     """Check that a local embedder is usable on this machine; do nothing for a remote embedder.
 
-    An operator's own model, or one from an optional package, is loaded and embeds a text.
-
-    Raises:
-        ConfigurationError: the model's package is not installed, or its folder does not contain
-            a usable model; the hint explains the remedy.
+    An operator's own model, or one from an optional package, is loaded and embeds a text. Raises a
+    ConfigurationError with a remedy.
     """
     if not isinstance(config.offer, LocalEmbedding):
         return
@@ -231,11 +189,7 @@ def have_same_vectors(first: EmbedderConfig, second: EmbedderConfig) -> bool:
 
 
 def find_price(config: EmbedderConfig) -> Price | None:
-    """Return the price of embedding with this configuration; None if unknown.
-
-    Raises:
-        ConfigurationError: the configured model's folder is missing or not usable.
-    """
+    """Return the price of embedding with this configuration; None if unknown."""
     if config.price is not None:
         return config.price
     if config.base_url and not get_provider(config.provider).charges_list_prices(config.base_url):
@@ -245,11 +199,7 @@ def find_price(config: EmbedderConfig) -> Price | None:
 
 
 def build_remote_model(config: EmbedderConfig) -> RemoteModel:
-    """Return the configured model of a remote provider.
-
-    Raises:
-        ConfigurationError: the provider is not remote.
-    """
+    """Return the configured model of a remote provider."""
     offer = _require_offer(config)
     if isinstance(offer, LocalEmbedding):
         raise ConfigurationError(
@@ -269,7 +219,12 @@ def build_remote_model(config: EmbedderConfig) -> RemoteModel:
         base_url=config.base_url,
         document_prefix=model.document_prefix if documents is None else documents,
         query_prefix=model.query_prefix if queries is None else queries,
-        limits=_build_limits(config, model),
+        limits=CallLimits(
+            texts=min(config.batch_size or MAX_BATCH, model.request_texts),
+            concurrency=config.concurrency or DEFAULT_CONCURRENCY,
+            tokens=model.request_tokens,
+            input_tokens=config.max_input_tokens or model.input_tokens,
+        ),
         key_optional=provider.key == "optional" and config.api_key is None,
         settings=config.connection or ConnectionSettings(),
     )
@@ -282,12 +237,3 @@ def _require_offer(config: EmbedderConfig) -> LocalEmbedding | RemoteEmbedding:
             hint="set a provider in tenants.yaml",
         )
     return config.offer
-
-
-def _build_limits(config: EmbedderConfig, model: KnownModel) -> CallLimits:
-    return CallLimits(
-        texts=min(config.batch_size or MAX_BATCH, model.request_texts),
-        concurrency=config.concurrency or DEFAULT_CONCURRENCY,
-        tokens=model.request_tokens,
-        input_tokens=config.max_input_tokens or model.input_tokens,
-    )

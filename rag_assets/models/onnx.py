@@ -50,11 +50,7 @@ _LONGEST_METADATA = 1_000_000
 
 
 def find_weights(folder: Path) -> Path:
-    """Return the path of the ONNX file in a model's folder.
-
-    Raises:
-        ConfigurationError: the folder does not exist, or does not contain exactly one model.
-    """
+    """Return the path of the only ONNX file in a model's folder, or the one with a usual name."""
     if not folder.is_dir():
         raise ConfigurationError(
             f"the model's folder does not exist: {folder}",
@@ -74,11 +70,7 @@ def find_weights(folder: Path) -> Path:
 
 
 def find_tokenizer(folder: Path) -> Path:
-    """Return the path of tokenizer.json in a model's folder.
-
-    Raises:
-        ConfigurationError: tokenizer.json is missing.
-    """
+    """Return the path of tokenizer.json in a model's folder."""
     tokenizer = folder / "tokenizer.json"
     if not tokenizer.is_file():
         raise ConfigurationError(
@@ -98,9 +90,6 @@ def read_window(folder: Path) -> int:
     """Return a model's window: the maximum tokens of one call, special tokens included.
 
     A window that exceeds the number of the model's positions is reduced to that number.
-
-    Raises:
-        ConfigurationError: no file of the folder sets the window.
     """
     config = read_json(folder / "config.json")
     positions = parse_positive(config.get("max_position_embeddings"))
@@ -155,11 +144,7 @@ def raise_missing(folder: Path, setting: str) -> NoReturn:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Return the JSON object in a file; empty if the file does not exist.
-
-    Raises:
-        ConfigurationError: the file is not readable, or does not contain an object.
-    """
+    """Return the JSON object in a file; empty if the file does not exist."""
     content = _load_json(path)
     if not isinstance(content, dict | None):
         raise ConfigurationError(f"the file is not a JSON object: {path}")
@@ -167,11 +152,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_json_list(path: Path) -> list[dict[str, Any]]:
-    """Return the JSON list of objects in a file; empty if the file does not exist.
-
-    Raises:
-        ConfigurationError: the file is not readable, or does not contain such a list.
-    """
+    """Return the JSON list of objects in a file; empty if the file does not exist."""
     content = _load_json(path)
     if content is None:
         return []
@@ -192,11 +173,7 @@ def _load_json(path: Path) -> object:
 
 @functools.lru_cache(maxsize=64)
 def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
-    """Return the SHA-256 of a file.
-
-    Args:
-        size, mtime_ns: state of the file; as part of the cache key, they make changes noticed.
-    """
+    """Return the SHA-256 of a file; a changed size or time is another key of the cache."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -212,11 +189,7 @@ _KNOWN = ("input_ids", "attention_mask", "token_type_ids")
 
 
 def load_session(weights: Path) -> Any:
-    """Load a model into an onnxruntime session, whose calls run on the calling thread.
-
-    Raises:
-        ConfigurationError: the file is not an ONNX model.
-    """
+    """Load a model into an onnxruntime session, whose calls run on the calling thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -229,8 +202,7 @@ def load_session(weights: Path) -> Any:
         return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"])
     except Exception as error:  # onnxruntime's errors have no common base
         raise ConfigurationError(
-            f"onnxruntime cannot load the model: {weights}",
-            hint=cut_message(error),
+            f"onnxruntime cannot load the model: {weights}", hint=cut_message(error)
         ) from error
 
 
@@ -240,11 +212,7 @@ def cut_message(error: Exception) -> str | None:
 
 
 def load_tokenizer(path: Path) -> Tokenizer:
-    """Load a tokenizer from tokenizer.json.
-
-    Raises:
-        ConfigurationError: the file is not a tokenizer.
-    """
+    """Load a tokenizer from tokenizer.json."""
     from tokenizers import Tokenizer
 
     try:
@@ -254,11 +222,7 @@ def load_tokenizer(path: Path) -> Tokenizer:
 
 
 def plan_inputs(session: Any, weights: Path) -> Inputs:
-    """Return the inputs that a model requires, after checking that all of them are supported.
-
-    Raises:
-        ConfigurationError: the model requires other inputs.
-    """
+    """Return the inputs that a model requires, after checking that all of them are supported."""
     required = {node.name: node.type for node in session.get_inputs()}
     unknown = [n for n, kind in required.items() if n not in _KNOWN or kind not in _INTEGERS]
     if unknown:
@@ -270,11 +234,7 @@ def plan_inputs(session: Any, weights: Path) -> Inputs:
 
 
 def build_inputs(inputs: Inputs, encodings: list[Encoding]) -> dict[str, npt.NDArray[Any]]:
-    """Return arrays of shape (texts, tokens) by the names of the model's inputs.
-
-    Args:
-        encodings: encoded texts with equal numbers of tokens.
-    """
+    """Return the model's inputs by name, of shape (texts, tokens), for texts of equal length."""
     values = {
         "input_ids": [encoding.ids for encoding in encodings],
         "attention_mask": [encoding.attention_mask for encoding in encodings],

@@ -13,12 +13,7 @@ DollarsPerMillion: TypeAlias = Annotated[float, Field(ge=0, le=1_000, allow_inf_
 
 
 class Price(BaseModel):
-    """The price of a million tokens, in dollars.
-
-    Attributes:
-        per_million: price of single requests.
-        batch_per_million: price through the provider's batch API; by default the same.
-    """
+    """The price of a million tokens, in dollars; through the batch API by default the same."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -32,11 +27,7 @@ class Price(BaseModel):
         return self
 
     def compute_cost(self, tokens: int, *, batch: bool = False) -> float:
-        """Return the cost of a number of tokens, in dollars.
-
-        Args:
-            batch: whether the tokens are sent through the provider's batch API.
-        """
+        """Return the cost of a number of tokens, in dollars."""
         if batch and self.batch_per_million is not None:
             return self.batch_per_million * tokens / MILLION
         return self.per_million * tokens / MILLION
@@ -53,12 +44,7 @@ def split_embedder_id(embedder_id: str) -> tuple[str, str]:
 
 
 class ChatPrice(BaseModel):
-    """The price of a million tokens of a chat model, in dollars.
-
-    Attributes:
-        input_per_million: price of tokens that the model reads.
-        output_per_million: price of tokens that the model writes, thinking included.
-    """
+    """The price of a million tokens of a chat model, in dollars; output includes thinking."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,10 +58,5 @@ class ChatPrice(BaseModel):
 
 
 def build_chat_price(read: float, written: float) -> ChatPrice:
-    """Return the price of a chat model from its rates in dollars per million tokens.
-
-    Args:
-        read: rate of input tokens.
-        written: rate of output tokens.
-    """
+    """Return the price of a chat model from its rates in dollars per million tokens."""
     return ChatPrice(input_per_million=read, output_per_million=written)

@@ -15,7 +15,6 @@ from rag_assets.quality.thresholds import (
     MAX_TASKS,
     CurvePoint,
     get_serving_build,
-    is_configured,
     list_tasks,
     list_thresholds,
     measure_curve,
@@ -103,7 +102,7 @@ def _read_state(visit: Visit) -> dict[str, Any]:
     return {
         "embedder": None if serving is None else serving.embedder_id,
         "thresholds": [] if serving is None else list_thresholds(ctx.tenant, serving),
-        "is_configured": is_configured(ctx.tenant),
+        "is_configured": ctx.tenant.retrieval.fixes_threshold,
     }
 
 

@@ -34,7 +34,9 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.formatting import format_count
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.embedding.batch_api import (
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.protocol import Charge, Vectors
+from rag_assets.models.embedding.remote import (
     ABANDONED_AFTER,
     BATCH_WINDOW,
     BatchApi,
@@ -43,8 +45,6 @@ from rag_assets.models.embedding.batch_api import (
     run_and_close,
     split_into_batches,
 )
-from rag_assets.models.embedding.batches import EmbedItem
-from rag_assets.models.embedding.protocol import Charge, Vectors
 from rag_assets.models.embedding.vectors import validate_vectors
 from rag_assets.models.factory import find_price
 from rag_assets.models.prices import split_embedder_id

@@ -23,8 +23,8 @@ from rag_assets.ingest.parsing.registry import compute_parse_key
 from rag_assets.ingest.sources.model import parse_path
 from rag_assets.ingest.workers.pool import PersistentPool, WorkerPool, count_usable_cores
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.embedding.batch_api import BatchApi
 from rag_assets.models.embedding.protocol import Embedder
+from rag_assets.models.embedding.remote import BatchApi
 from rag_assets.models.factory import build_batch_api, build_embedder
 from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.pipeline.recipes import (

@@ -38,8 +38,8 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.uploads.model import NeededBlob, NewUpload, UploadResult
 from rag_assets.storage.catalog.uploads.table import TenantUploads
+from rag_assets.tenants.kinds import choose_source
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.sources import choose_source
 
 if TYPE_CHECKING:
     from rag_assets.privacy.masker import Masker

@@ -30,10 +30,7 @@ _MARKS = ("sk-", "ghp_", "AKIA", "eyJ", "xoxb-", "xoxp-", _RSA)
 
 
 def is_described(rule: str) -> bool:
-    """Return whether this is the name of one of the six patterns, not of a scanner's rule.
-
-    Chunks with a match of such a pattern are dropped.
-    """
+    """Return whether a rule is one of the six patterns; chunks with a match are dropped."""
     return rule.startswith(DESCRIBED)
 
 
@@ -73,10 +70,7 @@ class StrictScanner:
             load()
 
     def scan(self, text: str) -> list[SecretSpan]:
-        """Return the credentials in a text, sorted, with overlapping spans joined.
-
-        If one of the patterns matches a span, the span gets the pattern's name as its rule.
-        """
+        """Return the credentials in a text; a pattern that matches a span names its rule."""
         described = described_spans(text)
         spans = merge_spans([*described, *self._scanner.scan(text)])
         return [_rename_by_pattern(span, described) for span in spans] if described else spans

@@ -24,15 +24,11 @@ _MAX_DECODINGS = 3
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A text after percent-decoding, with offsets in the original.
-
-    Attributes:
-        text: the text after decoding.
-        places: for each character of `text`, its start and end offset in the original.
-    """
+    """A text after percent-decoding, with offsets in the original."""
 
     text: str
     places: tuple[tuple[int, int], ...]
+    """For each character of `text`, its start and end offset in the original."""
 
 
 def decode_repeatedly(text: str) -> Iterator[Decoded]:
@@ -83,11 +79,7 @@ _WORDS = (
 
 
 def might_hold_credential(text: str) -> bool:
-    """Return whether a text may contain a credential, by a quick test.
-
-    It has a special character, the name of a credential or a long word; texts with a credential
-    nearly always do.
-    """
+    """Return whether a text may contain a credential, by a quick test of its characters."""
     if not text.isascii() or _MARK.search(text):
         return True
     lowered = text.lower()
@@ -98,22 +90,14 @@ def might_hold_credential(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Finding:
-    """A credential in a text.
-
-    Attributes:
-        line: the number of the line on which it starts, from 1.
-        rule: the rule that found it.
-    """
+    """A credential in a text: the number of the line on which it starts, and its rule."""
 
     line: int
     rule: str
 
 
 class Masker:
-    """Masks credentials in short texts; a process has one masker, see get_masker().
-
-    It caches the results for recent texts, because names and questions recur.
-    """
+    """Masks credentials in short texts, and caches the results; see get_masker()."""
 
     def __init__(self, scanner: SecretScanner | StrictScanner) -> None:
         self._scanner = scanner
@@ -134,10 +118,7 @@ class Masker:
         self._loaded.set()
 
     def text(self, text: str) -> str:
-        """Mask the credentials in a text, including percent-encoded ones.
-
-        Its length and all other characters stay the same.
-        """
+        """Mask the credentials in a text, also percent-encoded ones; its length stays the same."""
         with self._lock:
             masked = self._cache.get(text)
         if masked is None:
@@ -166,10 +147,7 @@ class Masker:
                     self._store(text, text)
 
     def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Replace each credential with the name of its rule; return the text and the rules.
-
-        Use this if offsets need not stay valid: a name is more informative than filler characters.
-        """
+        """Replace credentials by the names of their rules, if offsets need not stay valid."""
         spans = merge_spans(self._scanner.scan(text))
         parts: list[str] = []
         at = 0
@@ -184,11 +162,7 @@ class Masker:
         return self.text(text) != text
 
     def findings(self, text: str) -> list[Finding]:
-        """Return the line and rule of each credential in a text, including percent-encoded ones.
-
-        Raises:
-            TimeoutError: the scan took too long.
-        """
+        """Return the line and rule of each credential in a text, including percent-encoded ones."""
         starts = [(span.start, span.rule) for span in self._scanner.scan(text)]
         if "%" in text:
             starts += (
@@ -220,18 +194,11 @@ class Masker:
 
 @lru_cache(maxsize=4)
 def get_masker(local: Path | None) -> Masker:
-    """Return the process's masker for an installation; its rules are loaded at their first use.
-
-    Args:
-        local: the installation's own folder, which caches compiled rules; None for no cache.
-    """
+    """Return the process's masker for an installation; its rules are loaded at their first use."""
     return Masker(get_scanner(local))
 
 
 @lru_cache(maxsize=4)
 def get_scanner(local: Path | None) -> SecretScanner:
-    """Return the process's scanner for an installation; see get_masker.
-
-    Forks share the rules that it loaded.
-    """
+    """Return the process's scanner, whose rules forks share; see get_masker."""
     return SecretScanner(None if local is None else local / "cache")

@@ -42,10 +42,6 @@ class StoredQuestionVectors:
     """The stored vectors of a tenant's judged questions, so that each is embedded only once.
 
     Searches for evaluations use this in place of the usual QuestionEmbedder.
-
-    Args:
-        catalog: stores the vectors.
-        embedders: creates the embedder that built a generation.
     """
 
     def __init__(self, catalog: Catalog, embedders: Embedders) -> None:
@@ -59,12 +55,7 @@ class StoredQuestionVectors:
     ) -> int:
         """Load the vectors of questions for a generation, and embed questions that have none.
 
-        Args:
-            generation: the build that is searched; its embedder is used.
-            texts: the questions, as they may be sent.
-
-        Returns:
-            The number of questions that were embedded now.
+        Return the number of questions that were embedded now.
 
         Raises:
             CapReached: the call would exceed a spending cap; earlier vectors are kept.
@@ -169,13 +160,7 @@ _MAX_CONCURRENT = 4
 
 
 class FullAccessPolicy:
-    """Access policy that lets evaluations read every document that any principal may read.
-
-    Only operators see the results.
-
-    Args:
-        principals: principals of all grants of a tenant.
-    """
+    """Access policy of evaluations, which read all documents: only operators see results."""
 
     def __init__(self, principals: Iterable[str]) -> None:
         self._principals = tuple(dict.fromkeys(principals))
@@ -195,12 +180,7 @@ class FullAccessPolicy:
 
 @dataclass(frozen=True, slots=True)
 class AskOptions:
-    """Options of the searches in an evaluation.
-
-    Attributes:
-        mode: search by vectors, by words, or by both.
-        rerank: whether the first hits are reranked.
-    """
+    """Options of the searches in an evaluation."""
 
     mode: SearchMode
     rerank: bool = False
@@ -208,12 +188,9 @@ class AskOptions:
 
 @dataclass(frozen=True, slots=True)
 class AskResult:
-    """The hits of all questions that were asked.
+    """The hits of all questions that were asked, best first, one for each passage.
 
-    Attributes:
-        hits: hits by question id, best first; one for each passage, since passages are judged.
-        unranked: number of questions whose hits were not reranked, because the reranker failed.
-        embedded: number of questions that were embedded, and charged, for this search.
+    `unranked` counts questions whose reranker failed; `embedded` counts those embedded and charged.
     """
 
     hits: Mapping[str, Sequence[Hit]] = field(default_factory=dict)
@@ -222,11 +199,7 @@ class AskResult:
 
 
 class Asker:
-    """Searches a tenant's builds for judged questions; these searches are not recorded as events.
-
-    Args:
-        ctx: the tenant's TenantContext, for reading.
-    """
+    """Searches a tenant's builds for judged questions, without recording the searches as events."""
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
@@ -242,16 +215,7 @@ class Asker:
         top_k: int,
         min_score: float | None = None,
     ) -> AskResult:
-        """Return the first hits of each question in one build.
-
-        Args:
-            manner: how to search.
-            top_k: number of hits.
-            min_score: replaces the tenant's threshold.
-
-        Raises:
-            RagAssetsError: see StoredQuestionVectors.prepare and AsyncRetriever.search.
-        """
+        """Return the first hits of each question in one build; min_score replaces the threshold."""
         if not questions:
             return AskResult()
         ctx, embedded = self._ctx, 0

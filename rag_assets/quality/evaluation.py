@@ -1,9 +1,10 @@
-"""Evaluate how well a build answers a tenant's judged questions, and compare two builds."""
+"""Evaluate how well builds answer judged questions, and judge a new build: the quality gate."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal, TypeAlias
 
 from rag_assets.common.errors import (
     BuildNotAskable,
@@ -11,12 +12,15 @@ from rag_assets.common.errors import (
     IndexInconsistent,
     RequestRefused,
 )
+from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import Asker, AskOptions, AskResult
 from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.measures import (
     DEPTH,
     MEASURES,
+    NDCG,
+    RECALL_5,
     MeanDifference,
     MeanEstimate,
     Values,
@@ -33,6 +37,7 @@ from rag_assets.quality.store import (
 )
 from rag_assets.search.model import MAX_TOP_K, Hit
 from rag_assets.storage.catalog.builds.generations import Generation
+from rag_assets.tenants.model import QualityConfig
 
 _DOCUMENT_DEPTH = 50
 """Number of passages that are read when documents are ranked, since the first ten may belong to one
@@ -44,15 +49,12 @@ HitsByQuestion = Mapping[str, Sequence[Hit]]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPart:
-    """Measures of rankings, either for questions that people judged or for synthetic questions.
-
-    Attributes:
-        values: values by measure, then by question id.
-        judged: the share of the first ten hits that were judged, 0 to 1; None without hits.
-    """
+    """Measures of rankings, either for questions that people judged or for synthetic questions."""
 
     values: Values = field(default_factory=dict)
+    """Values by measure, then by question id."""
     judged: float | None = None
+    """The share of the first ten hits that were judged, 0 to 1; None without hits."""
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -60,64 +62,43 @@ class MeasuredPart:
         return tuple(self.values.get(MEASURES[0], ()))
 
     def estimate(self, measure: str) -> MeanEstimate | None:
-        """Return the mean of a measure over the questions, with its 95 % interval.
-
-        Returns:
-            The estimate; None if there is no question.
-        """
+        """Return the mean of a measure, with its 95 % interval; None without a question."""
         return estimate_mean(self.values[measure]) if self.ids else None
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """Measures of one build's answers to the judged questions.
-
-    Attributes:
-        generation, embedder_id: the build, and the id of its embedder.
-        manner: how the build was searched.
-        people: measures for the questions that people judged.
-        synthetic: measures for the questions that were made from headings.
-        gone: by question id, paths in judgements that match no present document.
-        unmeasured: ids of questions whose answers are only in documents that are gone.
-        unanswerable: number of questions without an answer in the documents.
-        unranked: number of questions whose hits were not reranked, because the reranker failed.
-        embedded: number of questions that were embedded, and charged, for this evaluation.
-    """
+    """Measures of one build's answers to the judged questions."""
 
     generation: int
     embedder_id: str
     manner: AskOptions
     people: MeasuredPart
+    """Measures for the questions that people judged."""
     synthetic: MeasuredPart
+    """Measures for the questions that were made from headings."""
     gone: Mapping[str, tuple[str, ...]]
+    """By question id, paths in judgements that match no present document."""
     unmeasured: tuple[str, ...]
+    """Ids of questions whose answers are only in documents that are gone."""
     unanswerable: int
+    """Number of questions without an answer in the documents."""
     unranked: int = 0
     embedded: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class BuildComparison:
-    """The evaluations of two builds with the same questions and the same document versions.
-
-    Attributes:
-        new, serving: the evaluations of the two builds; the serving build is the baseline.
-        apart: ids of questions that were left out, since the builds have different versions of all
-            documents that answer them.
-    """
+    """The evaluations of two builds with the same questions and the same document versions."""
 
     new: Evaluation
     serving: Evaluation
     apart: tuple[str, ...]
+    """Ids of questions that were left out, since the builds have different versions of all
+    documents that answer them."""
 
     def difference(self, measure: str) -> MeanDifference | None:
-        """Return how much higher the mean of a measure is in the new build than in the serving one.
-
-        Only questions that people judged count.
-
-        Returns:
-            The difference; None if there is no question.
-        """
+        """Return the mean difference of a measure, new minus serving; None if none is judged."""
         ours, theirs = self.new.people, self.serving.people
         if not ours.ids:
             return None
@@ -126,9 +107,6 @@ class BuildComparison:
 
 def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOptions) -> Evaluation:
     """Search a build for every judged question of its tenant, and measure the hits.
-
-    Args:
-        generation: the build, complete or not.
 
     Raises:
         BuildNotAskable: a build cannot be searched until a person acts.
@@ -144,16 +122,7 @@ def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOption
 def compare_builds(
     ctx: TenantContext, new: Generation, serving: Generation, manner: AskOptions
 ) -> BuildComparison:
-    """Evaluate two builds with the same questions.
-
-    Only documents that have the same version in both builds count.
-
-    Raises:
-        BuildNotAskable: a build cannot be searched until a person acts.
-        RequestsStopped: questions could not be embedded: a cap is reached, or the provider is
-            unavailable.
-        ServiceUnavailable: a server does not answer.
-    """
+    """Evaluate two builds by the documents that have the same version in both."""
     questions, asker = _Questions.read(ctx), Asker(ctx)
     builds = (new, serving)
     found = [_ask(asker, build, questions.asked, manner) for build in builds]
@@ -174,17 +143,13 @@ def compare_builds(
 
 @dataclass(frozen=True, slots=True)
 class _Questions:
-    """A tenant's judged questions.
-
-    Attributes:
-        all: all questions, as they are stored.
-        documents: the documents that their judgements refer to.
-        present: the questions with only their judgements of present documents.
-    """
+    """A tenant's judged questions."""
 
     all: Sequence[JudgedQuestion]
     documents: Documents
+    """The documents that their judgements refer to."""
     present: Sequence[JudgedQuestion]
+    """The questions with only their judgements of present documents."""
 
     @classmethod
     def read(cls, ctx: TenantContext) -> _Questions:
@@ -205,12 +170,7 @@ class _Questions:
         asked: AskResult,
         judged: Sequence[JudgedQuestion],
     ) -> Evaluation:
-        """Return the measures of a build's hits.
-
-        Args:
-            asked: the hits of the build.
-            judged: the questions with the judgements that count.
-        """
+        """Return the measures of a build's hits, by the judgements that count."""
         measured = [question for question in judged if question.answerable]
         answered = {question.id for question in self.asked}
         answerable = [question.id for question in self.all if question.answerable]
@@ -262,9 +222,7 @@ def _ask(
 def _join_results(one: AskResult, other: AskResult) -> AskResult:
     """Combine two results; if a question is in both, the second result's hits are used."""
     return AskResult(
-        {**one.hits, **other.hits},
-        one.unranked + other.unranked,
-        one.embedded + other.embedded,
+        {**one.hits, **other.hits}, one.unranked + other.unranked, one.embedded + other.embedded
     )
 
 
@@ -282,11 +240,7 @@ def _find_documents_in_both(
 
 
 def _is_short(question: JudgedQuestion, found: Iterable[AskResult], same: Container[str]) -> bool:
-    """Return whether a question needs more hits, because some of its hits do not count.
-
-    Args:
-        same: ids of the documents that count.
-    """
+    """Return whether a question needs more hits, because some of its hits do not count."""
     return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
 
 
@@ -295,3 +249,150 @@ def _filter_hits(asked: AskResult, same: Container[str]) -> AskResult:
         id_: [hit for hit in found if hit.document_id in same] for id_, found in asked.hits.items()
     }
     return replace(asked, hits=hits)
+
+
+Outcome: TypeAlias = Literal["pass", "warn", "fail"]
+
+GUARDED = (NDCG, RECALL_5)
+"""The measures that a new build must not lower."""
+# A difference that equals the limit except for rounding does not exceed it.
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedMeasure:
+    """A measure that a new build must not lower, with its required and actual values."""
+
+    measure: str
+    serving: float
+    least: float
+    """The value that the new build must reach: the serving build's value minus the tenant's
+    tolerance."""
+    new: float
+
+    @property
+    def is_lower(self) -> bool:
+        """Return whether the new build is worse by more than the tolerance."""
+        return self.new < self.least - _TOLERANCE
+
+
+@dataclass(frozen=True, slots=True)
+class WorseQuestion:
+    """A question that the new build answers worse, with its nDCG@10 in both builds."""
+
+    question: str
+    serving: float
+    new: float
+
+
+@dataclass(frozen=True, slots=True)
+class QualityVerdict:
+    """The decision whether a build may replace the serving build."""
+
+    outcome: Outcome
+    """The outcome "fail" forbids it; "warn": there are too few questions to forbid it."""
+    description: str
+    """The finding in one line."""
+    questions: int
+    least: int
+    guarded: tuple[GuardedMeasure, ...] = ()
+    """The guarded measures with their required and actual values; empty without a question."""
+    worse: tuple[WorseQuestion, ...] = ()
+    """Questions that the new build answers worse, the worst first."""
+    apart: tuple[str, ...] = ()
+    """See BuildComparison."""
+
+
+def judge_comparison(comparison: BuildComparison, limits: QualityConfig) -> QualityVerdict:
+    """Judge a build by how well it answers the questions that people judged.
+
+    It fails if its nDCG@10 or recall@5 is lower than the serving build's by more than the
+    tolerance. It cannot fail if there are fewer questions than required. Synthetic questions never
+    count.
+    """
+    count = len(comparison.new.people.ids)
+    guarded = tuple(_measure_guarded(comparison, limits.tolerance))
+    lower = [measure for measure in guarded if measure.is_lower]
+    few = count < limits.least
+    outcome: Outcome = "warn" if few else "fail" if lower else "pass"
+    return QualityVerdict(
+        outcome,
+        _describe_verdict(comparison, limits, guarded, few=few),
+        count,
+        limits.least,
+        guarded,
+        tuple(_list_worse_questions(comparison)),
+        comparison.apart,
+    )
+
+
+def _measure_guarded(comparison: BuildComparison, tolerance: float) -> Iterator[GuardedMeasure]:
+    for measure in GUARDED:
+        new = comparison.new.people.estimate(measure)
+        serving = comparison.serving.people.estimate(measure)
+        if new is not None and serving is not None:
+            least = max(0.0, round(serving.mean - tolerance, 4))
+            yield GuardedMeasure(measure, serving.mean, least, new.mean)
+
+
+def _list_worse_questions(comparison: BuildComparison) -> list[WorseQuestion]:
+    new, serving = (
+        build.people.values.get(NDCG, {}) for build in (comparison.new, comparison.serving)
+    )
+    worse = [
+        WorseQuestion(id_, round(serving[id_], 4), round(value, 4))
+        for id_, value in new.items()
+        if value < serving[id_] - _TOLERANCE
+    ]
+    return sorted(worse, key=lambda question: (question.new - question.serving, question.question))
+
+
+def _describe_verdict(
+    comparison: BuildComparison,
+    limits: QualityConfig,
+    guarded: tuple[GuardedMeasure, ...],
+    *,
+    few: bool,
+) -> str:
+    builds = f"build {comparison.new.generation}", f"build {comparison.serving.generation}"
+    lower = [guard for guard in guarded if guard.is_lower]
+    values = ", ".join(
+        f"{guard.measure} {guard.new:.3f} against {guard.serving:.3f}" for guard in guarded
+    )
+    compared = f"{builds[0]} compared with {builds[1]}, which serves: {values}" if values else ""
+    if few:
+        count = format_count(len(comparison.new.people.ids), "judged question")
+        note = f"only {count}, fewer than the required {limits.least}: the build is not held back"
+        return f"{note}; {compared}" if compared else note
+    if not lower:
+        return compared
+    margins = ", ".join(
+        f"{guard.measure} is {guard.new:.3f}, below {guard.least:.3f}" for guard in lower
+    )
+    return (
+        f"{builds[0]} answers worse than {builds[1]}, which serves: {margins}"
+        f" ({values}; tolerance {limits.tolerance:g})"
+    )
+
+
+def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> QualityVerdict:
+    """Judge a build, published or not, against the serving build, without reranking."""
+    least = ctx.tenant.quality.least
+    if not ctx.catalog.judgements.counts(ctx.ref.id).get(False):
+        return QualityVerdict("pass", describe_missing_questions(ctx.ref.id), 0, least)
+    try:
+        comparison = compare_builds(ctx, new, serving, AskOptions(ctx.tenant.retrieval.mode))
+    except BuildNotAskable as error:
+        if error.generation != serving.number:
+            raise
+        note = f"there is nothing to compare with: {error.advice}"
+        return QualityVerdict("warn", note, 0, least)
+    return judge_comparison(comparison, ctx.tenant.quality)
+
+
+def describe_missing_questions(tenant_id: str) -> str:
+    """Return the message for a tenant without judged questions."""
+    return (
+        "the tenant has no judged questions, so no build is held back for its answers;"
+        f" add some with `rag-assets judgements import {tenant_id} PATH`"
+    )

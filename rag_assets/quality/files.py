@@ -35,16 +35,7 @@ RELEVANT_FROM = 1
 
 
 def find_qrels_file(folder: Path, split: str | None) -> Path:
-    """Return the file of qrels in a folder.
-
-    Args:
-        folder: a folder that has queries.jsonl.
-        split: the part of the set, such as "test", "dev" or "train"; by default the only part,
-            or "test".
-
-    Raises:
-        ConfigurationError: qrels for the split are missing, or a split must be chosen.
-    """
+    """Return the file of qrels in a folder for a split; by default the only split, or "test"."""
     found = {path.stem: path for path in sorted((folder / _QRELS).glob("*.tsv"))}
     if not found and (single := folder / f"{_QRELS}.tsv").is_file():
         found = {_DEFAULT_SPLIT: single}
@@ -60,11 +51,7 @@ def find_qrels_file(folder: Path, split: str | None) -> Path:
 
 
 def read_queries(path: Path, lines: FileFaults) -> dict[str, QuestionEntry]:
-    """Read the questions in a queries.jsonl file, by id; they have no judgements yet.
-
-    Args:
-        lines: collects the faults of the file.
-    """
+    """Read the questions in a queries.jsonl file, by id; they have no judgements yet."""
     found: dict[str, QuestionEntry] = {}
     for number, line in enumerate(lines.read_text(path).split("\n"), start=1):
         if not line.strip():
@@ -86,13 +73,7 @@ def read_queries(path: Path, lines: FileFaults) -> dict[str, QuestionEntry]:
 def read_qrels(
     path: Path, queries: Mapping[str, QuestionEntry], lines: FileFaults
 ) -> list[QuestionEntry]:
-    """Read the judged questions, with their judgements.
-
-    Args:
-        path: the file of qrels.
-        queries: all questions, by id.
-        lines: collects the faults of the file.
-    """
+    """Read the judged questions, with their judgements."""
     judged: dict[str, QuestionEntry] = {}
     for number, line in enumerate(lines.read_text(path).split("\n"), start=1):
         cells = [cell.strip() for cell in line.rstrip("\r").split("\t")]
@@ -111,11 +92,7 @@ def read_qrels(
 
 
 def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
-    """Write questions as a BEIR folder, with the best judgement of each document.
-
-    Returns:
-        The number of quotes that were left out, since qrels have no quotes.
-    """
+    """Write questions as a BEIR folder; return the number of quotes that it cannot contain."""
     (folder / _QRELS).mkdir(parents=True, exist_ok=True)
     queries = "".join(
         f"{json.dumps(_format_query(question), ensure_ascii=False)}\n" for question in questions
@@ -128,10 +105,7 @@ def write_beir(folder: Path, questions: Sequence[JudgedQuestion]) -> int:
 
 def _parse_query(given: Mapping[str, Any], number: int, lines: FileFaults) -> QuestionEntry | None:
     id_, question = given.get("_id"), given.get("text")
-    faults = (find_text_fault(id_, "_id"), find_question_fault(question))
-    if wrong := [fault for fault in faults if fault]:
-        for fault in wrong:
-            lines.add(number, fault)
+    if lines.add_all(number, (find_text_fault(id_, "_id"), find_question_fault(question))):
         return None
     # write_beir adds this metadata; other sets have different metadata, or none.
     said = given.get("metadata")
@@ -185,15 +159,12 @@ SUFFIXES = (".yaml", ".yml", ".json")
 
 @dataclass(frozen=True, slots=True)
 class ReadQuestions:
-    """The questions that were read from some files.
-
-    Attributes:
-        questions: the questions, in the form in which they are stored.
-        places: the first line that names each document path.
-    """
+    """The questions that were read from some files."""
 
     questions: tuple[JudgedQuestion, ...]
+    """The questions, in the form in which they are stored."""
     places: Mapping[str, FileLine]
+    """The first line that names each document path."""
 
 
 def read_judgements(
@@ -208,12 +179,7 @@ def read_judgements(
     Args:
         paths: YAML or JSON files, folders of these, and BEIR folders.
         present: known questions, to which files may add judgements.
-        split: the part of the set whose qrels are read from BEIR folders.
         is_refused: returns whether a text must not be stored, because it contains a credential.
-
-    Raises:
-        ConfigurationError: a path does not hold judgements.
-        WrongJudgements: lines are wrong; the error names all of them.
     """
     read = [entries for path in paths for entries in _read_path(path, split)]
     wrong = [line for _, lines in read for line in lines.descriptions]

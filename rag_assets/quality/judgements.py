@@ -44,21 +44,18 @@ class JudgeablePassage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """The grade of a passage, or of a whole document.
-
-    Attributes:
-        path: the document: its uri, its id, or the id of its record.
-        quote: words of the passage; white space does not matter. None if every passage of the
-            document has the grade.
-        grade: 3 answers the question, 2 answers it in part, 1 is useful background, 0 is
-            irrelevant; other sets may have higher grades.
-        names: uris and ids of the documents that `path` refers to; by default only `path`.
-    """
+    """The grade of a passage, or of a whole document."""
 
     path: str
+    """The document: its uri, its id, or the id of its record."""
     quote: str | None = None
+    """Words of the passage; white space does not matter. None if every passage of the document has
+    the grade."""
     grade: int = ANSWERS
+    """3 answers the question, 2 answers it in part, 1 is useful background, 0 is irrelevant; other
+    sets may have higher grades."""
     names: frozenset[str] = field(default=frozenset(), repr=False)
+    """Uris and ids of the documents that `path` refers to; by default only `path`."""
 
     def is_about(self, passage: JudgeablePassage) -> bool:
         """Return whether a passage is in the judged document, and contains the quote, if any.
@@ -73,23 +70,19 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """A question with its judged passages.
-
-    Attributes:
-        kind: kind of difficulty, in the author's words; UNANSWERED if the documents have no answer.
-        relevant: all judgements, of any grade.
-        pool: hashes of all passages that were read to judge the question.
-        relevant_from: the lowest grade that counts as relevant.
-        synthetic: whether it was generated from headings, and not judged by a person.
-    """
+    """A question with its judged passages."""
 
     id: str
     kind: str
+    """Kind of difficulty, in the author's words; UNANSWERED if the documents have no answer."""
     question: str
     relevant: tuple[Judgement, ...] = ()
     pool: frozenset[str] = field(default=frozenset(), repr=False)
+    """Hashes of all passages that were read to judge the question."""
     relevant_from: int = IN_PART
+    """The lowest grade that counts as relevant."""
     synthetic: bool = False
+    """Whether it was generated from headings, and not judged by a person."""
 
     @property
     def answerable(self) -> bool:

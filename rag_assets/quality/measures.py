@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,12 +25,7 @@ def compute_measures(
 ) -> dict[str, dict[str, float]]:
     """Return the measures of each question's ranking, by measure and question id.
 
-    The gain of a passage is its grade. A passage is relevant if its grade is at least the
-    question's `relevant_from`.
-
-    Args:
-        questions: answerable questions.
-        found: passages, best first, by question id.
+    The gain of a passage is its grade.
     """
     from ir_measures import RR, R, iter_calc, nDCG
 
@@ -56,10 +51,7 @@ def compute_measures(
 def compute_judged_share(
     questions: Iterable[JudgedQuestion], found: Mapping[str, Sequence[JudgeablePassage]]
 ) -> float | None:
-    """Return which share of the first ten passages was judged, 0 to 1; None without passages.
-
-    Passages that were not judged count as irrelevant in the measures.
-    """
+    """Return the judged share of the first ten passages, 0 to 1; None without passages."""
     first = [(question, hit) for question in questions for hit in get_top_hits(question, found)]
     return sum(question.knows(hit) for question, hit in first) / len(first) if first else None
 
@@ -105,22 +97,14 @@ class MeanEstimate:
 
 @dataclass(frozen=True, slots=True)
 class MeanDifference(MeanEstimate):
-    """The mean difference of two rankings of the same questions.
-
-    Attributes:
-        p: probability that chance alone gives a difference at least as large (two-sided).
-    """
+    """The mean difference of two rankings of the same questions."""
 
     p: float
+    """Probability that chance alone gives a difference at least as large (two-sided)."""
 
 
 def estimate_mean(values: Mapping[str, float], ids: Collection[str] | None = None) -> MeanEstimate:
-    """Return the mean over at least one question, and its 95 % interval.
-
-    Args:
-        values: by question id.
-        ids: ids of the questions; by default all.
-    """
+    """Return the mean over at least one question, and its 95 % interval."""
     sample = np.array([values[id_] for id_ in (values if ids is None else ids)])
     low, high = np.percentile(_resample(sample), (2.5, 97.5))
     return MeanEstimate(_round_value(sample.mean()), _round_value(low), _round_value(high))
@@ -130,9 +114,6 @@ def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) ->
     """Return how much higher the first values are on average, compared question by question.
 
     The p-value is from a paired randomisation test, which flips signs at random.
-
-    Args:
-        one, other: values of the same questions, by question id; at least one.
     """
     differences = np.array([one[id_] - other[id_] for id_ in one])
     by_chance = np.abs(_flip_signs(differences))
@@ -144,27 +125,26 @@ def estimate_difference(one: Mapping[str, float], other: Mapping[str, float]) ->
 
 
 def _resample(sample: _Numbers) -> _Numbers:
-    rng = np.random.default_rng(_SEED)
-    parts = [
-        rng.choice(sample, (rows, len(sample))).mean(axis=1) for rows in _iter_rows(len(sample))
-    ]
-    return np.concatenate(parts)
+    return _draw_means(len(sample), lambda rng, shape: rng.choice(sample, shape))
 
 
 def _flip_signs(differences: _Numbers) -> _Numbers:
+    return _draw_means(
+        len(differences), lambda rng, shape: rng.choice((-1.0, 1.0), shape) * differences
+    )
+
+
+def _draw_means(
+    questions: int, draw: Callable[[np.random.Generator, tuple[int, int]], _Numbers]
+) -> _Numbers:
+    """Return the means of random samples; they are drawn in parts, so that memory suffices."""
     rng = np.random.default_rng(_SEED)
+    at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
     parts = [
-        (rng.choice((-1.0, 1.0), (rows, len(differences))) * differences).mean(axis=1)
-        for rows in _iter_rows(len(differences))
+        draw(rng, (min(at_once, _SAMPLES - start), questions)).mean(axis=1)
+        for start in range(0, _SAMPLES, at_once)
     ]
     return np.concatenate(parts)
-
-
-def _iter_rows(questions: int) -> Iterator[int]:
-    """Yield how many samples to draw at once, so that many questions need little memory."""
-    at_once = max(1, _DRAWN_AT_ONCE // max(1, questions))
-    for start in range(0, _SAMPLES, at_once):
-        yield min(at_once, _SAMPLES - start)
 
 
 def _round_value(value: Any) -> float:

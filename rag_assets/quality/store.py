@@ -1,15 +1,24 @@
-"""A tenant's judged questions in the catalog."""
+"""A tenant's judged questions in the catalog, and synthetic questions from its documents.
+
+Synthetic questions are generated from headings of documents and the text below them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from rag_assets.common.batches import batched
+from rag_assets.common.hashing import compute_key
+from rag_assets.ingest.parsing.model import Block, ParsedText
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.privacy.masker import Masker, get_masker
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
 from rag_assets.quality.yaml_files import to_judgement_mapping
 from rag_assets.storage.catalog.builds.judgements import NamedDocument, Others, StoredQuestion
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.documents.model import Document
 
 Documents = Mapping[str, Sequence[NamedDocument]]
 """By each path of a judgement, the present documents that the path refers to."""
@@ -27,14 +36,7 @@ def store_questions(
     *,
     others: Others = "keep",
 ) -> int:
-    """Store questions by id, in one transaction.
-
-    Args:
-        others: whether stored questions that are not among these are kept.
-
-    Returns:
-        The number of other questions that were deleted.
-    """
+    """Store questions by id, in one transaction; return how many other questions were deleted."""
     return catalog.judgements.store(ref, map(_to_stored_question, questions), others=others)
 
 
@@ -50,16 +52,9 @@ def find_judged_documents(
 
 
 def limit_judgements(
-    questions: Iterable[JudgedQuestion],
-    documents: Documents,
-    kept: Container[str] | None = None,
+    questions: Iterable[JudgedQuestion], documents: Documents, kept: Container[str] | None = None
 ) -> list[JudgedQuestion]:
-    """Return the questions without judgements of documents that do not count.
-
-    Args:
-        documents: the present documents that judgements refer to.
-        kept: ids of the documents whose judgements are kept; by default, all present documents.
-    """
+    """Return the questions without judgements of documents that are absent, or not in `kept`."""
     names = {
         path: frozenset(
             name
@@ -104,3 +99,93 @@ def _to_judged_question(question: StoredQuestion) -> JudgedQuestion:
         question.relevant_from,
         question.synthetic,
     )
+
+
+KIND = "heading"
+_READ_AT_ONCE = 50
+_QUOTED_WORDS = 8
+_MIN_WORDS = 5
+_MIN_LETTERS = 3
+_PROSE = frozenset({"paragraph", "list"})
+_ID_DIGITS = 12
+
+
+def propose_questions(ctx: TenantContext, count: int) -> list[JudgedQuestion]:
+    """Return at most `count` questions, the same for the same documents and spread over them."""
+    documents = sorted(
+        (
+            document
+            for document in ctx.catalog.documents.all(ctx.ref.id)
+            if document.status == "READY"
+        ),
+        # The id is a hash of the document's origin, so this order is fixed and has no pattern.
+        key=lambda document: document.document_id,
+    )
+    if not documents or not count:
+        return []
+    each = -(-count // len(documents))
+    masker = get_masker(ctx.settings.local)
+    found: dict[str, JudgedQuestion] = {}
+    for question in _iter_questions(ctx, documents, each, masker):
+        found.setdefault(question.question, question)
+        if len(found) == count:
+            break
+    return list(found.values())
+
+
+def _iter_questions(
+    ctx: TenantContext, documents: Sequence[Document], each: int, masker: Masker
+) -> Iterator[JudgedQuestion]:
+    for batch in batched(documents, _READ_AT_ONCE):
+        keys = {document.document_id: ctx.parse_key(document) for document in batch}
+        texts = ctx.lake.parsed(set(keys.values()))
+        for document in batch:
+            row = texts.get(keys[document.document_id])
+            if row is not None:
+                yield from _propose_from_document(document, row.parsed, each, masker)
+
+
+def _propose_from_document(
+    document: Document, parsed: ParsedText, each: int, masker: Masker
+) -> Iterator[JudgedQuestion]:
+    title = document.title or parsed.title
+    made = 0
+    for headings, quote in _iter_passages(parsed):
+        question = _format_question(title, headings)
+        if made == each:
+            return
+        if any(map(masker.holds_credential, (document.uri, question, quote))):
+            continue
+        made += 1
+        key = compute_key("question", document.uri, headings)[:_ID_DIGITS]
+        relevant = (Judgement(document.uri, quote),)
+        yield JudgedQuestion(f"{KIND}-{key}", KIND, question, relevant, synthetic=True)
+
+
+def _iter_passages(parsed: ParsedText) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Yield the headings that are followed by prose, with its first words; deepest first."""
+    found: dict[tuple[str, ...], str] = {}
+    for block in parsed.blocks:
+        headings = block.heading_path
+        if block.kind in _PROSE and headings and headings not in found:
+            quote = _find_quote(parsed, block)
+            if quote and sum(map(str.isalpha, headings[-1])) >= _MIN_LETTERS:
+                found[headings] = quote
+    yield from sorted(found.items(), key=lambda item: -len(item[0]))
+
+
+def _find_quote(parsed: ParsedText, block: Block) -> str | None:
+    """Return the first words of a block; None if they are too few or a credential is masked."""
+    if any(span.start < block.end and block.start < span.end for span in parsed.masked):
+        return None
+    words = parsed.text[block.start : block.end].split(maxsplit=_QUOTED_WORDS)[:_QUOTED_WORDS]
+    return " ".join(words) if len(words) >= _MIN_WORDS else None
+
+
+def _format_question(title: str | None, headings: tuple[str, ...]) -> str:
+    """Return a question made from a title and headings, as a user might type it."""
+    last = " ".join(headings[-1].split())
+    if last.endswith("?"):
+        return last
+    above = " ".join((title or headings[0]).split())
+    return last if above == last else f"{above}: {last}"

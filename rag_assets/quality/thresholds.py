@@ -28,43 +28,32 @@ _ANY_COSINE = -1.0
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """The effect that one threshold would have on the questions.
-
-    Attributes:
-        threshold: the cosine.
-        with_passages: share of all questions that get a passage.
-        passages: average number of passages of a question.
-        answered: share of the answerable questions that keep a relevant passage; None if no
-            question is judged.
-        rejected: share of the unanswerable questions that get no passage; None if no question is
-            judged.
-    """
+    """The effect that one threshold would have on the questions."""
 
     threshold: float
     with_passages: float
+    """Share of all questions that get a passage."""
     passages: float
     answered: float | None
+    """Share of the answerable questions that keep a relevant passage; None if no question is
+    judged."""
     rejected: float | None
+    """Share of the unanswerable questions that get no passage; None if no question is judged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """The threshold in force for one use of a search.
-
-    Attributes:
-        use: use of a search; empty for any use.
-        threshold: the cosine; None for no threshold.
-        described: the value in the system's description; None if it has none.
-        origin: who set the threshold, or the rule that it comes from.
-        reason: why the threshold was set, or the progress of the calibration.
-        at: when the threshold was set, as ISO 8601.
-    """
+    """The threshold in force for one use of a search."""
 
     use: str
+    """Use of a search; empty for any use."""
     threshold: float | None
     described: float | None
+    """The value in the system's description; None if it has none."""
     origin: str
+    """Who set the threshold, or the rule that it comes from."""
     reason: str | None
+    """Why the threshold was set, or the progress of the calibration."""
     at: str | None
 
 
@@ -105,11 +94,7 @@ def build_questions(texts: Sequence[str]) -> list[JudgedQuestion]:
 def measure_curve(
     ctx: TenantContext, generation: Generation, questions: Sequence[JudgedQuestion]
 ) -> list[CurvePoint]:
-    """Search for every question by vectors alone, and return the effect of each threshold.
-
-    Raises:
-        RagAssetsError: see Asker.ask.
-    """
+    """Search for every question by vectors alone, and return the effect of each threshold."""
     asked = Asker(ctx).ask(
         generation,
         questions,
@@ -128,8 +113,7 @@ def measure_curve(
 def suggest_threshold(points: Sequence[CurvePoint], loss: float = 0.02) -> float | None:
     """Return the highest threshold that loses few answers; None if no question is judged.
 
-    Args:
-        loss: how much lower the share of answered questions may be than with the best threshold.
+    The share of answered questions may be lower by `loss` than with the best threshold.
     """
     known = [(point.threshold, point.answered) for point in points if point.answered is not None]
     if not known:
@@ -139,11 +123,7 @@ def suggest_threshold(points: Sequence[CurvePoint], loss: float = 0.02) -> float
 
 
 def get_serving_build(ctx: TenantContext) -> Generation:
-    """Return the serving build.
-
-    Raises:
-        ConfigurationError: the tenant has no serving build.
-    """
+    """Return the serving build; raise a ConfigurationError if there is none."""
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None:
         raise ConfigurationError(
@@ -158,25 +138,13 @@ def list_thresholds(tenant: Tenant, serving: Generation) -> list[Threshold]:
     return [_build_threshold(tenant, serving, use) for use in _list_uses(tenant)]
 
 
-def is_configured(tenant: Tenant) -> bool:
-    """Return whether the tenant's configuration fixes the thresholds, so that none can be set."""
-    retrieval = tenant.retrieval
-    return retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set
-
-
 def set_threshold(
     ctx: TenantContext, use: str, value: float | None, *, reason: str, by: str
 ) -> Threshold:
     """Set the threshold of a use in all builds with the serving build's embedder.
 
-    Args:
-        value: the cosine; None to let the next questions measure it.
-        reason: why it is set; required with a value. Credentials in it are masked.
-        by: name of the person or caller that sets it.
-
-    Raises:
-        ConfigurationError: the use or a serving build does not exist, the value is not a
-            cosine, the reason is missing or too long, or the configuration fixes the threshold.
+    None lets the next questions measure it. A value requires a reason, in which credentials are
+    masked.
     """
     serving = get_serving_build(ctx)
     uses = _list_uses(ctx.tenant)
@@ -187,7 +155,7 @@ def set_threshold(
         )
     if value is not None:
         _require_valid(value, reason)
-    if is_configured(ctx.tenant):
+    if ctx.tenant.retrieval.fixes_threshold:
         raise ConfigurationError(
             f"the configuration of tenant {ctx.ref.id!r} already sets a threshold",
             hint="remove retrieval.min_score and retrieval.threshold_from first",
@@ -234,10 +202,7 @@ def _build_threshold(tenant: Tenant, serving: Generation, use: str) -> Threshold
 
 
 def _build_grid(scores: Sequence[float]) -> list[float]:
-    """Return the thresholds to measure, from the lowest to the highest cosine, in equal steps.
-
-    A step is at least 0.01.
-    """
+    """Return thresholds from the lowest to the highest cosine, in equal steps of at least 0.01."""
     low, high = scores[0], scores[-1]
     step = max(0.01, round((high - low) / _POINTS, 2))
     # Round down, so that the first threshold also keeps hits with a negative cosine.
@@ -253,7 +218,10 @@ def _measure_point(
     *,
     is_judged: bool,
 ) -> CurvePoint:
-    kept = [[hit for hit in found if _get_cosine(hit) >= threshold] for found in hits]
+    kept = [
+        [hit for hit in found if (_ANY_COSINE if hit.cosine is None else hit.cosine) >= threshold]
+        for found in hits
+    ]
     answered = [
         any(_is_relevant(question, hit) for hit in found)
         for question, found in zip(questions, kept, strict=True)
@@ -271,10 +239,6 @@ def _measure_point(
         answered=_compute_share(answered),
         rejected=_compute_share(rejected),
     )
-
-
-def _get_cosine(hit: Hit) -> float:
-    return _ANY_COSINE if hit.cosine is None else hit.cosine
 
 
 def _is_relevant(question: JudgedQuestion, hit: Hit) -> bool:

@@ -14,7 +14,7 @@ parent-time-off:                     # a mapping: judgements for questions that 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import StringIO
 from pathlib import Path
@@ -48,45 +48,36 @@ class ReadJudgement:
 
 @dataclass(slots=True)
 class QuestionEntry:
-    """The statements of one file about one question.
-
-    Attributes:
-        id: id of the question.
-        place: the line where the question starts.
-        question: the question without judgements; None if the file adds judgements to a known
-            question.
-        judgements: the judgements in the file.
-        pool: hashes of passages that were read.
-        is_whole: whether all judgements of the question are valid.
-    """
+    """The statements of one file about one question."""
 
     id: str
     place: FileLine
+    """The line where the question starts."""
     question: JudgedQuestion | None
+    """The question without judgements; None if the file adds judgements to a known question."""
     judgements: list[ReadJudgement] = field(default_factory=list)
     pool: set[str] = field(default_factory=set)
+    """Hashes of passages that were read."""
     is_whole: bool = True
+    """Whether all judgements of the question are valid."""
 
 
 class FileFaults:
-    """Collects the faults of a file, line by line.
-
-    Args:
-        file: name of the file, as it is shown.
-    """
+    """Collects the faults of a file, line by line."""
 
     def __init__(self, file: str) -> None:
         self.file = file
         self.wrong: list[tuple[int, str]] = []
 
     def add(self, line: int, reason: str) -> None:
-        """Record a fault.
-
-        Args:
-            line: number of the line, counted from 1.
-            reason: a text that quotes neither a question nor a document.
-        """
+        """Record a fault of a line; the reason must not quote a question or a document."""
         self.wrong.append((line, reason))
+
+    def add_all(self, line: int, reasons: Iterable[str | None]) -> bool:
+        """Record the faults of a line, if any, and return whether there is one."""
+        faults = [(line, reason) for reason in reasons if reason]
+        self.wrong += faults
+        return bool(faults)
 
     def place(self, line: int) -> FileLine:
         """Return a line of this file as a location."""
@@ -109,12 +100,7 @@ class FileFaults:
 
 
 def find_text_fault(value: object, what: str, most: int = MAX_NAME) -> str | None:
-    """Return why a value cannot be stored as a text; None if it can.
-
-    Args:
-        what: name of the value.
-        most: maximum number of characters.
-    """
+    """Return why a value cannot be stored as a text; None if it can."""
     if not isinstance(value, str):
         return f"{what} is missing" if value is None else f"{what} must be a text"
     if not value.strip():
@@ -126,12 +112,12 @@ def find_text_fault(value: object, what: str, most: int = MAX_NAME) -> str | Non
     return None
 
 
-def find_grade_fault(value: object, most: int = MAX_GRADE) -> str | None:
+def find_grade_fault(value: object) -> str | None:
     """Return why a value is not a valid grade; None if it is valid."""
     if isinstance(value, bool) or not isinstance(value, int):
         return "the grade must be a whole number"
-    if not 0 <= value <= most:
-        return f"the grade must be between 0 and {most}"
+    if not 0 <= value <= MAX_GRADE:
+        return f"the grade must be between 0 and {MAX_GRADE}"
     return None
 
 
@@ -161,11 +147,7 @@ _JUDGEMENT_FIELDS = ("path", "quote", "grade")
 
 
 def read_yaml(path: Path, lines: FileFaults) -> list[QuestionEntry]:
-    """Read the questions and judgements of a file.
-
-    Args:
-        lines: collects the faults of the file.
-    """
+    """Read the questions and judgements of a file."""
     document = _load_yaml(path, lines)
     if isinstance(document, list):
         return list(_parse_questions(document, lines))
@@ -260,16 +242,10 @@ def _parse_question(given: Any, line: int, lines: FileFaults) -> QuestionEntry |
     relevant, read = given.get("relevant", ()), given.get("read", ())
     if not isinstance(relevant, list | tuple) or not isinstance(read, list | tuple):
         faults.append("relevant and read must be lists")
-    if wrong := [fault for fault in faults if fault]:
-        for fault in wrong:
-            lines.add(line, fault)
+    if lines.add_all(line, faults):
         return None
     question = JudgedQuestion(
-        str(id_),
-        str(kind),
-        str(given["question"]),
-        relevant_from=int(least),
-        synthetic=synthetic,
+        str(id_), str(kind), str(given["question"]), relevant_from=int(least), synthetic=synthetic
     )
     entry = QuestionEntry(question.id, lines.place(line), question)
     _add_judgements(entry, relevant, line, lines)
@@ -292,11 +268,7 @@ def _parse_additions(document: Any, lines: FileFaults) -> Iterator[QuestionEntry
 
 
 def _add_judgements(entry: QuestionEntry, given: Any, line: int, lines: FileFaults) -> None:
-    """Parse judgements and hashes of passages, and add them to an entry.
-
-    Args:
-        line: the line to report if the items have no line numbers.
-    """
+    """Parse judgements and hashes into an entry; faults without a line belong to `line`."""
     for at, item in enumerate(given):
         its_line = int(given.lc.item(at)[0]) + 1 if hasattr(given, "lc") else line
         if isinstance(item, Mapping):
@@ -320,10 +292,8 @@ def _add_judgement(
         None if quote is None else find_text_fault(quote, "the quote"),
         find_grade_fault(grade),
     ]
-    if wrong := [fault for fault in faults if fault]:
+    if lines.add_all(line, faults):
         entry.is_whole = False
-        for fault in wrong:
-            lines.add(line, fault)
         return
     judgement = Judgement(str(path), None if quote is None else str(quote), int(grade))
     entry.judgements.append(ReadJudgement(judgement, lines.place(line)))

@@ -17,8 +17,8 @@ from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.record_bodies import SAFE_URL, convert_to_utc
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.records.model import PushedRecord
+from rag_assets.tenants.kinds import choose_source
 from rag_assets.tenants.model import Tenant
-from rag_assets.tenants.sources import choose_source
 
 TEXT_TYPES = sorted(set(PARSERS) - set(media_types.BINARY))
 """Media types that a record's text may have."""

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from anyio.from_thread import start_blocking_portal
 from anyio.to_thread import run_sync
 
-from rag_assets.billing.embedders import Embedders, require_opt_in
-from rag_assets.billing.rerankers import Rerankers
+from rag_assets.billing.embedders import Embedders, Rerankers, require_opt_in
 from rag_assets.billing.spending import Meter
 from rag_assets.common.errors import ServiceUnavailable, UnknownTenant
 from rag_assets.privacy.masker import get_masker

@@ -18,8 +18,7 @@ import numpy.typing as npt
 from anyio.to_thread import run_sync
 from cachetools import LRUCache
 
-from rag_assets.billing.embedders import Embedders
-from rag_assets.billing.rerankers import Rerankers
+from rag_assets.billing.embedders import Embedders, Rerankers
 from rag_assets.billing.spending import Meter
 from rag_assets.common.errors import (
     ConfigurationError,
@@ -33,7 +32,7 @@ from rag_assets.models.embedding.coverage import Reading, assess_reading
 from rag_assets.models.embedding.protocol import Charge, Embedder
 from rag_assets.models.embedding.vectors import embed_query
 from rag_assets.models.factory import find_price
-from rag_assets.models.reranking.protocol import Reranker
+from rag_assets.models.reranking.rerankers import Reranker
 from rag_assets.search.progress import Passage, Reranking
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef

@@ -28,29 +28,22 @@ NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplicationSettings:
-    """Settings made by an application; None stands for the operator's configuration.
-
-    Attributes:
-        enabled: whether the tenant is indexed and answers.
-        provider: provider of embeddings; the providers in SELF_HOSTED speak OpenAI's API.
-        embedding_model: the model's name at its provider.
-        base_url: the URL of a self-hosted server.
-        dimensions: length of a vector, if there is a choice or the model is unknown.
-        vector_backend: the store that answers vector searches.
-        resolved_comment_days: days for which resolved comments are found.
-        embedder: the embedder that was configured when the tenant was last fully indexed, as in
-            tenants.yaml; None: the embedder that the operator has configured now.
-        updated_at, updated_by: time and author of the last change.
-    """
+    """Settings made by an application; None stands for the operator's configuration."""
 
     enabled: bool | None = None
+    """Whether the tenant is indexed and answers."""
     provider: Provider | None = None
+    """Provider of embeddings; the providers in SELF_HOSTED speak OpenAI's API."""
     embedding_model: str | None = None
     base_url: str | None = None
     dimensions: int | None = None
+    """Length of a vector, if there is a choice or the model is unknown."""
     vector_backend: VectorBackend | None = None
     resolved_comment_days: int | None = None
+    """Days for which resolved comments are found."""
     embedder: Mapping[str, Any] | None = None
+    """The embedder that was configured when the tenant was last fully indexed, as in tenants.yaml;
+    None: the embedder that the operator has configured now."""
     updated_at: datetime | None = None
     updated_by: str | None = None
 
@@ -64,11 +57,7 @@ def find_wanted_embedder(
 ) -> dict[str, Any] | None:
     """Return the embedder that an application has chosen, as in tenants.yaml.
 
-    Args:
-        operators: the operator's embedder, as in tenants.yaml.
-
-    Returns:
-        The embedder; None if the application leaves the choice to the operator.
+    Return None if the application leaves the choice to the operator.
     """
     model, dimensions = settings.embedding_model, settings.dimensions
     if settings.provider is not None:
@@ -87,11 +76,7 @@ def find_wanted_embedder(
 
 
 def is_pending(settings: ApplicationSettings, operators: Mapping[str, Any]) -> bool:
-    """Return whether the settings ask for a different embedder than the tenant uses now.
-
-    Args:
-        operators: the operator's embedder, as in tenants.yaml.
-    """
+    """Return whether the settings ask for a different embedder than the tenant uses now."""
     return find_wanted_embedder(settings, operators) != settings.embedder
 
 
@@ -105,15 +90,8 @@ def find_settled_embedder(
     """Return the embedder to keep using after the operator has configured a different embedder.
 
     An embedder with other vectors, whether from the operator or from the settings, is not used
-    until the tenant is indexed again. New prices and limits apply immediately.
-
-    Args:
-        settings: the application's settings; the tenant has been indexed.
-        former, operators: the operator's embedder before and after the change, as in tenants.yaml.
-        is_same: whether two embedders return the same vectors.
-
-    Returns:
-        The embedder, as in tenants.yaml; None: the embedder that the operator has configured now.
+    until the tenant is indexed again. New prices and limits apply immediately. All embedders are as
+    in tenants.yaml; None: the embedder that the operator has configured now.
     """
     wanted = find_wanted_embedder(settings, operators)
     present = former if settings.embedder is None else settings.embedder
@@ -121,19 +99,15 @@ def find_settled_embedder(
 
 
 def overlay_settings(operators: Mapping[str, Any], settings: ApplicationSettings) -> dict[str, Any]:
-    """Return a tenant's configuration: the operator's, overridden by its application's settings.
-
-    Args:
-        operators: the operator's configuration, as in tenants.yaml.
-    """
+    """Return a tenant's configuration: the operator's, overridden by its application's settings."""
     config = dict(operators)
     if settings.embedder is not None:
         config["embedder"] = dict(settings.embedder)
-    own: dict[str, Any] = {}
-    if settings.resolved_comment_days is not None:
-        own["resolved_comment_days"] = settings.resolved_comment_days
-    if settings.vector_backend is not None:
-        own["vector_backend"] = settings.vector_backend
+    own = {
+        name: value
+        for name in ("resolved_comment_days", "vector_backend")
+        if (value := getattr(settings, name)) is not None
+    }
     if own:
         config[SECTION] = {**config.get(SECTION, NOTHING), **own}
     return config

@@ -35,10 +35,7 @@ class _InstalledChunkers:
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> JsonSchemaValue:
-        """Return a schema with the names of the installed chunkers.
-
-        Systems are loaded only when the schema is requested.
-        """
+        """Return a schema with the chunkers' names; only this loads the systems."""
         return {"type": "string", "enum": [*installed_kinds().chunkers]}
 
 

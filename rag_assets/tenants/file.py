@@ -31,43 +31,31 @@ from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_profile
-from rag_assets.tenants.projects import require_beginning
+from rag_assets.tenants.projects import list_project_profiles, require_beginning
 
 
 @dataclass(frozen=True, slots=True)
 class ListedTenants:
-    """The current content of a tenant list.
-
-    Attributes:
-        configs: configuration of each tenant by id, valid and with absolute paths.
-        places: by id, where the list declares the tenant, as text for people.
-        problems: errors in the list; tenants with an error are not in `configs`.
-        kept: ids of tenants with an error; their present configuration is kept.
-        complete: whether everything could be read; only then does a tenant that is not in the list
-            count as removed.
-    """
+    """The current content of a tenant list."""
 
     configs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Configuration of each tenant by id, valid and with absolute paths."""
     places: Mapping[str, str] = field(default_factory=dict)
+    """By id, where the list declares the tenant, as text for people."""
     problems: tuple[RagAssetsError, ...] = ()
+    """Errors in the list; tenants with an error are not in `configs`."""
     kept: frozenset[str] = frozenset()
+    """Ids of tenants with an error; their present configuration is kept."""
     complete: bool = True
+    """Whether everything could be read; only then does a tenant that is not in the list count as
+    removed."""
 
 
 class TenantList(Protocol):
     """Loads the tenants that the value of one key of tenants.yaml refers to."""
 
     def __call__(self, written: Any, folder: Path, cache: Path | None) -> ListedTenants:
-        """Return the tenants of the list.
-
-        Args:
-            written: the value of the key.
-            folder: the folder of tenants.yaml, to which relative paths refer.
-            cache: folder that caches parsed content; None: parse on each call.
-
-        Raises:
-            ConfigurationError: the value is not usable.
-        """
+        """Return the tenants of the list, whose relative paths refer to the folder."""
         ...
 
 
@@ -76,23 +64,13 @@ _FORMAT = "1"
 
 
 class ParsedFile:
-    """A cache file with the parsed content of another file; only the last content is cached.
-
-    Args:
-        path: location of the cache file.
-    """
+    """A cache file with the parsed content of another file; only the last content is cached."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
     def get(self, content: bytes, parse: Callable[[bytes], Any]) -> Any:
-        """Return the parsed content of a file, from the cache if possible.
-
-        Args:
-            content: the bytes of the file.
-            parse: parses the bytes to plain values on a cache miss; its exceptions are passed on,
-                and not cached.
-        """
+        """Return the parsed content of a file, from the cache if possible; errors are raised."""
         digest = hashlib.sha256(_FORMAT.encode() + content).hexdigest()
         cache = self._read_cache()
         if cache.get("sha256") == digest:
@@ -120,12 +98,9 @@ tenants: []
 
 
 class TenantsFile:
-    """The tenants.yaml of an installation; the file need not exist yet.
+    """The tenants.yaml of an installation, which need not exist yet.
 
-    Args:
-        path: location of the file; relative paths of sources are relative to its folder.
-        kinds: the kinds that tenants may name; None: all installed kinds.
-        cache: folder that caches the parsed content; None: the file is parsed on each read.
+    Relative paths of sources refer to its folder. `cache` keeps the parsed content.
     """
 
     def __init__(
@@ -138,13 +113,9 @@ class TenantsFile:
         self._parsed = None if cache is None else ParsedFile(cache / "tenants.json")
 
     def load(self) -> dict[str, dict[str, Any]]:
-        """Return the validated configuration of every tenant by id, with absolute paths.
-
-        Raises:
-            ConfigurationError: the file or a tenant in it is not valid.
-        """
+        """Return the validated configuration of every tenant by id, with absolute paths."""
         document = self._values()
-        require_beginning(_get_project_defaults(document), _list_project_profiles())
+        require_beginning(_get_project_defaults(document), list_project_profiles())
         tenants: dict[str, dict[str, Any]] = {}
         projects: dict[tuple[str, str | None, str | None], str] = {}
         for number, entry in enumerate(document["tenants"], start=1):
@@ -172,21 +143,11 @@ class TenantsFile:
         return tenants
 
     def beginning_of_projects(self) -> dict[str, Any]:
-        """Return the initial configuration of projects made over the API, with absolute paths.
-
-        Raises:
-            ConfigurationError: the file is not valid.
-        """
+        """Return the initial configuration of projects made over the API, with absolute paths."""
         return self.with_absolute_paths(_get_project_defaults(self._values()))
 
     def lists(self) -> dict[str, ListedTenants]:
-        """Load the other tenant lists that the file names, by key; see TenantList.
-
-        A key that the file lacks yields a list without tenants.
-
-        Raises:
-            ConfigurationError: the file, or the value of a key, is not usable.
-        """
+        """Load the other tenant lists of the file by key, empty if absent; see TenantList."""
         document = self._values()
         parts = installed_systems().parts("tenant_lists")
         return {
@@ -197,11 +158,7 @@ class TenantsFile:
         }
 
     def add(self, config: Mapping[str, Any]) -> None:
-        """Append a tenant.
-
-        Raises:
-            ConfigurationError: the tenant's configuration is not valid, or its id is in use.
-        """
+        """Append a tenant."""
         tenant = Tenant.from_config(self.with_absolute_paths(config), self._kinds)
         with self._edit() as document:
             if any(entry.get("id") == tenant.id for entry in document["tenants"]):
@@ -212,11 +169,7 @@ class TenantsFile:
             document["tenants"].append(dict(config))
 
     def set_enabled(self, tenant_id: str, *, enabled: bool) -> None:
-        """Enable or disable a listed tenant.
-
-        Raises:
-            UnknownTenant: the file does not list it.
-        """
+        """Enable or disable a listed tenant; raise UnknownTenant if the file does not list it."""
         with self._edit() as document:
             self._entry(document, tenant_id)["enabled"] = enabled
 
@@ -247,10 +200,6 @@ class TenantsFile:
                 values = self._parsed.get(content, lambda content: _to_plain(self._parse(content)))
             self._read_last = content, self._require_valid(values)
         return self._read_last[1]
-
-    def _read(self) -> dict[str, Any]:
-        """Parse the file for editing, so that comments, order and quotes are kept."""
-        return self._require_valid(self._parse(self._content()))
 
     def _content(self) -> bytes:
         try:
@@ -313,7 +262,8 @@ class TenantsFile:
         with lock:
             # Concurrent commands must not undo each other's edits.
             fcntl.flock(lock, fcntl.LOCK_EX)
-            document = self._read()
+            # Comments, order and quotes are kept.
+            document = self._require_valid(self._parse(self._content()))
             yield document
             text = io.StringIO()
             _build_yaml().dump(document, text)
@@ -330,11 +280,7 @@ class TenantsFile:
         )
 
     def with_absolute_paths(self, config: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a configuration with the paths of its sources made absolute.
-
-        Raises:
-            ConfigurationError: a path depends on the environment.
-        """
+        """Return a configuration with the paths of its sources made absolute."""
         sources = config.get("sources")
         if not isinstance(sources, list):
             return dict(config)
@@ -355,14 +301,8 @@ class TenantsFile:
 def resolve_path(written: str, base: Path, what: str) -> Path:
     """Resolve a path in tenants.yaml, with the same result in every process.
 
-    Args:
-        written: the path: relative to the base, absolute, or with a leading `~`; `$$` stands for a
-            dollar.
-        base: the folder of tenants.yaml.
-        what: names the path in an error.
-
-    Raises:
-        ConfigurationError: the path contains a variable, or `~` cannot be resolved.
+    The path is relative to the base, absolute, or begins with `~`; `$$` stands for a dollar. A
+    variable in it is an error.
     """
     if any(match[1] != "$" for match in _DOLLAR.finditer(written)):
         raise ConfigurationError(
@@ -392,11 +332,6 @@ def format_path(place: Path, base: Path) -> str:
 
 def _get_project_defaults(document: Mapping[str, Any]) -> dict[str, Any]:
     return dict(document.get("projects") or {})
-
-
-def _list_project_profiles() -> dict[str, bool]:
-    profiles = installed_systems().profiles
-    return {name: profile.projects_over_api for name, profile in profiles.items()}
 
 
 def _build_yaml() -> YAML:

@@ -27,9 +27,9 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
+from rag_assets.common.environment import require_reference, resolve_reference
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.invalid_values import describe_problem
-from rag_assets.common.references import require_reference, resolve_reference
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.parsing.docling import require_docling
 from rag_assets.ingest.parsing.ocr import require_languages
@@ -45,10 +45,9 @@ from rag_assets.models.config import (
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.application_settings import VectorBackend
 from rag_assets.tenants.chunkers import ChunkerConfig, ChunkerRule
-from rag_assets.tenants.kinds import TenantKinds, installed_kinds
+from rag_assets.tenants.kinds import Source, TenantKinds, installed_kinds
 from rag_assets.tenants.modes import SearchMode
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, apply_profile, get_profile
-from rag_assets.tenants.sources import Source
 
 TenantId = Annotated[
     str, StringConstraints(pattern=r"^[a-z0-9]+([._-][a-z0-9]+)*$", min_length=1, max_length=63)
@@ -78,11 +77,7 @@ class _ConfigModel(BaseModel):
 
 
 class _SystemEntries:
-    """Validates a list in a tenant's configuration; a system defines the model of its entries.
-
-    Args:
-        key: the list's key in tenants.yaml and in `System.tenant_settings`.
-    """
+    """Validates a list in a tenant's configuration; a system defines the model of its entries."""
 
     def __init__(self, key: str) -> None:
         self._key = key
@@ -156,11 +151,7 @@ class ParserConfig(_ConfigModel):
         return ParseLimits(seconds=self.seconds, memory_bytes=self.memory_mb * 1024 * 1024)
 
     def require_installed(self) -> None:
-        """Check that this machine has the packages and data that the settings need.
-
-        Raises:
-            ConfigurationError: a package or a language's data is missing.
-        """
+        """Check that this machine has the packages and data that the settings need."""
         if self.pdf == "docling":
             require_docling(self.docling_models)
         if self.ocr:
@@ -168,11 +159,7 @@ class ParserConfig(_ConfigModel):
 
     @property
     def options(self) -> ParseOptions:
-        """Return the options of parsing, without the limits.
-
-        Raises:
-            ConfigurationError: a variable, a package or a language's data is missing.
-        """
+        """Return the options of parsing, without the limits."""
         self.require_installed()
         return ParseOptions(
             keep_headers_footers=self.keep_headers_footers,
@@ -226,6 +213,11 @@ class RetrievalConfig(_ConfigModel):
     rerank: RerankConfig | None = None
     events_days: int = Field(default=90, ge=1, le=36_500)
     unsupported_claims: Literal["remove", "mark"] = "remove"
+
+    @property
+    def fixes_threshold(self) -> bool:
+        """Return whether the configuration fixes the thresholds, so that none is measured."""
+        return self.threshold_from != "measured" or "min_score" in self.model_fields_set
 
 
 class AccessConfig(_ConfigModel):
@@ -391,12 +383,7 @@ class Tenant(_ConfigModel):
     def chunk_parameters(
         self, *, source: str, source_type: str, media_type: str, path: str = ""
     ) -> ChunkParameters:
-        """Return the chunk parameters of a document: of the first matching rule, else the default.
-
-        Args:
-            source, source_type: name of the document's source, and its document type.
-            path: the document's path within its source; some chunkers depend on it.
-        """
+        """Return a document's chunk parameters: of the first matching rule, or the default."""
         rules = (
             rule
             for rule in self.chunkers
@@ -443,10 +430,7 @@ class Tenant(_ConfigModel):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return metadata that every document of the tenant gets: its organization and project.
-
-        The result is empty if the profile does not require a project.
-        """
+        """Return the metadata of every document: organization and project, if required."""
         if not get_profile(self.profile).requires_project:
             return {}
         return {"organizationId": self.organization or "", "projectId": self.project or ""}
@@ -454,13 +438,7 @@ class Tenant(_ConfigModel):
     def min_score(
         self, embedder_id: str, use: str | None = None, *, measured: float | None = None
     ) -> float | None:
-        """Return the cosine below which a hit is omitted; None for no threshold.
-
-        Args:
-            embedder_id: the embedder of the searched vectors.
-            use: the purpose of the hits; see Profile.threshold.
-            measured: the measured threshold for that embedder and use, if any.
-        """
+        """Return the cosine below which a hit is omitted; None for no threshold."""
         if "min_score" in self.retrieval.model_fields_set:
             return self.retrieval.min_score
         if measured is not None and self.retrieval.threshold_from == "measured":
@@ -469,8 +447,7 @@ class Tenant(_ConfigModel):
 
     def calibrates(self, embedder_id: str) -> bool:
         """Return whether the tenant's first questions measure the threshold for an embedder."""
-        retrieval = self.retrieval
-        if retrieval.threshold_from != "measured" or "min_score" in retrieval.model_fields_set:
+        if self.retrieval.fixes_threshold:
             return False
         return embedder_id.partition("@")[0] in get_profile(self.profile).calibrates
 
@@ -479,7 +456,6 @@ class Tenant(_ConfigModel):
         """Validate a tenant's configuration, completed with its profile's defaults.
 
         Args:
-            config: the configuration as written in tenants.yaml.
             kinds: the kinds that it may name; None: all installed kinds.
 
         Raises:

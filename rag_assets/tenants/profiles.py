@@ -22,9 +22,6 @@ def apply_profile(config: Mapping[str, Any]) -> dict[str, Any]:
 
     The tenant's own chunker rules precede those in the profile. The profile's chunker limits apply
     only to the profile's chunker, and its embedding model only to its provider.
-
-    Raises:
-        UnknownProfile: no profile has that name.
     """
     name = config.get("profile", DEFAULT_PROFILE)
     profiles = installed_systems().profiles
@@ -61,11 +58,7 @@ def get_configured_embedder(config: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def get_profile(name: str) -> Profile:
-    """Return the profile of a validated tenant.
-
-    Raises:
-        UnknownProfile: the system of the profile has been uninstalled.
-    """
+    """Return the profile of a validated tenant; raise UnknownProfile if it has been uninstalled."""
     profiles = installed_systems().profiles
     if name not in profiles:
         raise UnknownProfile(
@@ -94,12 +87,7 @@ def _holds_files(source: object) -> bool:
 
 
 def _is_same_choice(default: Any, wanted: Any, choice: str) -> bool:
-    """Return whether a field's other defaults apply: both values make the same choice.
-
-    Args:
-        default, wanted: the field in the profile and in the tenant's configuration.
-        choice: the setting that must be equal, such as the provider of an embedder.
-    """
+    """Return whether profile and tenant make the same choice, so that other defaults apply."""
     both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
     return not both or wanted.get(choice, default.get(choice)) == default.get(choice)
 

@@ -11,7 +11,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -21,6 +21,7 @@ from rag_assets.common.errors import ConfigurationError, InvalidRequest
 from rag_assets.models.config import AUTO
 from rag_assets.models.providers.registry import list_auto_embeddings
 from rag_assets.models.transport.settings import ModelName
+from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.model import CapsConfig, RetrievalConfig, Tenant, ThresholdFrom
 
 MAX_NAME = 256
@@ -42,15 +43,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The identity of a project, as an application states it.
-
-    Attributes:
-        profile: profile of the system that the project is used with.
-        organization, project: ids in the application.
-
-    Raises:
-        InvalidRequest: one of the ids is empty, too long, or contains control characters.
-    """
+    """The identity of a project by its ids in an application, which are checked for validity."""
 
     profile: str
     organization: str
@@ -62,11 +55,7 @@ class Project:
 
     @property
     def tenant_ids(self) -> tuple[str, ...]:
-        """Return possible ids for the project's tenant, the preferred one first.
-
-        The last id is unique to the project. It is preceded by a readable id if the form of the
-        names rules out collisions.
-        """
+        """Return possible ids for the project's tenant: a safe readable one, and a unique one."""
         organization, project = self.organization, self.project
         plain = f"{organization}.{project}"
         is_plain = _PLAIN.fullmatch(organization) and _PLAIN.fullmatch(project)
@@ -114,14 +103,7 @@ class ProjectSettings(BaseModel):
 
 
 def require_name(what: str, name: str) -> None:
-    """Require that an id from an application is valid.
-
-    Args:
-        what: names the id in the error.
-
-    Raises:
-        InvalidRequest: the id is empty, too long, or contains control characters.
-    """
+    """Require that an id has 1 to MAX_NAME characters and no control characters."""
     if not 0 < len(name) <= MAX_NAME or not _is_text(name):
         raise InvalidRequest(
             f"{what} is not a usable id",
@@ -141,8 +123,6 @@ def build_project_config(
     """Return the configuration of a project's tenant.
 
     Args:
-        beginning: the initial configuration of projects, as in tenants.yaml.
-        present: the current configuration; None for a new project.
         reset: replace the current configuration with the initial configuration. The caps and the
             name of the chat model are kept; otherwise the project would spend more, or answer
             differently.
@@ -163,18 +143,12 @@ def build_project_config(
         _set_field(config, "chat_model", _build_chat_model(config, beginning, settings.chat_model))
     if "provider" in given:
         _set_field(config, "embedder", _find_embedder(config, settings.provider))
-    if "min_score" in given:
-        score, of_all = settings.min_score, dict(beginning.get("retrieval") or {})
-        retrieval = dict(config.get("retrieval") or {})
-        _set_field(retrieval, "min_score", of_all.get("min_score") if score is None else score)
-        _set_field(config, "retrieval", retrieval or None)
-    if "threshold_from" in given:
-        of_all = dict(beginning.get("retrieval") or {})
-        retrieval = dict(config.get("retrieval") or {})
-        _set_field(
-            retrieval, "threshold_from", settings.threshold_from or of_all.get("threshold_from")
-        )
-        _set_field(config, "retrieval", retrieval or None)
+    for name in ("min_score", "threshold_from"):
+        if name in given:
+            value, of_all = getattr(settings, name), beginning.get("retrieval") or {}
+            retrieval = dict(config.get("retrieval") or {})
+            _set_field(retrieval, name, of_all.get(name) if value is None else value)
+            _set_field(config, "retrieval", retrieval or None)
     if "caps" in given:
         caps = settings.caps.model_dump(exclude_none=True) if settings.caps else None
         _set_field(config, "caps", beginning.get("caps") if caps is None else caps)
@@ -188,34 +162,31 @@ def build_project_config(
     return config
 
 
-def require_beginning(beginning: Mapping[str, Any], profiles: Mapping[str, bool]) -> None:
-    """Require that a configuration is usable as the initial configuration of projects.
-
-    Args:
-        beginning: the configuration, as in tenants.yaml.
-        profiles: the installed profiles by name, with whether applications make projects of them.
-
-    Raises:
-        ConfigurationError: the configuration contains a field that cannot apply to all projects, or
-            a wrong value.
-    """
+def require_beginning(beginning: Mapping[str, Any], profiles: Iterable[str]) -> None:
+    """Require that a configuration can be the initial one of projects of these profiles."""
     own = sorted({"id", "name", "profile", "organization", "project", "enabled"} & set(beginning))
     if own:
         raise ConfigurationError(
             f"projects: {own[0]} must differ between projects", hint="remove it from `projects`"
         )
-    for profile, over_api in profiles.items():
-        if over_api:
-            project = {"profile": profile, "organization": "any", "project": "any"}
-            Tenant.from_config({**beginning, "id": "projects", **project})
+    for profile in profiles:
+        Tenant.from_config(build_example_config(beginning, profile))
+
+
+def build_example_config(beginning: Mapping[str, Any], profile: str) -> dict[str, Any]:
+    """Return the configuration of any project of a profile."""
+    project = {"profile": profile, "organization": "any", "project": "any"}
+    return {**beginning, "id": "projects", **project}
+
+
+def list_project_profiles() -> list[str]:
+    """Return the names of the installed profiles whose projects applications make."""
+    profiles = installed_systems().profiles
+    return [name for name, profile in profiles.items() if profile.projects_over_api]
 
 
 def list_effective_settings(tenant: Tenant) -> dict[str, Any]:
-    """Return the values of all fields of ProjectSettings that apply to a tenant, with defaults.
-
-    Args:
-        tenant: the tenant with its configured provider, which may be "auto".
-    """
+    """Return the values of all fields of ProjectSettings that apply to a tenant, with defaults."""
     embedder = tenant.embedder
     return {
         "name": tenant.name,
@@ -230,15 +201,7 @@ def list_effective_settings(tenant: Tenant) -> dict[str, Any]:
 def _keep_project_values(
     config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]
 ) -> None:
-    """Copy a project's caps and the name of its chat model to its new configuration.
-
-    The gateway of the chat model is taken from the initial settings.
-
-    Args:
-        config: the new configuration, which is changed.
-        beginning: the initial configuration of projects.
-        present: the current configuration of the project.
-    """
+    """Copy a project's caps and chat model's name, but no gateway, to its new configuration."""
     if present.get("caps"):
         config["caps"] = present["caps"]
     chat = present.get("chat_model")

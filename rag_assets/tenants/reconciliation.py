@@ -34,17 +34,14 @@ class _TenantRecord(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TenantChanges:
-    """The changes that bring the catalog in line with a list of tenants.
-
-    Attributes:
-        put: configurations of tenants to create or update, and whether each tenant is enabled.
-        disable: ids of tenants that were removed from the list.
-        foreign: listed ids that another home folder lists with another configuration.
-    """
+    """The changes that bring the catalog in line with a list of tenants."""
 
     put: tuple[tuple[Mapping[str, Any], bool], ...]
+    """Configurations of tenants to create or update, and whether each tenant is enabled."""
     disable: tuple[str, ...]
+    """Ids of tenants that were removed from the list."""
     foreign: tuple[str, ...] = ()
+    """Listed ids that another home folder lists with another configuration."""
 
 
 def plan_tenants(
@@ -61,8 +58,6 @@ def plan_tenants(
     Changes that applications made to the configuration from the file are ignored.
 
     Args:
-        listed: configuration by id.
-        known: the catalog's tenants by id.
         home: the home folder with the list; it disables only tenants that it listed itself.
         origin: the origin of the list's tenants.
         over: other origins; the list takes over their tenants by listing them.
@@ -108,11 +103,6 @@ def split_conflicts(
     A tenant of tenants.yaml takes precedence over a tenant of another list. So does a tenant that
     was created over the API, or was once in tenants.yaml, because it may contain data that no list
     can restore.
-
-    Args:
-        key: the key of the list, and the origin of its tenants.
-        of_file: ids in tenants.yaml.
-        known: the catalog's tenants by id.
     """
     usable: dict[str, Mapping[str, Any]] = {}
     problems = list(listed_tenants.problems)

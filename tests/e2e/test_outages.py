@@ -19,7 +19,7 @@ from rag_assets.common.errors import ProviderUnavailable
 from rag_assets.common.settings import Settings
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.stores import EmbedderResource

@@ -14,11 +14,9 @@ from rag_assets.common.errors import CapReached, UnknownGeneration
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.quality.asking import AskOptions
-from rag_assets.quality.evaluation import compare_builds, evaluate_build
+from rag_assets.quality.evaluation import compare_builds, evaluate_build, judge_build
 from rag_assets.quality.judgements import JudgedQuestion, Judgement
-from rag_assets.quality.proposals import propose_questions
-from rag_assets.quality.store import read_questions, store_questions
-from rag_assets.quality.verdict import judge_build
+from rag_assets.quality.store import propose_questions, read_questions, store_questions
 from rag_assets.search.model import SearchRequest
 from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.builds.generations import Generation

@@ -15,7 +15,7 @@ from werkzeug import Request, Response
 
 from rag_assets.billing.key_ring import KeyRing
 from rag_assets.common.errors import NoReranker
-from rag_assets.models.reranking.protocol import FAILURES
+from rag_assets.models.reranking.rerankers import FAILURES
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.runtime.liveness import wait_until
 from rag_assets.search import Retriever

@@ -16,7 +16,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL, MODELS
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 from rag_assets.search.contexts import fold_text
 from rag_assets.systems.agent_docs.configuration import Environment, find_agent, load_configuration
 from rag_assets.systems.agent_docs.file_store import FileStore

@@ -31,17 +31,13 @@ class EmbedItem:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The texts of one call to an embedder.
-
-    Attributes:
-        items: the texts with their keys.
-        counts: number of tokens of each text; zeros if tokens are not counted.
-        is_part: whether the batch is a part of a batch that failed.
-    """
+    """The texts of one call to an embedder."""
 
     items: tuple[EmbedItem, ...]
     counts: tuple[int, ...]
+    """Number of tokens of each text; zeros if tokens are not counted."""
     is_part: bool = False
+    """Whether the batch is a part of a batch that failed."""
 
     @property
     def tokens(self) -> int:
@@ -84,12 +80,7 @@ class CallPace:
         self.calls = self._most_calls if is_short else 1
 
     def record(self, texts: int, seconds: float) -> None:
-        """Adapt the limits to a completed call.
-
-        Args:
-            texts: number of texts in the call.
-            seconds: duration of the call.
-        """
+        """Adapt the limits to a completed call of this many texts."""
         fitting = int(texts * _CALL_SECONDS / max(seconds, 1e-6))
         self.texts = max(1, min(self._most_texts, fitting))
         if seconds <= _CALL_SECONDS:
@@ -99,12 +90,7 @@ class CallPace:
 def pack_batches(
     items: Sequence[EmbedItem], counts: Sequence[int], limits: CallLimits
 ) -> Iterator[Batch]:
-    """Pack texts into batches, each within the limits of a call.
-
-    Args:
-        items: texts, each within the limit for one text.
-        counts: number of tokens of each text.
-    """
+    """Pack texts into batches, each within the limits of a call."""
     most = max(1, min(limits.texts, MAX_BATCH))
     start = tokens = 0
     for end, count in enumerate(counts):
@@ -123,8 +109,6 @@ class BatchPacker:
     Tokens are counted group by group, so that sending can start early.
 
     Args:
-        items: texts to send, in order.
-        embedder: counts tokens, in a thread, and defines the limits of a call.
         counted: whether tokens are counted even if no limit requires it.
 
     Attributes:
@@ -152,10 +136,7 @@ class BatchPacker:
         return set() if self._packing is None else {self._packing}
 
     def take(self) -> list[Batch]:
-        """Return the batches of the group that was packed last, and start packing the next group.
-
-        Return an empty list while the group is still being packed.
-        """
+        """Return the batches packed last, if they are ready, and start packing the next group."""
         packed: list[Batch] = []
         if self._packing is not None:
             if not self._packing.done():
@@ -207,7 +188,6 @@ class VectorBuffer:
 
     Args:
         keep: stores the vectors of a group; it may block, and is never called concurrently.
-        group_size: maximum number of vectors in a group.
         seconds: maximum time that a vector waits before its group is written.
     """
 
@@ -237,13 +217,7 @@ class VectorBuffer:
     def add(
         self, keys: Sequence[str], vectors: Vectors, spooled: SpooledCall | None = None
     ) -> None:
-        """Add vectors to the next group.
-
-        Args:
-            keys: the keys under which the vectors are stored.
-            vectors: array of shape (len(keys), dimensions).
-            spooled: spool space that keeps the vectors until they are written.
-        """
+        """Add vectors to the next group; their spool space is released when they are written."""
         if spooled is not None:
             with suppress(OSError):  # They will still be written, unless this process dies.
                 spooled.fill(keys, vectors)
@@ -255,12 +229,7 @@ class VectorBuffer:
         self._vectors.append(vectors)
 
     def start_if_due(self) -> float | None:
-        """Start to write a group if it is full or its first vector has waited long enough.
-
-        Returns:
-            Seconds until the next group is due because of its age; None if a group is being
-                written, or no vectors wait.
-        """
+        """Start to write a group if it is due; return the seconds until then, if known."""
         if self._writing is not None or not self._keys:
             return None
         wait = self._since + self._seconds - time.monotonic()

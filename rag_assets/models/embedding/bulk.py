@@ -64,25 +64,18 @@ from rag_assets.models.embedding.vectors import validate_answer
 
 @dataclass(frozen=True, slots=True)
 class EmbedOutcome:
-    """The outcome of embed_all; embedded + len(rejected) + remaining = number of texts.
-
-    Attributes:
-        embedded: number of vectors stored.
-        rejected: for texts that the embedder permanently rejects, the reason by key.
-        remaining: number of texts not embedded because of the deadline or an outage.
-        requests: number of attempts, failed attempts included.
-        retries: number of attempts that repeated a failed attempt.
-        tokens: number of tokens in the successful calls, as the provider counts them.
-        outage: why embedding stopped early; None if it did not.
-        seconds: duration in seconds.
-    """
+    """The outcome of embed_all; embedded + len(rejected) + remaining = number of texts."""
 
     embedded: int
     rejected: Mapping[str, str]
+    """For texts that the embedder permanently rejects, the reason by key."""
     remaining: int
+    """Number of texts not embedded because of the deadline or an outage."""
     requests: int
     retries: int
+    """Number of attempts that repeated a failed attempt."""
     tokens: int
+    """Number of tokens in the successful calls, as the provider counts them."""
     outage: RequestsStopped | None
     seconds: float
 
@@ -112,19 +105,15 @@ async def embed_all(
     rather than all documents incomplete. A key that occurs twice is embedded once.
 
     Args:
-        embedder: the embedder; called within its limits, and closed at the end.
         items: texts to embed. All are held in memory, so pass a slice, not a corpus.
         keep: stores keys and their vectors, shape (len(keys), dimensions); called in a thread,
             never concurrently, while embedding continues.
-        purpose: the use of the vectors.
         flush_items: number of vectors at which `keep` is called, and maximum number for one
             call.
-        flush_seconds: maximum time that a vector waits for others.
         deadline: time.monotonic() after which no further call starts. Calls in progress may
             end, and the first call waits for its turn even beyond it, so that every run progresses.
         progress: called in this thread after each call to the embedder, with the number of
             texts that have a vector.
-        budget: limits spending; None for no limit.
         spool: keeps vectors until they are stored; no call is made unless it has space.
         probe_first: whether a harmless text is sent before the others. Used after an outage, so
             that a retry does not cost a batch while the outage lasts.
@@ -134,7 +123,6 @@ async def embed_all(
 
     Raises:
         MalformedResponse: the embedder does not return a valid vector for any text.
-        Exception: any other error of embedder or keep; earlier valid vectors are stored.
     """
     run = _BulkRun(
         embedder, items, VectorBuffer(keep, group_size=flush_items, seconds=flush_seconds)
@@ -266,8 +254,7 @@ class _BulkRun:
     def _must_find_rejected_text(self) -> bool:
         """Return whether parts of a failed batch may be sent beyond the deadline.
 
-        They may be sent if this run has not embedded or rejected any text yet. Otherwise every run
-        would send the same batch again, and never find the text at fault.
+        Otherwise a run without results would send the same batch again and never find the bad text.
         """
         is_part = bool(self._queue) and self._queue[0].is_part
         return is_part and not self._done and not self._rejected
@@ -293,10 +280,7 @@ class _BulkRun:
             self._has_sent = True
 
     def _reserve(self, batch: Batch) -> SpooledCall | None:
-        """Reserve spool space for a batch's vectors; if there is none, stop sending.
-
-        Return None without a spool, or without space.
-        """
+        """Reserve spool space for a batch; without space, return None and stop sending."""
         try:
             return None if self.spool is None else self.spool.reserve(len(batch.items))
         except ServiceUnavailable as error:
@@ -306,15 +290,7 @@ class _BulkRun:
     async def _embed(
         self, batch: Batch, deadline: float | None
     ) -> tuple[Vectors, Mapping[int, str]]:
-        """Embed a batch.
-
-        Returns:
-            The valid vectors in the order of their texts, and for each text without a valid vector
-                the reason, by position in the batch.
-
-        Raises:
-            ProviderError: the embedder fails for every text.
-        """
+        """Embed a batch; return the valid vectors, and by position why other texts have none."""
         started = time.monotonic()
         try:
             return await self._request(batch, deadline), {}
@@ -350,10 +326,7 @@ class _BulkRun:
         started: float,
         deadline: float | None,
     ) -> tuple[Vectors, Mapping[int, str]]:
-        """Return the valid vectors of a failed call, and the reason for each text without one.
-
-        The reasons are keyed by the text's position in the batch.
-        """
+        """Return a failed call's valid vectors, and the reason for each other text by position."""
         usable, reasons = {}, dict.fromkeys(range(len(batch.items)), error.message)
         if isinstance(error, BadVectors):
             usable, reasons = dict(error.usable), {**reasons, **error.reasons}
@@ -393,15 +366,9 @@ class _BulkRun:
     async def _require_acceptance(
         self, error: InputRejected | MalformedResponse, started: float, deadline: float | None
     ) -> None:
-        """Check that the embedder still accepts some texts, although it failed for a batch.
+        """Check that the embedder still accepts some texts, although a call failed with this error.
 
-        Args:
-            error: the error of the failed call.
-            started: when the failed call started. If a later call succeeded, no probe is needed.
-            deadline: see embed_all.
-
-        Raises:
-            ProviderError: the embedder fails for every text.
+        No probe is sent if a later call succeeded. Raise the error of a failed probe.
         """
         async with self._probing:
             if self._accepted_at > started:
@@ -420,12 +387,7 @@ class _BulkRun:
             raise self._failed_probe
 
     async def _probe(self, deadline: float | None) -> None:
-        """Embed a harmless text, to check that the embedder accepts any text.
-
-        Raises:
-            ProviderRefused: the embedder rejects it.
-            MalformedResponse: the embedder returns no valid vector for it.
-        """
+        """Embed a harmless text, to check that the embedder accepts any text."""
         item = EmbedItem(PROBE_TEXT, PROBE_TEXT)
         counts = self._embedder.count_tokens([PROBE_TEXT])
         try:
@@ -468,13 +430,7 @@ class _BulkRun:
         refused: Mapping[int, str],
         spooled: SpooledCall | None,
     ) -> None:
-        """Store the vectors of a call, and queue its refused texts again as two halves.
-
-        If the call had only one text, and refused it, record the text as rejected.
-
-        Args:
-            refused: reason for each text without a vector, by position in the batch.
-        """
+        """Store the vectors of a call; reject a single refused text, send others again."""
         keys = [item.key for position, item in enumerate(batch.items) if position not in refused]
         if keys:
             self._keeper.add(keys, vectors, spooled)

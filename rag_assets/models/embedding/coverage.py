@@ -59,12 +59,9 @@ _LOGOGRAM_RANGES: Final = (("\u2e80", "\u312f"), ("\u31a0", "\u9fff"), ("\uf900"
 
 
 def assess_reading(embedder: Embedder, text: str, language: str | None) -> Reading:
-    """Return how well an embedder reads a text.
+    """Return how well an embedder reads a text in a language, by its ISO 639-1 code.
 
-    Args:
-        language: language of the text as an ISO 639-1 code; None if unknown. A text in an
-            unknown language is foreign to an English model if its letters show that it is not
-            English.
+    A text in an unknown language is foreign to an English model if its letters are not English.
     """
     if not is_read(embedder, text):
         return "unread"
@@ -77,11 +74,7 @@ def assess_reading(embedder: Embedder, text: str, language: str | None) -> Readi
 
 
 def _has_other_letters(text: str) -> bool:
-    """Return whether a text has so many non-English letters that it is not in English.
-
-    This is so if such letters occur in a fifth of the words and in more than one word, or in most
-    words of a short text.
-    """
+    """Return whether so many words have non-English letters that the text is not English."""
     words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_MAX_CHARACTERS]))
     others = sum(_count_words(word) for word in words if not word.isascii())
     count = others + sum(word.isascii() for word in words)
@@ -115,11 +108,7 @@ def measure_unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
 
 
 def _measure_words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
-    """Yield, for each word, its number of letters and whether the vocabulary covers it.
-
-    A Chinese or Japanese character is a separate word. Text beyond the model's window is left
-    out.
-    """
+    """Yield each word's number of letters, and whether the vocabulary covers the word."""
     pieces = [
         (span, token in _UNKNOWN)
         for span, token, special in zip(
@@ -143,13 +132,7 @@ def _measure_words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
 
 
 def _is_spelled(pieces: int, letters: int) -> bool:
-    """Return whether a tokenizer has spelled a word letter by letter.
-
-    A word of one or two letters counts as spelled only if it has more pieces than letters.
-
-    Args:
-        pieces: number of tokens into which the word was split.
-    """
+    """Return whether a word was spelled; a short one needs more pieces than letters."""
     if letters < _MIN_LETTERS:
         return pieces > letters
     return pieces >= _PIECES_PER_LETTER * letters

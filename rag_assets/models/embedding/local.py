@@ -10,7 +10,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
@@ -43,42 +42,24 @@ _BATCH = 32  # takes two cores half a second: short enough to report progress an
 
 
 class LocalEmbedder(Embedder, ABC):
-    """A model that embeds texts on this machine's cores.
+    """A model that embeds texts on this machine's cores, and is loaded at its first use.
 
     Each text is one call on one thread, and a pool of threads processes texts in parallel. On a CPU
     that is faster than padded batches, and a vector does not depend on other texts. A vector is the
     same bit for bit for any order, batch or number of threads. Only another kind of CPU may round
     the last bits differently.
-
-    The model is loaded at the first use, not when the object is created.
-
-    Args:
-        threads: number of texts embedded concurrently; by default the number of cores available
-            to this process.
     """
 
-    def __init__(self, threads: int | None = None) -> None:
+    limits = CallLimits(texts=_BATCH, concurrency=2)
+    """The number of texts in a call affects neither vectors nor speed. Two calls may run at once,
+    so that no thread is idle while a call ends."""
+
+    def __init__(self, embedder_id: str, dimensions: int, threads: int | None) -> None:
+        self.embedder_id = embedder_id
+        self.dimensions = dimensions
         self._threads = threads or count_cores()
         self._lock = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
-
-    @property
-    @abstractmethod
-    def embedder_id(self) -> str:
-        """Return local/NAME@DIMENSIONS, and a digest of everything that determines a vector."""
-
-    @property
-    @abstractmethod
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-
-    @property
-    def limits(self) -> CallLimits:
-        """Return the limits of a call; the number of texts in it affects neither vectors nor speed.
-
-        Two calls may run at once, so that no thread is idle while a call ends.
-        """
-        return CallLimits(texts=_BATCH, concurrency=2)
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
 
     async def embed(
         self,
@@ -88,23 +69,18 @@ class LocalEmbedder(Embedder, ABC):
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """Return one unit vector for each text; see Embedder.embed.
-
-        Raises:
-            InputRejected: a text is empty, white space, or has no token.
-            ConfigurationError: the model cannot be loaded.
-        """
+        """Return one unit vector for each text, which must have a token; see Embedder.embed."""
         for position, text in enumerate(texts, start=1):
             if not text.strip():
                 raise _build_rejection(position, len(texts))
         todo = deque(enumerate(texts))
         vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
         tokens = np.zeros(len(texts), dtype=np.int64)
-        loop, pool = asyncio.get_running_loop(), self._get_thread_pool()
+        loop = asyncio.get_running_loop()
         # Start one job per thread, not per text: the event loop wakes rarely, and clearing `todo`
         # stops all jobs.
         jobs = [
-            loop.run_in_executor(pool, self._embed_remaining, todo, purpose, vectors, tokens)
+            loop.run_in_executor(self._pool, self._embed_remaining, todo, purpose, vectors, tokens)
             for _ in range(min(self._threads, len(texts)))
         ]
         try:
@@ -118,11 +94,7 @@ class LocalEmbedder(Embedder, ABC):
         """Return the number of tokens that the model reads for each text; they are not charged."""
 
     def check(self) -> None:
-        """Load the model and embed a text with it.
-
-        Raises:
-            ConfigurationError: it cannot be loaded, or is not a sentence-embedding model.
-        """
+        """Load the model and embed a text with it; raise a ConfigurationError if this fails."""
         self._embed_one("text", "document")
 
     async def close(self) -> None:
@@ -130,9 +102,9 @@ class LocalEmbedder(Embedder, ABC):
 
     @abstractmethod
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
-        """Return the vector of a text and the number of its tokens; None if it has no token.
+        """Return a text's vector and its number of tokens; None if it has no token.
 
-        Several threads of the pool call this concurrently.
+        Several threads call this concurrently.
         """
 
     def _embed_remaining(
@@ -142,13 +114,7 @@ class LocalEmbedder(Embedder, ABC):
         vectors: Vectors,
         tokens: npt.NDArray[np.int64],
     ) -> None:
-        """Embed texts until none is left; several threads run this at once.
-
-        Args:
-            todo: texts by row, shared by the threads.
-            vectors: receives the vector of each text at its row.
-            tokens: receives the number of tokens of each text at its row.
-        """
+        """Embed texts that threads share until none is left; write results by row."""
         while True:
             try:
                 index, text = todo.popleft()
@@ -159,12 +125,6 @@ class LocalEmbedder(Embedder, ABC):
                 raise _build_rejection(index + 1, len(vectors))
             vectors[index], tokens[index] = embedded
 
-    def _get_thread_pool(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embed")
-            return self._pool
-
 
 class OnnxEmbedder(LocalEmbedder):
     """An ONNX sentence-embedding model, run by onnxruntime on the CPU.
@@ -173,14 +133,6 @@ class OnnxEmbedder(LocalEmbedder):
     The vector of the text is the mean of the windows' unit vectors, weighted by their numbers of
     tokens and normalised again. No part of a text is left out. Only the first window has the
     prefix.
-
-    Args:
-        folder: a folder as model_folder describes it; by default the shipped all-MiniLM-L6-v2.
-        threads: see LocalEmbedder.
-        settings: see FolderSettings.
-
-    Raises:
-        ConfigurationError: the folder does not contain a usable model (also at the first use).
     """
 
     def __init__(
@@ -189,23 +141,10 @@ class OnnxEmbedder(LocalEmbedder):
         threads: int | None = None,
         **settings: Unpack[FolderSettings],
     ) -> None:
-        super().__init__(threads)
         self._model = describe_folder(folder, **settings)
+        super().__init__(self._model.embedder_id, self._model.dimensions, threads)
         self._tokenizer: Tokenizer | None = None
         self._network: Network | None = None
-
-    @property
-    def embedder_id(self) -> str:
-        """Return local/NAME@DIMENSIONS, and a digest of everything that determines a vector.
-
-        These are the weights, tokenizer, pooling, window and prefixes.
-        """
-        return self._model.embedder_id
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        return self._model.dimensions
 
     @property
     def window(self) -> int:
@@ -252,10 +191,7 @@ class OnnxEmbedder(LocalEmbedder):
         return bool(encoding.ids)
 
     def _count_prefix_tokens(self, prefix: str) -> int:
-        """Return the number of tokens at the start that pooling leaves out: those of the prefix.
-
-        Return 0 if the model pools the prefix too.
-        """
+        """Return the number of tokens of the prefix, which pooling ignores; 0 if it does not."""
         if self._model.pools_prefix or not prefix:
             return 0
         encoding = self._split_into_windows(prefix)[0]
@@ -294,15 +230,11 @@ def _build_rejection(position: int, count: int) -> InputRejected:
 _OUTPUTS = ("sentence_embedding", "last_hidden_state", "token_embeddings")
 _RANK_OF_TEXTS = 2
 _ACTIVATIONS = ("identity", "tanh", "relu")
-_NUMBER_TYPES: Mapping[str, str] = MappingProxyType({"F64": "<f8", "F32": "<f4", "F16": "<f2"})
+_NUMBER_TYPES: Mapping[str, str] = {"F64": "<f8", "F32": "<f4", "F16": "<f2"}
 
 
 class Network:
-    """A loaded model that turns tokens into one unit vector; usable from several threads at once.
-
-    Raises:
-        ConfigurationError: the files are damaged, not an ONNX model, or of an unsupported shape.
-    """
+    """A loaded model that turns tokens into one unit vector; usable from several threads."""
 
     def __init__(self, model: ModelFolder) -> None:
         model.verify()
@@ -315,18 +247,12 @@ class Network:
         self._dense = [_Dense(layer) for layer in model.dense] if returns_tokens else []
 
     def embed_window(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
-        """Embed one window of tokens, and return a unit vector.
-
-        Args:
-            window: one text, without padding.
-            prefix_tokens: number of tokens at the start that the mean leaves out.
-
-        Raises:
-            BadVectors: the model returned no finite vector, or zeros.
-            ConfigurationError: a Dense module does not accept the length of its input vector.
-        """
+        """Embed a window as a unit vector; pooling leaves out the tokens of the prefix."""
         answer = self._session.run([self._output], build_inputs(self._inputs, [window]))[0][0]
-        pooled = answer if answer.ndim == 1 else self._project(self._pool(answer, prefix_tokens))
+        pooled = answer if answer.ndim == 1 else self._pool(answer, prefix_tokens)
+        if answer.ndim != 1:
+            for dense in self._dense:
+                pooled = dense.project(pooled)
         has_shape = pooled.shape == (self._dimensions,)
         if not (has_shape and np.isfinite(pooled).all() and pooled.any()):
             raise BadVectors(
@@ -345,19 +271,8 @@ class Network:
         # plain mean.
         return np.asarray(np.mean(tokens[prefix_tokens:], axis=0, dtype=np.float64))
 
-    def _project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        for dense in self._dense:
-            vector = dense.project(vector)
-        return vector
-
     def _plan_output(self, model: ModelFolder) -> tuple[str, bool]:
-        """Return the name of the output to read, and whether it has a vector for each token.
-
-        Otherwise the output has one vector for each text.
-
-        Raises:
-            ConfigurationError: the output has another shape or length.
-        """
+        """Return the name of the output to read, and whether it has a vector for each token."""
         outputs = {node.name: node.shape for node in self._session.get_outputs()}
         name = next(n for n in (*_OUTPUTS, *outputs) if n in outputs)
         rank, length = len(outputs[name]), outputs[name][-1] if outputs[name] else None
@@ -377,11 +292,7 @@ class Network:
 
 
 class _Dense:
-    """A loaded Dense module, which projects the pooled vector to another length.
-
-    Raises:
-        ConfigurationError: its activation or its file is not supported.
-    """
+    """A loaded Dense module, which projects the pooled vector to another length."""
 
     def __init__(self, layer: DenseLayer) -> None:
         if layer.activation not in _ACTIVATIONS:
@@ -399,11 +310,7 @@ class _Dense:
         self._matrix, self._bias = _load_dense(layer)
 
     def project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-        """Return a vector multiplied by the matrix, with bias and activation applied.
-
-        Raises:
-            ConfigurationError: the module expects vectors of a different length.
-        """
+        """Return a vector multiplied by the matrix, with bias and activation applied."""
         if self._matrix.shape[1] != len(vector):
             raise ConfigurationError(
                 f"the Dense module expects {self._matrix.shape[1]} dimensions, not {len(vector)}:"
@@ -416,11 +323,7 @@ class _Dense:
 
 
 def _load_dense(layer: DenseLayer) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Load the matrix and the bias of a Dense module from its safetensors file.
-
-    Raises:
-        ConfigurationError: the file is damaged, or has other tensors.
-    """
+    """Load the matrix and the bias of a Dense module from its safetensors file."""
     content = layer.weights.read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")
     try:

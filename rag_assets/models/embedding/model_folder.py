@@ -25,7 +25,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, TypeAlias, TypedDict, Unpack
 
 from rag_assets.common.errors import ConfigurationError
@@ -50,17 +49,15 @@ MODELS = Path(__file__).parent / "models"
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 
 _MANIFEST = "manifest.json"
-_POOLING_MODES: Mapping[str, Pooling] = MappingProxyType(
-    {
-        "mean": "mean",
-        "mean_tokens": "mean",
-        "mean_sqrt_len": "mean",  # differs only in length, not in direction
-        "mean_sqrt_len_tokens": "mean",
-        "cls": "cls",
-        "cls_token": "cls",
-        "lasttoken": "last",
-    }
-)
+_POOLING_MODES: Mapping[str, Pooling] = {
+    "mean": "mean",
+    "mean_tokens": "mean",
+    "mean_sqrt_len": "mean",  # differs only in length, not in direction
+    "mean_sqrt_len_tokens": "mean",
+    "cls": "cls",
+    "cls_token": "cls",
+    "lasttoken": "last",
+}
 _DOCUMENT_PROMPTS = ("document", "passage", "corpus")
 
 _KNOWN = frozenset(
@@ -86,7 +83,6 @@ class FolderSettings(TypedDict, total=False):
             hidden_size.
         pooling: how token vectors are combined, if the folder does not set it and it is not the
             mean.
-        document_prefix, query_prefix: prefixes in place of the folder's prompts.
         former: whether to use the rules of earlier versions; vectors that were computed by
             these rules may still be searched.
     """
@@ -100,47 +96,31 @@ class FolderSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class DenseLayer:
-    """A projection of pooled vectors, as a Dense module stores it.
-
-    Whether it has to be applied is known only once the network is loaded, since the network may
-    already include it.
-
-    Attributes:
-        weights: the file with the tensors `linear.weight` and `linear.bias`.
-        dimensions: length of the projected vectors, if it is stated.
-        activation: function applied to the projected vectors, in lower case, such as "tanh".
-    """
+    """A projection of pooled vectors, unless the network itself already includes it."""
 
     weights: Path
+    """The file with the tensors `linear.weight` and `linear.bias`."""
     dimensions: int | None
     activation: str
+    """Function applied to the projected vectors, in lower case, such as "tanh"."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFolder:
-    """A local embedding model: its files and everything that determines its vectors.
-
-    Attributes:
-        name: the folder's name.
-        weights, tokenizer: the files to load.
-        digests: SHA-256 of every file that determines a vector, by path.
-        dimensions: length of a vector.
-        window: maximum tokens of one call, special tokens included.
-        pooling: how token vectors are combined, unless the model itself combines them.
-        pools_prefix: whether the tokens of a prefix are pooled.
-        document_prefix, query_prefix: text in front of each text or question.
-        is_lowercase: whether texts are read in lower case.
-        dense: projections of the pooled vector, in order.
-    """
+    """A local embedding model: its files and everything that determines its vectors."""
 
     name: str
     weights: Path
     tokenizer: Path
     digests: tuple[tuple[Path, str], ...]
+    """SHA-256 of every file that determines a vector, by path."""
     dimensions: int
     window: int
+    """Maximum tokens of one call, special tokens included."""
     pooling: Pooling
+    """How token vectors are combined, unless the model itself combines them."""
     pools_prefix: bool = True
+    """Whether the tokens of a prefix are pooled."""
     document_prefix: str = ""
     query_prefix: str = ""
     is_lowercase: bool = False
@@ -188,11 +168,7 @@ class ModelFolder:
         return self.query_prefix if purpose == "query" else self.document_prefix
 
     def verify(self) -> None:
-        """Compare the files with their digests, before they are loaded.
-
-        Raises:
-            ConfigurationError: a file is damaged, or was replaced since it was described.
-        """
+        """Require that the files have their digests, before they are loaded."""
         for path, expected in self.digests:
             if hash_file(path) != expected:
                 raise ConfigurationError(
@@ -202,16 +178,7 @@ class ModelFolder:
 
 
 def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSettings]) -> ModelFolder:
-    """Describe a model's folder, by default the folder of the shipped model.
-
-    Args:
-        folder: a folder with an ONNX model and its tokenizer.json.
-        settings: see FolderSettings.
-
-    Raises:
-        ConfigurationError: the folder lacks a required file or setting, contains several
-            models, or has a malformed file.
-    """
+    """Describe a model's folder, by default the shipped one; refuse an incomplete or odd folder."""
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
     dimensions, pooling = settings.get("dimensions"), settings.get("pooling")
     if settings.get("former"):
@@ -245,10 +212,7 @@ def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSetting
 def _describe_by_former_rules(
     folder: Path, dimensions: int | None, pooling: Pooling | None
 ) -> ModelFolder:
-    """Describe a folder by the rules of earlier versions.
-
-    They ignored prompts, modules, lower case and positions.
-    """
+    """Describe a folder by earlier rules, without prompts, modules, lower case and positions."""
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
     pooling_config = read_json(folder / "1_Pooling" / "config.json")
     pooling_config.pop("pooling_mode", None)
@@ -285,11 +249,7 @@ def _read_hidden_size(folder: Path) -> int:
 
 
 def _read_modules(folder: Path) -> tuple[Path, list[Path]]:
-    """Return the folders of the Pooling and the Dense modules.
-
-    Raises:
-        ConfigurationError: modules.json lists other modules, or lists these in another order.
-    """
+    """Return the folders of the Pooling and the Dense modules."""
     modules = [
         (str(module.get("type", "")).rpartition(".")[2], folder / str(module.get("path", "")))
         for module in read_json_list(folder / "modules.json")
@@ -315,11 +275,7 @@ def _describe_dense_layer(folder: Path) -> DenseLayer:
 
 
 def _read_prompts(folder: Path) -> dict[Purpose, str]:
-    """Return the prefixes of texts and questions that the folder's own files set.
-
-    Raises:
-        ConfigurationError: the prefixes are malformed.
-    """
+    """Return the prefixes of texts and questions that the folder's own files set."""
     path = folder / "config_sentence_transformers.json"
     config = read_json(path)
     prompts, default_name = config.get("prompts") or {}, config.get("default_prompt_name") or ""

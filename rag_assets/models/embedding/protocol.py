@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -21,65 +21,38 @@ Purpose: TypeAlias = Literal["document", "query"]
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Limits of an embedder's calls.
-
-    Attributes:
-        texts: maximum texts of a call.
-        concurrency: maximum calls in progress.
-        tokens: maximum tokens of all texts of a call together; None for no limit.
-        input_tokens: maximum tokens of one text; None for no limit.
-    """
+    """Limits of an embedder's calls."""
 
     texts: int
     concurrency: int
     tokens: int | None = None
+    """Maximum tokens of all texts of a call together; None for no limit."""
     input_tokens: int | None = None
+    """Maximum tokens of one text; None for no limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An embedder's response to one call.
-
-    Attributes:
-        vectors: one for each text, in order; shape (texts, dimensions).
-        tokens: tokens charged for the call.
-        requests: number of attempts.
-        seconds: duration of the successful attempt; None: the duration of the call is used.
-    """
+    """An embedder's response to one call."""
 
     vectors: Vectors
+    """One for each text, in order; shape (texts, dimensions)."""
     tokens: int
     requests: int = 1
     seconds: float | None = None
+    """Duration of the successful attempt; None: the duration of the call is used."""
 
 
 class Embedder(Protocol):
-    """A model that turns texts into unit vectors; a vector depends only on its own text.
+    """A model that turns texts into unit vectors; a vector depends only on its own text."""
 
-    Embedders that derive from this class may leave out `languages` and `compute_unread_share`: by
-    default, both are unknown.
-
-    Attributes:
-        embedder_id: provider/model@dims and a digest of everything else that determines a
-            vector (weights, prefix, truncation, pooling); vectors are stored under this id.
-        dimensions: length of every vector.
-        limits: limits of a call, and of concurrent calls.
-    """
-
-    @property
-    def embedder_id(self) -> str:
-        """Return the id under which vectors are stored."""
-        ...
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        ...
-
-    @property
-    def limits(self) -> CallLimits:
-        """Return the limits of a call, and of concurrent calls."""
-        ...
+    embedder_id: str
+    """PROVIDER/MODEL@DIMENSIONS, and a digest of all else that determines a vector; vectors are
+    stored under this id."""
+    dimensions: int
+    """Length of every vector."""
+    limits: CallLimits
+    """Limits of a call, and of concurrent calls."""
 
     async def embed(
         self,
@@ -92,8 +65,6 @@ class Embedder(Protocol):
         """Embed texts, and return their vectors in order, float32 and L2-normalised.
 
         Args:
-            texts: texts within the limits of a call.
-            purpose: whether the vectors are stored as documents or used as questions.
             deadline: time.monotonic() after which the call does not start.
             is_bulk: whether no caller waits for the vectors, so that the call leaves room in
                 the provider's limits for other calls.
@@ -117,10 +88,7 @@ class Embedder(Protocol):
         return None
 
     def compute_unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return the share of letters in words that the vocabulary does not cover (see coverage).
-
-        Return None if it is unknown, for example if the tokenizer is at the provider.
-        """
+        """Return the share of letters in words outside the vocabulary; None if unknown."""
         return None
 
     async def close(self) -> None:
@@ -130,13 +98,7 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """The charge of a call whose price was reserved before.
-
-    Attributes:
-        tokens: number of tokens charged.
-        requests: number of attempts, failed attempts included.
-        texts: number of texts embedded.
-    """
+    """The charge of a call whose price was reserved before."""
 
     tokens: int = 0
     requests: int = 0
@@ -159,11 +121,7 @@ class Spool(Protocol):
     """A spool that keeps vectors from the end of a call until they are stored."""
 
     def reserve(self, texts: int) -> SpooledCall:
-        """Reserve space for the vectors of a call.
-
-        Raises:
-            ServiceUnavailable: no space remains, so the call must not be made.
-        """
+        """Reserve space for the vectors of a call; raise ServiceUnavailable if there is none."""
         ...
 
 
@@ -171,23 +129,20 @@ class Budget(Protocol):
     """A limit on spending: reserve a price before every call, and settle the charge after it."""
 
     def reserve(self, tokens: int) -> None:
-        """Reserve the price of a call.
-
-        Args:
-            tokens: estimated number of tokens of the call.
-
-        Raises:
-            CapReached: the call would exceed a spending cap.
-        """
+        """Reserve the price of this many tokens; raise CapReached if it exceeds a spending cap."""
         ...
 
     def settle(self, reserved: int, charge: Charge) -> None:
-        """Release the reservation of a call, and record its charge.
-
-        Args:
-            reserved: number of tokens that were reserved.
-        """
+        """Release the reservation of a call with this many tokens, and record its charge."""
         ...
+
+
+class EmbedOptions(TypedDict, total=False):
+    """The keyword arguments of Embedder.embed."""
+
+    purpose: Purpose
+    deadline: float | None
+    is_bulk: bool
 
 
 class WrappedEmbedder(Embedder):
@@ -195,34 +150,13 @@ class WrappedEmbedder(Embedder):
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
+        self.embedder_id = embedder.embedder_id
+        self.dimensions = embedder.dimensions
+        self.limits = embedder.limits
 
-    @property
-    def embedder_id(self) -> str:
-        """Return the wrapped embedder's id."""
-        return self._embedder.embedder_id
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of the wrapped embedder's vectors."""
-        return self._embedder.dimensions
-
-    @property
-    def limits(self) -> CallLimits:
-        """Return the wrapped embedder's limits."""
-        return self._embedder.limits
-
-    async def embed(
-        self,
-        texts: Sequence[str],
-        *,
-        purpose: Purpose = "document",
-        deadline: float | None = None,
-        is_bulk: bool = False,
-    ) -> Answer:
+    async def embed(self, texts: Sequence[str], **options: Unpack[EmbedOptions]) -> Answer:
         """Embed the texts with the wrapped embedder; see Embedder.embed."""
-        return await self._embedder.embed(
-            texts, purpose=purpose, deadline=deadline, is_bulk=is_bulk
-        )
+        return await self._embedder.embed(texts, **options)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the wrapped embedder's estimates; see Embedder.count_tokens."""
@@ -248,20 +182,8 @@ def add_revision(embedder_id: str, revision: str | None) -> str:
 
 
 class RevisedEmbedder(WrappedEmbedder):
-    """An embedder with a different id that otherwise behaves like the wrapped embedder.
-
-    It is used if a provider changed a model without renaming it, because new vectors must not be
-    mixed with earlier vectors.
-
-    Args:
-        revision: a word that distinguishes the new vectors from earlier vectors.
-    """
+    """An embedder with another id, for a model that was changed without being renamed."""
 
     def __init__(self, embedder: Embedder, revision: str) -> None:
         super().__init__(embedder)
-        self._revision = revision
-
-    @property
-    def embedder_id(self) -> str:
-        """Return the wrapped embedder's id with the revision."""
-        return add_revision(self._embedder.embedder_id, self._revision)
+        self.embedder_id = add_revision(embedder.embedder_id, revision)

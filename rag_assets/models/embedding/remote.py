@@ -1,15 +1,29 @@
-"""Embedders over the network: properties of models, requests through SDKs, limits and retries."""
+"""Embedders over the network: properties of models, requests, retries, and batch APIs.
+
+A batch API returns vectors within a day, for half the price of requests.
+"""
 
 from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy.typing as npt
 
+from rag_assets.common.batches import batched
 from rag_assets.common.errors import (
     InputRejected,
     MalformedResponse,
@@ -19,6 +33,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.hashing import compute_key
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.common.tokens import count_tokens
+from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Embedder, Purpose
 from rag_assets.models.embedding.vectors import MAX_BATCH, validate_answer
 from rag_assets.models.prices import Price
@@ -45,39 +60,11 @@ _FAILURES_BEFORE_PROBE = 2
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingReply:
-    """A provider's response to one embedding request.
-
-    Attributes:
-        vectors: one for each text, in the order of the texts; not validated yet.
-        tokens: tokens that the provider charges for; None if it does not report them.
-    """
+    """A provider's response to one embedding request."""
 
     vectors: npt.ArrayLike
     tokens: int | None
-
-
-class Endpoint(Protocol):
-    """One model at one provider: sends single requests and classifies their failures.
-
-    It does not wait, retry or limit concurrent requests. It belongs to the event loop that uses it
-    first.
-    """
-
-    async def request(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:
-        """Send one request for the vectors of these texts.
-
-        Raises:
-            ProviderUnavailable: see SdkConnection.exchange.
-            ProviderRefused: see SdkConnection.exchange.
-            InputRejected: one of these texts can never be embedded.
-            MalformedResponse: the response does not have one vector for each text, or is
-                malformed otherwise; the error has the tokens charged, if the response states them.
-        """
-        ...
-
-    async def close(self) -> None:
-        """Close this event loop's connections; a later request opens them again."""
-        ...
+    """Tokens that the provider charges for; None if it does not report them."""
 
 
 _CALLS_A_MINUTE = 8
@@ -97,19 +84,14 @@ class RemoteEmbedder(Embedder):
     Args:
         connect: creates the endpoint for one event loop; no connection is opened before its
             first request.
-        embedder_id, dimensions: see Embedder.
-        limits: limits of a call; traffic limits the number of concurrent calls.
         traffic: the limits of this tenant at this provider, shared with the tenant's other
             embedders there.
-        count: estimates the number of tokens of each text, as the provider counts them.
-        document_retries: limits of retries for documents.
-        query_retries: limits of retries for questions.
         module: module that requests need; importing it does not count towards a time limit.
     """
 
     def __init__(
         self,
-        connect: Callable[[], Endpoint],
+        connect: Callable[[], SdkEndpoint[Any]],
         *,
         embedder_id: str,
         dimensions: int,
@@ -120,12 +102,12 @@ class RemoteEmbedder(Embedder):
         query_retries: RetryPolicy = QUERY_RETRIES,
         module: str | None = None,
     ) -> None:
-        self._embedder_id = embedder_id
-        self._dimensions = dimensions
-        self._limits = replace(limits, concurrency=traffic.concurrency)
+        self.embedder_id = embedder_id
+        self.dimensions = dimensions
+        self.limits = replace(limits, concurrency=traffic.concurrency)
         if traffic.tokens_per_minute is not None:
             most = max(1, traffic.tokens_per_minute // _CALLS_A_MINUTE)
-            self._limits = replace(self._limits, tokens=min(most, limits.tokens or most))
+            self.limits = replace(self.limits, tokens=min(most, limits.tokens or most))
         self._traffic = traffic
         self._count = count
         self._retries: Mapping[Purpose, RetryPolicy] = {
@@ -133,21 +115,6 @@ class RemoteEmbedder(Embedder):
             "query": query_retries,
         }
         self._connections = LoopClients(connect, module)
-
-    @property
-    def embedder_id(self) -> str:
-        """Return the id under which vectors are stored."""
-        return self._embedder_id
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        return self._dimensions
-
-    @property
-    def limits(self) -> CallLimits:
-        """Return the limits of a call; its token limit is a small part of the limit per minute."""
-        return self._limits
 
     async def embed(
         self,
@@ -157,21 +124,16 @@ class RemoteEmbedder(Embedder):
         deadline: float | None = None,
         is_bulk: bool = False,
     ) -> Answer:
-        """Return the vectors of these texts, after retries if needed; see Embedder.
-
-        Raises:
-            InputRejected: a text cannot be embedded; also if it is empty, which no provider
-                accepts.
-        """
+        """Return the vectors of these texts, which must not be empty; see Embedder."""
         _require_texts(texts)
         await self._connections.load()
         attempts = _Attempts(self._attempt, texts, purpose)
         call = RetriedCall(
             attempts.send_next if purpose == "document" else attempts.send,
             self._traffic,
-            tokens=self._count_limited_tokens(texts),
+            tokens=0 if self._traffic.tokens_per_minute is None else self._count_tokens(texts),
             policy=self._retries[purpose],
-            source=self._embedder_id,
+            source=self.embedder_id,
             is_bulk=is_bulk,
         )
         answer = await call.answer(deadline)
@@ -202,10 +164,6 @@ class RemoteEmbedder(Embedder):
             raise
         tokens = self._count_tokens(texts) if charged is None else charged
         return Answer(vectors, tokens, seconds=time.monotonic() - started)
-
-    def _count_limited_tokens(self, texts: Sequence[str]) -> int:
-        """Return the tokens that the texts use of the token limit; 0 without such a limit."""
-        return 0 if self._traffic.tokens_per_minute is None else self._count_tokens(texts)
 
     def _count_tokens(self, texts: Sequence[str]) -> int:
         return sum(self._count(texts))
@@ -239,9 +197,7 @@ class _Attempts:
     async def send_next(self) -> Answer:
         """Send the texts, or a harmless text after two failures that the texts may have caused.
 
-        Raises:
-            InputRejected: the server fails for the texts, and accepts the harmless text.
-            ProviderError: see Endpoint.request.
+        Reject the texts if the server fails for them and accepts the harmless text.
         """
         if self._failures < _FAILURES_BEFORE_PROBE:
             return await self._send_counted()
@@ -272,78 +228,64 @@ def _require_texts(texts: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KnownModel:
-    """The properties of a model, the same for all tenants.
+    """The properties of a model, the same for all tenants."""
 
-    Attributes:
-        dimensions: default number of dimensions of a vector.
-        choices: the numbers of dimensions that may be chosen; empty if any number up to `most`
-            may be chosen.
-        most: the highest number of dimensions.
-        shortens: whether a request may set the number of dimensions.
-        native: number of dimensions of the vectors that the model returns; they are padded with
-            zeros to the chosen number. None if it returns vectors with the chosen number.
-        input_tokens: maximum tokens of a text.
-        request_tokens: maximum tokens of a request; None for no limit.
-        request_texts: maximum texts of a request.
-        task_types: whether a request states the use of its texts.
-        document_prefix, query_prefix: text in front of a text, to state its use.
-        price: price at the provider's own server; None if unknown.
-    """
-
-    dimensions: int
-    most: int
+    dimensions: int = 0
+    """Default number of dimensions of a vector."""
     choices: tuple[int, ...] = ()
+    """The numbers of dimensions that may be chosen, if only some may be."""
     shortens: bool = True
+    """Whether a request may set the number of dimensions."""
     native: int | None = None
+    """Number of dimensions of the vectors that the model returns; they are padded with zeros to the
+    chosen number. None if it returns vectors with the chosen number."""
     input_tokens: int = 8192
     request_tokens: int | None = None
+    """Maximum tokens of a request; None for no limit."""
     request_texts: int = MAX_BATCH
     task_types: bool = False
+    """Whether a request states the use of its texts."""
     document_prefix: str = ""
     query_prefix: str = ""
     price: Price | None = None
+    """Price at the provider's own server; None if unknown."""
+
+    @property
+    def possible_dimensions(self) -> tuple[int, ...]:
+        """Return the numbers of dimensions that may be chosen; empty if any up to the default."""
+        return self.choices or (() if self.shortens else (self.dimensions,))
 
     def find_dimensions_problem(self, dimensions: int) -> str | None:
         """Return why the model cannot return vectors of this length; None if it can."""
-        if self.choices and dimensions not in self.choices:
-            listed = ", ".join(map(str, self.choices))
+        possible = self.possible_dimensions
+        if possible and dimensions not in possible:
+            listed = ", ".join(map(str, possible))
             return f"the model has vectors of {listed} dimensions, not {dimensions}"
-        if dimensions > self.most:
-            return f"the model's vectors have {self.most} dimensions at most, not {dimensions}"
+        if not possible and dimensions > self.dimensions:
+            most = self.dimensions
+            return f"the model's vectors have {most} dimensions at most, not {dimensions}"
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """A model with a tenant's settings; all is known without a request to the provider.
-
-    Attributes:
-        provider: name of the provider.
-        name: name of the model at the provider.
-        dimensions: number of dimensions of the stored vectors.
-        requested_dimensions: number of dimensions sent with a request; None if requests cannot
-            set it.
-        native: number of dimensions of the returned vectors, which are padded with zeros to
-            `dimensions`.
-        task_types: whether a request states the use of its texts.
-        base_url: address of a server other than the provider's own.
-        document_prefix, query_prefix: text in front of each text, to state its use.
-        limits: limits of a call.
-        key_optional: whether the server may accept requests without a key.
-        settings: settings of the provider's connections.
-    """
+    """A model with a tenant's settings; all is known without a request to the provider."""
 
     provider: str
     name: str
     dimensions: int
     requested_dimensions: int | None
+    """Number of dimensions sent with a request; None if requests cannot set it."""
     native: int
+    """Number of dimensions of the returned vectors, which are padded with zeros to `dimensions`."""
     task_types: bool
     base_url: str | None
+    """Address of a server other than the provider's own."""
     document_prefix: str
     query_prefix: str
     limits: CallLimits
     key_optional: bool
+    """Whether the server may accept requests without a key."""
     settings: ConnectionSettings = field(default_factory=ConnectionSettings)
 
     @property
@@ -368,13 +310,17 @@ class RemoteModel:
         """Return the prefix for texts with this purpose."""
         return self.query_prefix if purpose == "query" else self.document_prefix
 
+    def get_dimension_option(self, name: str) -> dict[str, Any]:
+        """Return the request option that sets the number of dimensions; empty if none does."""
+        return {} if self.requested_dimensions is None else {name: self.requested_dimensions}
+
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Estimate the tokens of documents by OpenAI's encoding, which is close to the others."""
         return count_tokens([self.document_prefix + text for text in texts])
 
 
 class SdkEndpoint(SdkConnection[Sdk]):
-    """A model at a provider, through the provider's SDK; see Endpoint."""
+    """A model at a provider, through its SDK; sends single requests without limits and retries."""
 
     def __init__(
         self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
@@ -386,24 +332,23 @@ class SdkEndpoint(SdkConnection[Sdk]):
         self.model = model
 
     async def request(self, texts: Sequence[str], purpose: Purpose) -> EmbeddingReply:
-        """Send a request; see Endpoint."""
+        """Send one request for the vectors of these texts; see SdkConnection.exchange.
+
+        Raises:
+            InputRejected: one of these texts can never be embedded.
+            MalformedResponse: the response does not have one vector for each text, or is
+                malformed otherwise; the error has the tokens charged, if the response states them.
+        """
         prefix = self.model.get_prefix(purpose)
         prefixed = [replace_surrogates(prefix + text) for text in texts]
         return await self.exchange(lambda sdk: self._embed(sdk, prefixed, purpose))
 
     @abstractmethod
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> EmbeddingReply:
-        """Send one request through the SDK, and return the response.
-
-        Implementations let the SDK's errors through, and raise ValueError for a malformed response.
-        """
+        """Send one request; let the SDK's errors through, and raise ValueError if malformed."""
 
     def _require_count(self, vectors: Sequence[T] | None, count: int) -> Sequence[T]:
-        """Return the vectors, after checking that there is one for each text.
-
-        Raises:
-            WrongShape: the response has a different number of vectors.
-        """
+        """Return the vectors, after checking that there is one for each text."""
         if vectors is None or len(vectors) != count:
             raise WrongShape(
                 f"{self.model.embedder_id} returned {len(vectors or ())} vectors for {count} texts",
@@ -414,12 +359,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
     def _build_reply(
         self, vectors: Callable[[], npt.ArrayLike], tokens: int | None
     ) -> EmbeddingReply:
-        """Return the reply with the vectors of a response.
-
-        Args:
-            vectors: unpacks the vectors. If it fails, the error carries the charged tokens.
-            tokens: tokens charged, if the response states them.
-        """
+        """Return the reply with unpacked vectors; an error carries the charged tokens."""
         try:
             return EmbeddingReply(vectors(), tokens)
         except Exception as error:
@@ -427,3 +367,84 @@ class SdkEndpoint(SdkConnection[Sdk]):
         failure.tokens = tokens or 0
         # Raise it outside the except block, so that it has no context, as in exchange.
         raise failure
+
+
+BATCH_WINDOW = timedelta(hours=24)
+"""Time after which a provider has ended a batch, or lets it expire."""
+
+ABANDONED_AFTER = 2 * BATCH_WINDOW
+"""Age at which a batch that has not ended counts as failed."""
+
+MAX_BATCH_TEXTS = 50_000
+MAX_BATCH_BYTES = 100 * 1024 * 1024
+"""Maximum bytes of a batch's texts: half of a provider's file limit, since the file contains more
+data."""
+
+State: TypeAlias = Literal["under way", "ended", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class BatchStatus:
+    """The status of a batch at its provider."""
+
+    state: State
+    """An "ended" batch has results, possibly only for some texts; a "failed" one has none, and
+    nothing is charged."""
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchResult:
+    """The result of one text of a batch."""
+
+    key: str
+    vector: npt.ArrayLike | None
+    """The vector as the provider returned it, not validated; None if it returned none."""
+    tokens: int = 0
+
+
+class BatchApi(Protocol):
+    """A model's batch API at a provider; it raises the errors of SdkConnection.exchange."""
+
+    dimensions: int
+    """Length of every vector."""
+
+    async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
+        """Submit texts as one batch with a tag, by which `find` can find it, and return its id."""
+        ...
+
+    async def find(self, tag: str, since: datetime) -> str | None:
+        """Return the id of the batch with this tag, submitted after `since`; None without one."""
+        ...
+
+    async def status(self, batch_id: str) -> BatchStatus:
+        """Return the status of a batch; it is "failed" if the provider does not know the batch."""
+        ...
+
+    def results(self, batch_id: str) -> AsyncIterator[BatchResult]:
+        """Yield the results of a batch's texts, in any order; some texts may have no result.
+
+        Raise BatchLost if the provider does not know the batch, or has deleted its results.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Close the connections; must be called in the event loop of the other calls."""
+        ...
+
+
+def split_into_batches(items: Iterable[EmbedItem]) -> Iterator[Sequence[EmbedItem]]:
+    """Split texts into batches, in order, each within MAX_BATCH_TEXTS and MAX_BATCH_BYTES."""
+
+    def count_bytes(item: EmbedItem) -> int:
+        return len(item.text.encode("utf-8", "replace"))
+
+    return batched(items, MAX_BATCH_TEXTS, weight=count_bytes, most=MAX_BATCH_BYTES)
+
+
+async def run_and_close(api: BatchApi, work: Coroutine[Any, Any, T]) -> T:
+    """Return the result of work on a batch API, and close the API's connections afterwards."""
+    try:
+        return await work
+    finally:
+        await api.close()

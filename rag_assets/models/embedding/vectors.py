@@ -27,12 +27,6 @@ def validate_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sour
     Finite vectors with a norm other than 1 are normalised; vectors of norm 1 are not changed in any
     bit.
 
-    Args:
-        answer: the vectors that were returned for `count` texts.
-        count: number of texts requested.
-        dimensions: required length of every vector.
-        source: the embedder's id, for error messages.
-
     Raises:
         WrongShape: the number of vectors or their length is wrong.
         BadVectors: values are not numbers or not finite, or a vector is all zeros; the error
@@ -83,10 +77,7 @@ def _convert_to_array(answer: npt.ArrayLike) -> Vectors | None:
 def _find_problem(vectors: Vectors, count: int, dimensions: int, source: str) -> BadVectors | None:
     """Return the error that forbids storing the vectors; None if they are valid."""
     if vectors.shape != (count, dimensions):
-        return WrongShape(
-            _describe_shape(vectors.shape, count, dimensions, source),
-            hint=_HINT,
-        )
+        return WrongShape(_describe_shape(vectors.shape, count, dimensions, source), hint=_HINT)
     if not np.isfinite(vectors).all():
         return BadVectors(f"{source} returned a vector that is not finite")
     if (_compute_norms(vectors) < _SMALLEST_NORM).any():
@@ -106,11 +97,9 @@ def _describe_shape(shape: tuple[int, ...], count: int, dimensions: int, source:
 def _judge_each(
     answer: npt.ArrayLike, count: int, dimensions: int, source: str
 ) -> tuple[dict[int, Vectors], dict[int, str]]:
-    """Judge each vector of a response separately.
+    """Return the valid vectors of a response, and why the others are invalid, both by position.
 
-    Returns:
-        The valid vectors, and the reasons why the other vectors are invalid, both by position. Both
-            are empty if the response does not have `count` vectors.
+    Both are empty if the response does not have `count` vectors.
     """
     usable: dict[int, Vectors] = {}
     reasons: dict[int, str] = {}
@@ -158,13 +147,7 @@ def normalize_vector(vector: npt.NDArray[np.floating]) -> npt.NDArray[np.float64
 
 
 async def embed_query(embedder: Embedder, question: str) -> Answer:
-    """Embed one question, and return an answer with a vector of shape (1, dimensions).
-
-    Connections stay open for the next question.
-
-    Raises:
-        ProviderError: see Embedder.embed.
-    """
+    """Embed one question as a vector of shape (1, dimensions); connections stay open."""
     answer = await embedder.embed([question], purpose="query")
     return replace(answer, vectors=validate_answer(answer.vectors, 1, embedder))
 
@@ -187,13 +170,7 @@ PROBES_KEY = sha256("\0".join(PROBES).encode()).hexdigest()[:16]
 
 
 async def embed_probes(embedder: Embedder) -> Answer:
-    """Embed the probes, and return an answer with vectors of shape (len(PROBES), dimensions).
-
-    The embedder is closed afterwards.
-
-    Raises:
-        ProviderError: see Embedder.embed.
-    """
+    """Embed the probes as vectors of shape (len(PROBES), dimensions), and close the embedder."""
     try:
         answer = await embedder.embed(PROBES)
     finally:
@@ -203,10 +180,6 @@ async def embed_probes(embedder: Embedder) -> Answer:
 
 
 def compute_distances(before: Vectors, now: Vectors) -> tuple[float, ...]:
-    """Return the cosine distance between each probe's two vectors, from 0 (same direction) to 2.
-
-    Args:
-        before, now: unit vectors of the same probes from two answers, of equal shape.
-    """
+    """Return the cosine distance between each probe's two vectors, from 0 (same direction) to 2."""
     cosines = np.sum(before.astype(np.float64) * now.astype(np.float64), axis=1)
     return tuple(float(distance) for distance in np.clip(1.0 - cosines, 0.0, 2.0))

@@ -13,7 +13,6 @@ import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Final, cast
 
 from pydantic import Field, SecretStr, StringConstraints
@@ -50,7 +49,6 @@ class AzureSettings(CloudSettings):
 
     Attributes:
         deployment: the deployment's name, if it differs from the model's.
-        api_version: version of the inference API.
         client_id: client id of a user-assigned managed identity; None: the system-assigned
             identity.
     """
@@ -164,16 +162,14 @@ AZURE = Provider(
     own_server=False,
     embedding=RemoteEmbedding(
         endpoint=AzureEndpoint,
-        models=MappingProxyType(
-            {
-                name: replace(EMBEDDING.models[name], price=Price(per_million=dollars))
-                for name, dollars in (
-                    ("text-embedding-3-small", 0.02),
-                    ("text-embedding-3-large", 0.13),
-                    ("text-embedding-ada-002", 0.10),
-                )
-            }
-        ),
+        models={
+            name: replace(EMBEDDING.models[name], price=Price(per_million=dollars))
+            for name, dollars in (
+                ("text-embedding-3-small", 0.02),
+                ("text-embedding-3-large", 0.13),
+                ("text-embedding-ada-002", 0.10),
+            )
+        },
         unlisted=EMBEDDING.unlisted,
         module=MODULE,
     ),

@@ -15,13 +15,12 @@ from pydantic import ValidationError
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.private_endpoints import PrivateEndpoints
-from rag_assets.models.chat import ChatEndpoint
-from rag_assets.models.embedding.batch_api import BatchApi
+from rag_assets.models.chat import SdkChatEndpoint
 from rag_assets.models.embedding.model_folder import Pooling
 from rag_assets.models.embedding.protocol import Embedder
-from rag_assets.models.embedding.remote import Endpoint, KnownModel, RemoteModel
+from rag_assets.models.embedding.remote import BatchApi, KnownModel, RemoteModel, SdkEndpoint
 from rag_assets.models.prices import FREE, ChatPrice, Price
-from rag_assets.models.reranking.endpoint import RerankConnection
+from rag_assets.models.reranking.rerankers import SdkReranker
 from rag_assets.models.transport.connection import Server
 from rag_assets.models.transport.settings import ConnectionSettings, Credentials
 
@@ -61,53 +60,36 @@ class EmbedderOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class LocalEmbedding:
-    """A provider's embedding models that run on this machine.
-
-    Attributes:
-        options: names of the fields of EmbedderConfig that are supported.
-        check: raises ValueError if configured options contradict each other.
-        identify: finds the embedder's id without loading a model.
-        build: creates the embedder.
-    """
+    """A provider's embedding models that run on this machine."""
 
     options: frozenset[str]
+    """Names of the fields of EmbedderConfig that are supported."""
     check: Callable[[EmbedderOptions], None]
+    """Raises ValueError if configured options contradict each other."""
     identify: Callable[[EmbedderOptions], str]
     build: Callable[[EmbedderOptions], Embedder]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteEmbedding:
-    """The embedding models of a remote provider.
+    """The embedding models of a remote provider."""
 
-    Attributes:
-        endpoint: creates the endpoint for one event loop, without opening connections.
-        models: known models by name.
-        unlisted: the properties assumed for other models; their dimensions must be configured.
-        default_model: model that is used if none is configured; None if a model must be
-            configured.
-        auto_dimensions: dimensions of the default model, if `auto` may choose this provider.
-        batch_api: creates the batch API for one event loop; None if the provider has no batch
-            API.
-        options: names of the fields of EmbedderConfig that are supported.
-        module: module of the provider's SDK, which requests import.
-    """
-
-    endpoint: Callable[[RemoteModel, Credentials, PrivateEndpoints], Endpoint]
+    endpoint: Callable[[RemoteModel, Credentials, PrivateEndpoints], SdkEndpoint[Any]]
     models: Mapping[str, KnownModel]
     unlisted: KnownModel
+    """The properties assumed for other models; their dimensions must be configured."""
     default_model: str | None = None
+    """Model that is used if none is configured; None if a model must be configured."""
     auto_dimensions: int | None = None
+    """Dimensions of the default model, if `auto` may choose this provider."""
     batch_api: Callable[[RemoteModel, Credentials, PrivateEndpoints], BatchApi] | None = None
+    """Creates the batch API for one event loop; None if the provider has no batch API."""
     options: frozenset[str] = REMOTE_OPTIONS
     module: str | None = None
+    """Module of the provider's SDK, which requests import."""
 
     def get_model(self, model: str, dimensions: int | None) -> KnownModel:
-        """Return the listed properties of a model; for other models, assumed properties.
-
-        Raises:
-            ValueError: the model is not listed, and its dimensions are not configured.
-        """
+        """Return a model's listed properties, or assumed ones with the configured dimensions."""
         listed = self.models.get(model)
         if listed is not None:
             return listed
@@ -116,102 +98,73 @@ class RemoteEmbedding:
                 f"the model {model!r} is not known: set its dimensions"
                 f" (known are {', '.join(self.models)})"
             )
-        return replace(self.unlisted, dimensions=dimensions, most=dimensions)
+        return replace(self.unlisted, dimensions=dimensions)
 
 
 @dataclass(frozen=True, slots=True)
 class ChatOffer:
-    """The chat models of a remote provider.
+    """The chat models of a remote provider."""
 
-    Attributes:
-        endpoint: creates the endpoint of a model for one event loop, without opening
-            connections.
-        prices: prices by model, at the provider's own server.
-        module: see RemoteEmbedding.
-    """
-
-    endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], ChatEndpoint]
+    endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], SdkChatEndpoint[Any]]
     prices: Mapping[str, ChatPrice] = field(default_factory=lambda: MappingProxyType({}))
     module: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class KnownReranker:
-    """A provider's reranker, as its documentation describes it.
-
-    Attributes:
-        tokens: maximum tokens of a question and one passage together.
-        per_thousand_searches: price in dollars of a thousand questions with up to 100 passages
-            each.
-        per_million_tokens: price in dollars of a million tokens, if tokens are charged.
-    """
+    """A provider's reranker, as its documentation describes it."""
 
     tokens: int
+    """Maximum tokens of a question and one passage together."""
     per_thousand_searches: float | None = None
+    """Price in dollars of a thousand questions with up to 100 passages each."""
     per_million_tokens: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RerankOffer:
-    """The rerankers of a remote provider.
+    """The rerankers of a remote provider."""
 
-    Attributes:
-        endpoint: creates the connection of a model for one event loop, without opening it.
-        models: rerankers by name; the first is the default.
-        module: see RemoteEmbedding.
-    """
-
-    endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], RerankConnection]
+    endpoint: Callable[[Server, Credentials, PrivateEndpoints, str], SdkReranker[Any]]
     models: Mapping[str, KnownReranker]
+    """Rerankers by name; the first is the default."""
     module: str
 
 
 @dataclass(frozen=True, slots=True)
 class Extra:
-    """The extra of this project that installs a provider's SDK.
-
-    Attributes:
-        name: name of the extra in pyproject.toml.
-        module: a module that the extra installs.
-        is_for_identity: whether only connections with a cloud identity import it.
-    """
+    """The extra of this project that installs a provider's SDK."""
 
     name: str
     module: str
     is_for_identity: bool = False
+    """Whether only connections with a cloud identity import it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider of models.
-
-    Attributes:
-        name: name of the provider in tenants.yaml, in stored keys and in the ids of embedders.
-        key: whether requests carry a tenant's key.
-        own_server: whether the provider has its own server; otherwise a base_url is required.
-        embedding: the provider's embedding models; None without any.
-        chat: the provider's supported chat models; None without any.
-        reranking: the provider's rerankers; None without any.
-        settings: class of the settings of its connections, which are `connection` in
-            tenants.yaml.
-        extra: the extra that installs the provider's SDK; None if the SDK is always installed.
-        own_domains: domains of other servers that also charge the listed prices.
-        chat_names: pattern of the names of its chat models, including names that a gateway uses.
-        embeddings_of: for a provider without embeddings, the providers of embeddings that
-            `auto` chooses for its chat models, in order of preference.
-    """
+    """A provider of models."""
 
     name: str
+    """Name of the provider in tenants.yaml, in stored keys and in the ids of embedders."""
     key: KeyUse = "required"
+    """Whether requests carry a tenant's key."""
     own_server: bool = True
+    """Whether the provider has its own server; otherwise a base_url is required."""
     embedding: LocalEmbedding | RemoteEmbedding | None = None
     chat: ChatOffer | None = None
     reranking: RerankOffer | None = None
     settings: type[ConnectionSettings] = ConnectionSettings
+    """Class of the settings of its connections, which are `connection` in tenants.yaml."""
     extra: Extra | None = None
+    """The extra that installs the provider's SDK; None if the SDK is always installed."""
     own_domains: tuple[str, ...] = ()
+    """Domains of other servers that also charge the listed prices."""
     chat_names: re.Pattern[str] | None = None
+    """Pattern of the names of its chat models, including names that a gateway uses."""
     embeddings_of: tuple[str, ...] = ()
+    """For a provider without embeddings, the providers of embeddings that `auto` chooses for its
+    chat models, in order of preference."""
 
     def find_embedding_price(self, model: str) -> Price | None:
         """Return the price of a model at the provider's own server; None if unknown."""
@@ -225,23 +178,16 @@ class Provider:
         return self.chat.prices.get(model.removeprefix("models/")) if self.chat else None
 
     def charges_list_prices(self, base_url: str | None) -> bool:
-        """Return whether the listed prices apply at a server.
-
-        Args:
-            base_url: address of the server; None for the provider's own server.
-        """
+        """Return whether the listed prices apply at a server; None: the provider's own server."""
         if base_url is None:
             return True
         host = urlsplit(base_url).hostname or ""
         return any(host.endswith(f".{domain}") for domain in self.own_domains)
 
     def read_settings(self, values: Any) -> ConnectionSettings | None:
-        """Return the validated settings of a connection.
+        """Return the validated settings of a connection; raise a ValueError if they are not valid.
 
         Return None if the provider has no settings and the configuration has none.
-
-        Raises:
-            ValueError: they are not settings of this provider, or one is missing.
         """
         if isinstance(values, self.settings):
             return values
@@ -257,12 +203,7 @@ class Provider:
         raise ValueError(f"{where}: {reason} (settings of the provider {self.name!r}: {names})")
 
     def require_extra(self, settings: ConnectionSettings | None = None) -> None:
-        """Check that the provider's SDK is installed, without importing it.
-
-        Raises:
-            ConfigurationError: the SDK is not installed; the hint has the command that installs
-                it.
-        """
+        """Check that the provider's SDK is installed, without importing it."""
         extra = self.extra
         if extra is None or (
             extra.is_for_identity and not (settings is not None and settings.uses_identity)
@@ -279,24 +220,7 @@ class Provider:
             )
 
 
-def validate_connection(values: Any, provider: Provider | None) -> Any:
-    """Return a configuration with `connection` validated as the settings of its provider.
-
-    Args:
-        values: the configuration, before validation.
-        provider: the provider that the configuration names; None without a known provider.
-    """
-    if provider is None or not isinstance(values, Mapping):
-        return values
-    settings = provider.read_settings(values.get("connection"))
-    return {**values, "connection": settings} if settings is not None else values
-
-
 def require_one_credential(settings: ConnectionSettings | None, api_key: str | None) -> None:
-    """Refuse a configuration that has both an API key and a cloud identity.
-
-    Raises:
-        ValueError: both are configured.
-    """
+    """Raise a ValueError for a configuration that has both an API key and a cloud identity."""
     if api_key is not None and settings is not None and settings.uses_identity:
         raise ValueError("api_key and connection.identity cannot be combined: set only one of them")

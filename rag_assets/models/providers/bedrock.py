@@ -17,7 +17,6 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
 from http import HTTPStatus
 from io import BytesIO
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from pydantic import Field, SecretStr
@@ -65,11 +64,7 @@ _LIMITED = frozenset(
 
 
 class BedrockSettings(CloudSettings):
-    """The settings of a connection to Amazon Bedrock.
-
-    Attributes:
-        region: the region, which selects the server and is part of signatures.
-    """
+    """The settings of a connection to Amazon Bedrock; signatures contain the region."""
 
     region: str = Field(pattern=r"^[a-z]{2}(-[a-z]+)+-[0-9]{1,2}$")
 
@@ -90,10 +85,7 @@ class _BedrockClient:
         sdk.meta.events.register("before-send.bedrock-runtime", self._send)
 
     async def call(self, send: Callable[[Any], Any]) -> Any:
-        """Call the SDK in a thread, and return its result.
-
-        If the call is cancelled, the thread becomes free immediately.
-        """
+        """Call the SDK in a thread, which becomes free immediately if the call is cancelled."""
         loop = asyncio.get_running_loop()
         call = _Call(loop)
 
@@ -117,7 +109,10 @@ class _BedrockClient:
 
         from rag_assets.models.transport.http_client import send
 
-        headers = {name: _decode_header(value) for name, value in request.headers.items()}
+        headers = {
+            name: value.decode() if isinstance(value, bytes) else value
+            for name, value in request.headers.items()
+        }
         body = request.body.encode() if isinstance(request.body, str) else request.body
         call: _Call = self._calls_by_thread.call
         response = call.await_result(
@@ -137,11 +132,7 @@ class _Call:
         self._sent: Future[Any] | None = None
 
     def await_result(self, send: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine in the event loop, and block the thread until it ends.
-
-        Raises:
-            CancelledError: the call was cancelled, before this or while the thread waited.
-        """
+        """Run a coroutine in the event loop, and block the thread until it ends or is cancelled."""
         with self._lock:
             if self._is_cancelled:
                 raise CancelledError
@@ -165,10 +156,6 @@ class _ResponseBody(BytesIO):
         yield self.read()
 
 
-def _decode_header(value: str | bytes) -> str:
-    return value.decode() if isinstance(value, bytes) else value
-
-
 class BedrockConnection(SdkConnection[_BedrockClient]):
     """A connection to Bedrock in one region; see SdkConnection.
 
@@ -189,6 +176,7 @@ class BedrockConnection(SdkConnection[_BedrockClient]):
 
     def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> _BedrockClient:
         from botocore.config import Config
+        from botocore.session import Session
 
         # At DEBUG level, botocore logs requests with their headers, and responses.
         logger = logging.getLogger("botocore")
@@ -201,7 +189,8 @@ class BedrockConnection(SdkConnection[_BedrockClient]):
                 fault="address",
             )
         if key is None:
-            session, scheme = _open_own_session(), None
+            # Credentials of the machine, the task or the pod, or of the environment.
+            session, scheme = Session(), None
         else:
             session, scheme = _open_tenant_session(key.get_secret_value())
         sdk = session.create_client(
@@ -257,23 +246,10 @@ def _read_error_kind(refusal: HttpRefusal) -> str:
     return refusal.headers.get("x-amzn-errortype", "").partition(":")[0]
 
 
-def _open_own_session() -> Session:
-    """Return a session with the installation's own credentials.
-
-    botocore finds them on the machine, the task or the pod, or in the environment.
-    """
-    from botocore.session import Session
-
-    return Session()
-
-
 def _open_tenant_session(key: str) -> tuple[Session, str]:
-    """Return a session for a tenant's key.
+    """Return a session for a tenant's key, and how requests carry it: "v4" (signed) or "bearer".
 
-    It reads neither the operator's environment nor configuration files.
-
-    Returns:
-        The session, and how its requests carry the key: by a signature, or as a token.
+    The session reads neither the operator's environment nor configuration files.
     """
     from botocore.session import Session
     from botocore.tokens import FrozenAuthToken
@@ -318,7 +294,7 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_BedrockClient]):
         body = (
             self._build_cohere_body(texts, purpose)
             if "cohere." in name
-            else self._build_titan_body(texts)
+            else {"inputText": texts[0], **self.model.get_dimension_option("dimensions")}
         )
         answer, headers = await sdk.call(lambda client: _invoke(client, name, body))
         charged = answer.get("inputTextTokenCount", _read_token_header(headers))
@@ -326,24 +302,17 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_BedrockClient]):
             lambda: self._extract_vectors(answer, len(texts)), read_token_count(charged)
         )
 
-    def _build_titan_body(self, texts: list[str]) -> dict[str, Any]:
-        body: dict[str, Any] = {"inputText": texts[0]}
-        if self.model.requested_dimensions is not None:
-            body["dimensions"] = self.model.requested_dimensions
-        return body
-
     def _build_cohere_body(self, texts: list[str], purpose: Purpose) -> dict[str, Any]:
         body: dict[str, Any] = {
             "texts": texts,
             "input_type": INPUT_TYPES[purpose],
             "embedding_types": ["float"],
+            **self.model.get_dimension_option("output_dimension"),
         }
         if _COHERE_3.search(self.model.name):
             self._require_short(texts)
         else:
             body["truncate"] = "NONE"
-        if self.model.requested_dimensions is not None:
-            body["output_dimension"] = self.model.requested_dimensions
         return body
 
     def _require_short(self, texts: list[str]) -> None:
@@ -400,66 +369,48 @@ class BedrockChat(BedrockConnection, SdkChatEndpoint[_BedrockClient]):
         )
 
 
-def _describe_cohere_3() -> KnownModel:
-    return KnownModel(
-        1024,
-        1024,
-        (1024,),
-        shortens=False,
-        input_tokens=_COHERE_3_CHARACTERS,
-        request_texts=96,
-        task_types=True,
-        price=Price(per_million=0.10),
-    )
-
+_COHERE_3_MODEL = KnownModel(
+    1024,
+    shortens=False,
+    input_tokens=_COHERE_3_CHARACTERS,
+    request_texts=96,
+    task_types=True,
+    price=Price(per_million=0.10),
+)
 
 BEDROCK = Provider(
     "bedrock",
     embedding=RemoteEmbedding(
         endpoint=BedrockEndpoint,
-        models=MappingProxyType(
-            {
-                "amazon.titan-embed-text-v2:0": KnownModel(
-                    1024,
-                    1024,
-                    (256, 512, 1024),
-                    request_texts=1,
-                    price=Price(per_million=0.02),
-                ),
-                "amazon.titan-embed-text-v1": KnownModel(
-                    1536,
-                    1536,
-                    (1536,),
-                    shortens=False,
-                    request_texts=1,
-                    price=Price(per_million=0.10),
-                ),
-                "cohere.embed-v4:0": KnownModel(
-                    1536,
-                    1536,
-                    (256, 512, 1024, 1536),
-                    input_tokens=128_000,
-                    request_texts=96,
-                    task_types=True,
-                    price=Price(per_million=0.12),
-                ),
-                "cohere.embed-multilingual-v3": _describe_cohere_3(),
-                "cohere.embed-english-v3": _describe_cohere_3(),
-            }
-        ),
-        unlisted=KnownModel(0, 0, shortens=False, request_texts=1),
+        models={
+            "amazon.titan-embed-text-v2:0": KnownModel(
+                1024, (256, 512, 1024), request_texts=1, price=Price(per_million=0.02)
+            ),
+            "amazon.titan-embed-text-v1": KnownModel(
+                1536, shortens=False, request_texts=1, price=Price(per_million=0.10)
+            ),
+            "cohere.embed-v4:0": KnownModel(
+                1536,
+                (256, 512, 1024, 1536),
+                input_tokens=128_000,
+                request_texts=96,
+                task_types=True,
+                price=Price(per_million=0.12),
+            ),
+            "cohere.embed-multilingual-v3": _COHERE_3_MODEL,
+            "cohere.embed-english-v3": _COHERE_3_MODEL,
+        },
+        unlisted=KnownModel(shortens=False, request_texts=1),
         default_model="amazon.titan-embed-text-v2:0",
         module=_MODULE,
     ),
     chat=ChatOffer(
         endpoint=BedrockChat,
-        prices=MappingProxyType(
-            {
-                "amazon.nova-pro-v1:0": build_chat_price(0.80, 3.20),
-                "amazon.nova-lite-v1:0": build_chat_price(0.06, 0.24),
-                "amazon.nova-micro-v1:0": build_chat_price(0.035, 0.14),
-            }
-        ),
+        prices={
+            "amazon.nova-pro-v1:0": build_chat_price(0.80, 3.20),
+            "amazon.nova-lite-v1:0": build_chat_price(0.06, 0.24),
+            "amazon.nova-micro-v1:0": build_chat_price(0.035, 0.14),
+        },
         module=_MODULE,
     ),
     settings=BedrockSettings,

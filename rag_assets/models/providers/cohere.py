@@ -8,8 +8,7 @@ are listed: https://cohere.com/pricing, as of November 2026. `embedder.price` an
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -26,7 +25,7 @@ from rag_assets.models.providers.base import (
     RemoteEmbedding,
     RerankOffer,
 )
-from rag_assets.models.reranking.endpoint import SdkReranker
+from rag_assets.models.reranking.rerankers import SdkReranker
 from rag_assets.models.transport.connection import REQUEST_SECONDS, SdkConnection, read_token_count
 
 if TYPE_CHECKING:
@@ -74,16 +73,13 @@ class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
     async def _embed(
         self, sdk: AsyncClientV2, texts: list[str], purpose: Purpose
     ) -> EmbeddingReply:
-        options: dict[str, Any] = {}
-        if self.model.requested_dimensions is not None:
-            options["output_dimension"] = self.model.requested_dimensions
         answer = await sdk.embed(
             model=self.model.name,
             input_type=INPUT_TYPES[purpose],
             texts=texts,
             embedding_types=["float"],
             truncate="NONE",
-            **options,
+            **self.model.get_dimension_option("output_dimension"),
         )
         units = answer.meta.billed_units if answer.meta else None
         return self._build_reply(
@@ -139,8 +135,6 @@ _TEXTS = 96
 def _describe_version_3(dimensions: int) -> KnownModel:
     return KnownModel(
         dimensions,
-        dimensions,
-        (dimensions,),
         shortens=False,
         input_tokens=512,
         request_texts=_TEXTS,
@@ -153,50 +147,43 @@ COHERE = Provider(
     "cohere",
     embedding=RemoteEmbedding(
         endpoint=CohereEndpoint,
-        models=MappingProxyType(
-            {
-                "embed-v4.0": KnownModel(
-                    1536,
-                    1536,
-                    (256, 512, 1024, 1536),
-                    input_tokens=128_000,
-                    request_texts=_TEXTS,
-                    task_types=True,
-                    price=Price(per_million=0.12),
-                ),
-                "embed-multilingual-v3.0": _describe_version_3(1024),
-                "embed-english-v3.0": _describe_version_3(1024),
-                "embed-multilingual-light-v3.0": _describe_version_3(384),
-                "embed-english-light-v3.0": _describe_version_3(384),
-            }
-        ),
+        models={
+            "embed-v4.0": KnownModel(
+                1536,
+                (256, 512, 1024, 1536),
+                input_tokens=128_000,
+                request_texts=_TEXTS,
+                task_types=True,
+                price=Price(per_million=0.12),
+            ),
+            "embed-multilingual-v3.0": _describe_version_3(1024),
+            "embed-english-v3.0": _describe_version_3(1024),
+            "embed-multilingual-light-v3.0": _describe_version_3(384),
+            "embed-english-light-v3.0": _describe_version_3(384),
+        },
         unlisted=KnownModel(
-            0, 0, shortens=False, input_tokens=512, request_texts=_TEXTS, task_types=True
+            shortens=False, input_tokens=512, request_texts=_TEXTS, task_types=True
         ),
         default_model="embed-v4.0",
         module=_MODULE,
     ),
     chat=ChatOffer(
         endpoint=CohereChat,
-        prices=MappingProxyType(
-            {
-                "command-a-03-2025": build_chat_price(2.50, 10.0),
-                "command-r-plus-08-2024": build_chat_price(2.50, 10.0),
-                "command-r-08-2024": build_chat_price(0.15, 0.60),
-                "command-r7b-12-2024": build_chat_price(0.0375, 0.15),
-            }
-        ),
+        prices={
+            "command-a-03-2025": build_chat_price(2.50, 10.0),
+            "command-r-plus-08-2024": build_chat_price(2.50, 10.0),
+            "command-r-08-2024": build_chat_price(0.15, 0.60),
+            "command-r7b-12-2024": build_chat_price(0.0375, 0.15),
+        },
         module=_MODULE,
     ),
     reranking=RerankOffer(
         endpoint=CohereReranker,
-        models=MappingProxyType(
-            {
-                "rerank-v3.5": KnownReranker(4_096, per_thousand_searches=2.0),
-                "rerank-v4.0-fast": KnownReranker(32_768),
-                "rerank-v4.0-pro": KnownReranker(32_768),
-            }
-        ),
+        models={
+            "rerank-v3.5": KnownReranker(4_096, per_thousand_searches=2.0),
+            "rerank-v4.0-fast": KnownReranker(32_768),
+            "rerank-v4.0-pro": KnownReranker(32_768),
+        },
         module=_MODULE,
     ),
     extra=Extra("cohere", "cohere"),

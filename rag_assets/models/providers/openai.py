@@ -16,7 +16,6 @@ import time
 from binascii import a2b_base64
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 import numpy as np
@@ -39,10 +38,16 @@ from rag_assets.models.chat import (
     Prompt,
     SdkChatEndpoint,
 )
-from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.protocol import Purpose
-from rag_assets.models.embedding.remote import EmbeddingReply, KnownModel, RemoteModel, SdkEndpoint
+from rag_assets.models.embedding.remote import (
+    BatchResult,
+    BatchStatus,
+    EmbeddingReply,
+    KnownModel,
+    RemoteModel,
+    SdkEndpoint,
+)
 from rag_assets.models.prices import Price, build_chat_price
 from rag_assets.models.providers.base import REMOTE_OPTIONS, ChatOffer, Provider, RemoteEmbedding
 from rag_assets.models.transport.connection import (
@@ -121,14 +126,12 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
     encoding: Literal["base64", "float"] = "base64"
 
     async def _embed(self, sdk: AsyncOpenAI, texts: list[str], purpose: Purpose) -> EmbeddingReply:
-        options: dict[str, Any] = _omit_key(sdk)
-        if self.model.requested_dimensions is not None:
-            options["dimensions"] = self.model.requested_dimensions
         answer = await sdk.embeddings.with_raw_response.create(
             model=self.model.name,
             input=texts,
             encoding_format=self.encoding,
-            **options,
+            **_omit_key(sdk),
+            **self.model.get_dimension_option("dimensions"),
         )
         # Parse the JSON directly: the SDK's own objects would take twice as long as everything
         # else.
@@ -140,13 +143,7 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
 
 
 def order_vectors(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
-    """Return the vectors of a response in the order of the texts.
-
-    The response may list them in any order.
-
-    Raises:
-        WrongShape: the response does not have exactly one vector for each text.
-    """
+    """Return the vectors of a response in the order of the texts; raise WrongShape if some lack."""
     by_index = {item["index"]: item["embedding"] for item in data}
     if len(data) != count or by_index.keys() != set(range(count)):
         raise WrongShape(
@@ -209,21 +206,13 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
         text = choice.message.content or ""
         if not isinstance(text, str):
             raise ValueError("the answer has no text")  # noqa: TRY004 - the value comes from a server
-        return ChatReply(
-            _THOUGHTS.sub("", text),
-            read_token_count(getattr(answer.usage, "prompt_tokens", None)),
-            read_token_count(getattr(answer.usage, "completion_tokens", None)),
-            cut=choice.finish_reason == "length",
-        )
+        return _build_chat_reply(text, answer.usage, choice.finish_reason)
 
 
 async def _read_stream(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
     """Read an answer that is streamed token by token, and return it as a whole.
 
-    Raises:
-        TimeoutError: a minute passed without data after the first token.
-        MalformedResponse: the text exceeds the limit of an answer.
-        ValueError: the answer is malformed, or the stream ended early.
+    Raise a TimeoutError if a minute passes without data after the first token.
     """
     stream = await sdk.chat.completions.create(
         **options, stream=True, stream_options={"include_usage": True}
@@ -254,11 +243,15 @@ async def _read_stream(sdk: AsyncOpenAI, options: dict[str, Any]) -> ChatReply:
                 reason = choice.finish_reason or reason
     if reason is None:
         raise ValueError("the stream ended before the answer")
+    return _build_chat_reply("".join(parts), usage, reason)
+
+
+def _build_chat_reply(text: str, usage: object, finish_reason: str) -> ChatReply:
     return ChatReply(
-        _THOUGHTS.sub("", "".join(parts)),
+        _THOUGHTS.sub("", text),
         read_token_count(getattr(usage, "prompt_tokens", None)),
         read_token_count(getattr(usage, "completion_tokens", None)),
-        cut=reason == "length",
+        cut=finish_reason == "length",
     )
 
 
@@ -283,21 +276,14 @@ _CODES = frozenset(
 
 
 class OpenAIBatches(OpenAIEndpoint):
-    """One model's batch API; see batch_api.BatchApi.
-
-    Each text is a separate request, so that the rejection of a text does not affect others.
-    """
+    """One model's batch API; each text is a request, so that its rejection affects no other."""
 
     def __init__(
         self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
     ) -> None:
         super().__init__(model, credentials, allowed)
+        self.dimensions = model.dimensions
         self._files = ResultFiles(model, credentials, allowed)
-
-    @property
-    def dimensions(self) -> int:
-        """Return the length of every vector."""
-        return self.model.dimensions
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
         """Upload texts and create their batch; see BatchApi.submit."""
@@ -364,10 +350,7 @@ class OpenAIBatches(OpenAIEndpoint):
     async def _request_batch(
         self, send: Callable[[AsyncOpenAI], Awaitable[T]], *, seconds: float | None = None
     ) -> T:
-        """Send a request about a batch, and return the result of `send`.
-
-        A malformed response is raised as a transient failure.
-        """
+        """Send a request about a batch; a malformed response is a transient failure."""
         try:
             return await self.exchange(send, seconds=seconds)
         except MalformedResponse as error:
@@ -375,9 +358,11 @@ class OpenAIBatches(OpenAIEndpoint):
         raise failure
 
     def _render_request_lines(self, items: Sequence[EmbedItem]) -> Iterator[bytes]:
-        options: dict[str, Any] = {"model": self.model.name, "encoding_format": "base64"}
-        if self.model.requested_dimensions is not None:
-            options["dimensions"] = self.model.requested_dimensions
+        options = {
+            "model": self.model.name,
+            "encoding_format": "base64",
+            **self.model.get_dimension_option("dimensions"),
+        }
         prefix = self.model.get_prefix("document")
         for item in items:
             body = {"input": replace_surrogates(prefix + item.text), **options}
@@ -407,11 +392,7 @@ def _read_failure_code(batch: Batch) -> str:
 
 
 def _require_form(id_: str, form: re.Pattern[str]) -> str:
-    """Return an id, after checking that it matches a pattern.
-
-    Raises:
-        ValueError: the id has a different form.
-    """
+    """Return an id; raise a ValueError if it does not match the pattern."""
     if not form.fullmatch(id_):
         raise ValueError("the id has an invalid form")
     return id_
@@ -433,39 +414,26 @@ class ResultFiles(OpenAIEndpoint):
     """Room for 50,000 vectors of 3,072 dimensions in base64."""
 
     async def read(self, file_id: str) -> AsyncIterator[BatchResult]:
-        """Yield the result of each text in a file.
+        """Yield the result of each text in a file; raise BatchLost if the file was deleted."""
+        from openai import NotFoundError
 
-        Raises:
-            BatchLost: the provider no longer has the file.
-            MalformedResponse: a line is malformed, or too long.
-            ProviderError: see SdkConnection.exchange.
-        """
+        failure: ProviderError
         async with self._use_client() as client:
             try:
                 async with client.sdk.files.with_streaming_response.content(file_id) as response:
                     async for line in _split_lines(response.iter_bytes()):
                         yield _parse_result(line, self.model.embedder_id)
+            except NotFoundError:
+                failure = BatchLost("the results of the batch were deleted")
             except Exception as error:
-                failure = self._convert_file_error(error)
+                failure = self._classify_error(error)
             else:
                 return
         raise failure
 
-    def _convert_file_error(self, error: Exception) -> ProviderError:
-        from openai import NotFoundError
-
-        if isinstance(error, NotFoundError):
-            return BatchLost("the results of the batch were deleted")
-        return self._classify_error(error)
-
 
 async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield the lines of a byte stream, within a time limit for the whole stream.
-
-    Raises:
-        TimeoutError: the stream takes too long.
-        MalformedResponse: a line is too long.
-    """
+    """Yield the lines of a byte stream, within a time limit for the whole stream."""
     until = time.monotonic() + _READ_SECONDS
     line = bytearray()
     while True:
@@ -489,11 +457,7 @@ async def _split_lines(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _parse_result(line: bytes, embedder_id: str) -> BatchResult:
-    """Return the result of one text from a line of a result file.
-
-    Raises:
-        MalformedResponse: the line is malformed.
-    """
+    """Return the result of one text from a line of a result file."""
     try:
         answer = json.loads(line)
         key = str(answer["custom_id"])
@@ -528,26 +492,20 @@ MODULE = "openai.resources"
 
 EMBEDDING = RemoteEmbedding(
     endpoint=OpenAIEndpoint,
-    models=MappingProxyType(
-        {
-            "text-embedding-3-small": KnownModel(
-                1536,
-                1536,
-                request_tokens=_REQUEST_TOKENS,
-                price=Price(per_million=0.02, batch_per_million=0.01),
-            ),
-            "text-embedding-3-large": KnownModel(
-                3072,
-                3072,
-                request_tokens=_REQUEST_TOKENS,
-                price=Price(per_million=0.13, batch_per_million=0.065),
-            ),
-            "text-embedding-ada-002": KnownModel(
-                1536, 1536, (1536,), shortens=False, request_tokens=_REQUEST_TOKENS
-            ),
-        }
-    ),
-    unlisted=KnownModel(0, 0, shortens=False),
+    models={
+        "text-embedding-3-small": KnownModel(
+            1536,
+            request_tokens=_REQUEST_TOKENS,
+            price=Price(per_million=0.02, batch_per_million=0.01),
+        ),
+        "text-embedding-3-large": KnownModel(
+            3072,
+            request_tokens=_REQUEST_TOKENS,
+            price=Price(per_million=0.13, batch_per_million=0.065),
+        ),
+        "text-embedding-ada-002": KnownModel(1536, shortens=False, request_tokens=_REQUEST_TOKENS),
+    },
+    unlisted=KnownModel(shortens=False),
     default_model="text-embedding-3-small",
     auto_dimensions=1536,
     batch_api=OpenAIBatches,
@@ -556,18 +514,16 @@ EMBEDDING = RemoteEmbedding(
 )
 
 
-CHAT_PRICES = MappingProxyType(
-    {
-        "gpt-5": build_chat_price(1.25, 10.0),
-        "gpt-5-mini": build_chat_price(0.25, 2.0),
-        "gpt-5-nano": build_chat_price(0.05, 0.40),
-        "gpt-4.1": build_chat_price(2.0, 8.0),
-        "gpt-4.1-mini": build_chat_price(0.40, 1.60),
-        "gpt-4.1-nano": build_chat_price(0.10, 0.40),
-        "gpt-4o": build_chat_price(2.50, 10.0),
-        "gpt-4o-mini": build_chat_price(0.15, 0.60),
-    }
-)
+CHAT_PRICES = {
+    "gpt-5": build_chat_price(1.25, 10.0),
+    "gpt-5-mini": build_chat_price(0.25, 2.0),
+    "gpt-5-nano": build_chat_price(0.05, 0.40),
+    "gpt-4.1": build_chat_price(2.0, 8.0),
+    "gpt-4.1-mini": build_chat_price(0.40, 1.60),
+    "gpt-4.1-nano": build_chat_price(0.10, 0.40),
+    "gpt-4o": build_chat_price(2.50, 10.0),
+    "gpt-4o-mini": build_chat_price(0.15, 0.60),
+}
 
 OPENAI = Provider(
     "openai",

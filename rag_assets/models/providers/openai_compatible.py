@@ -38,16 +38,9 @@ class CompatibleChat(OpenAIChat):
 def _describe_model(
     dimensions: int, tokens: int, documents: str = "", queries: str = ""
 ) -> KnownModel:
-    """Return the properties of a self-hosted model whose vectors have a fixed length.
-
-    Args:
-        tokens: maximum tokens of a text.
-        documents, queries: prefixes of documents and of queries.
-    """
+    """Return the properties of a self-hosted model whose vectors have a fixed length."""
     return KnownModel(
         dimensions,
-        dimensions,
-        (dimensions,),
         shortens=False,
         input_tokens=tokens,
         document_prefix=documents,
@@ -98,7 +91,7 @@ def _build_provider(name: str, models: dict[str, KnownModel]) -> Provider:
         embedding=RemoteEmbedding(
             endpoint=CompatibleEndpoint,
             models=MappingProxyType(models),
-            unlisted=KnownModel(0, 0, shortens=False),
+            unlisted=KnownModel(shortens=False),
             module=MODULE,
         ),
         chat=ChatOffer(endpoint=CompatibleChat, module=MODULE),

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.models.providers.azure import AZURE
 from rag_assets.models.providers.base import Provider, RemoteEmbedding
 from rag_assets.models.providers.bedrock import BEDROCK
 from rag_assets.models.providers.cohere import COHERE
-from rag_assets.models.providers.deterministic import DETERMINISTIC
 from rag_assets.models.providers.gemini import GEMINI
-from rag_assets.models.providers.local import LOCAL
+from rag_assets.models.providers.local import DETERMINISTIC, LOCAL
 from rag_assets.models.providers.openai import OPENAI
 from rag_assets.models.providers.openai_compatible import OLLAMA, OPENAI_COMPATIBLE, VLLM
 from rag_assets.models.providers.vertex import VERTEX
@@ -28,15 +26,13 @@ ANTHROPIC = Provider(
 )
 
 
-PROVIDERS: Mapping[str, Provider] = MappingProxyType(
-    {
-        provider.name: provider
-        for provider in (
-            *(LOCAL, OPENAI, GEMINI, AZURE, VERTEX, BEDROCK, VOYAGE, COHERE),
-            *(OLLAMA, VLLM, OPENAI_COMPATIBLE, DETERMINISTIC, ANTHROPIC),
-        )
-    }
-)
+PROVIDERS: Mapping[str, Provider] = {
+    provider.name: provider
+    for provider in (
+        *(LOCAL, OPENAI, GEMINI, AZURE, VERTEX, BEDROCK, VOYAGE, COHERE),
+        *(OLLAMA, VLLM, OPENAI_COMPATIBLE, DETERMINISTIC, ANTHROPIC),
+    )
+}
 """Providers by name. `auto` prefers the first provider for which a tenant has a key."""
 
 EMBEDDING = tuple(name for name, provider in PROVIDERS.items() if provider.embedding)
@@ -53,11 +49,7 @@ WITH_KEYS = tuple(name for name, provider in PROVIDERS.items() if provider.key !
 
 
 def get_provider(name: str) -> Provider:
-    """Return a provider by its name.
-
-    Raises:
-        ConfigurationError: no provider has this name.
-    """
+    """Return a provider by its name."""
     if name not in PROVIDERS:
         raise ConfigurationError(
             f"unknown provider: {name}", hint=f"the providers are {', '.join(PROVIDERS)}"

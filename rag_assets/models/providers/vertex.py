@@ -14,7 +14,7 @@ import asyncio
 import json
 from base64 import b64decode
 from dataclasses import replace
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from pydantic import Field, SecretStr
@@ -48,7 +48,6 @@ class VertexSettings(CloudSettings):
     """The settings of a connection to Vertex AI.
 
     Attributes:
-        project: the id of the project that is billed.
         location: the region of the server, or "global".
     """
 
@@ -72,11 +71,13 @@ class VertexConnection(GeminiConnection):
         return cast("VertexSettings", self.server.settings)
 
     def _open_sdk(self, key: SecretStr | None, http: httpx2.AsyncClient) -> Client:
+        import google.auth
         from google.genai import Client
         from google.genai.types import HttpOptions
 
         if key is None:
-            credentials = _find_own_credentials()
+            # Credentials of the machine, the pod or the environment.
+            credentials, _ = google.auth.default(scopes=list(_SCOPES))
         else:
             credentials = _build_tenant_credentials(key.get_secret_value(), self._allowed)
         return Client(
@@ -117,20 +118,8 @@ class VertexChat(VertexConnection, GeminiChat):
     """A chat model of Vertex AI; see SdkChatEndpoint."""
 
 
-def _find_own_credentials() -> Credentials:
-    """Return the installation's own credentials, from the machine, the pod or the environment."""
-    import google.auth
-
-    credentials, _ = google.auth.default(scopes=list(_SCOPES))
-    return credentials
-
-
 def _build_tenant_credentials(key: str, allowed: PrivateEndpoints) -> Credentials:
-    """Return a service account's credentials, which fetch tokens over a guarded connection.
-
-    Raises:
-        google.auth.exceptions.GoogleAuthError: the key does not belong to a service account.
-    """
+    """Return a service account's credentials, which fetch tokens over a guarded connection."""
     from google.auth.exceptions import MalformedError
     from google.oauth2.service_account import Credentials
 
@@ -152,29 +141,12 @@ def _build_tenant_credentials(key: str, allowed: PrivateEndpoints) -> Credential
 def _build_guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
     """Return a blocking request function for google.auth that uses the guarded client.
 
-    Args:
-        token_server: address from the service account's file, which a tenant may have written.
+    The address is from the service account's file, which a tenant may have written.
     """
     from google.auth.exceptions import TransportError
     from google.auth.transport import Request, Response
 
     from rag_assets.models.transport.http_client import build_provider_client, build_tenant_client
-
-    class GuardedResponse(Response):
-        def __init__(self, response: httpx2.Response) -> None:
-            self._response = response
-
-        @property
-        def status(self) -> int:
-            return self._response.status_code
-
-        @property
-        def headers(self) -> Any:
-            return self._response.headers
-
-        @property
-        def data(self) -> bytes:
-            return self._response.content
 
     class GuardedRequest(Request):
         def __call__(
@@ -189,7 +161,10 @@ def _build_guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
             response = asyncio.run(_send(url, method, body, headers))
             if response.is_server_error:
                 raise TransportError(f"HTTP {response.status_code}")  # type: ignore[no-untyped-call]
-            return GuardedResponse(response)
+            guarded = SimpleNamespace(
+                status=response.status_code, headers=response.headers, data=response.content
+            )
+            return cast("Response", guarded)
 
     async def _send(
         url: str, method: str, body: bytes | None, headers: dict[str, str] | None
@@ -206,26 +181,20 @@ def _build_guarded_request(token_server: str, allowed: PrivateEndpoints) -> Any:
     return GuardedRequest()
 
 
-_TEXTS: Final = 100
 _REQUEST_TOKENS: Final = 20_000
-
-
-def _describe_text_embedding(dollars: float) -> KnownModel:
-    return KnownModel(
-        768,
-        768,
-        input_tokens=2048,
-        request_tokens=_REQUEST_TOKENS,
-        task_types=True,
-        price=Price(per_million=dollars),
-    )
-
+_TEXT_EMBEDDING = KnownModel(
+    768,
+    input_tokens=2048,
+    request_tokens=_REQUEST_TOKENS,
+    task_types=True,
+    price=Price(per_million=0.10),
+)
 
 VERTEX = Provider(
     "vertex",
     embedding=RemoteEmbedding(
         endpoint=VertexEndpoint,
-        models=MappingProxyType(
+        models=(
             {
                 name: replace(
                     EMBEDDING.models[name],
@@ -235,8 +204,8 @@ VERTEX = Provider(
                 for name, dollars in (("gemini-embedding-001", 0.15), ("gemini-embedding-2", 0.20))
             }
             | {
-                "text-embedding-005": _describe_text_embedding(0.10),
-                "text-multilingual-embedding-002": _describe_text_embedding(0.10),
+                "text-embedding-005": _TEXT_EMBEDDING,
+                "text-multilingual-embedding-002": _TEXT_EMBEDDING,
             }
         ),
         unlisted=replace(EMBEDDING.unlisted, request_tokens=_REQUEST_TOKENS),

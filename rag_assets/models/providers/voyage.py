@@ -9,7 +9,6 @@ replaces them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import SecretStr
@@ -26,7 +25,7 @@ from rag_assets.models.providers.base import (
     RerankOffer,
 )
 from rag_assets.models.providers.openai import order_vectors
-from rag_assets.models.reranking.endpoint import SdkReranker
+from rag_assets.models.reranking.rerankers import SdkReranker
 from rag_assets.models.transport.connection import REQUEST_SECONDS, SdkConnection, read_token_count
 
 if TYPE_CHECKING:
@@ -125,15 +124,9 @@ class VoyageReranker(VoyageConnection, SdkReranker[_VoyageClient]):
 
 
 def _describe_model(dollars: float, request_tokens: int) -> KnownModel:
-    """Return the properties of a model with vectors of 256 to 2,048 dimensions.
-
-    Args:
-        dollars: price per million tokens.
-        request_tokens: maximum tokens of a request.
-    """
+    """Return the properties of a model with vectors of 256 to 2,048 dimensions."""
     return KnownModel(
         1024,
-        2048,
         (256, 512, 1024, 2048),
         input_tokens=32_000,
         request_tokens=request_tokens,
@@ -146,8 +139,6 @@ def _describe_fixed_model(input_tokens: int) -> KnownModel:
     """Return the properties of a model for one domain, with vectors of 1,024 dimensions."""
     return KnownModel(
         1024,
-        1024,
-        (1024,),
         shortens=False,
         input_tokens=input_tokens,
         request_tokens=120_000,
@@ -160,33 +151,29 @@ VOYAGE = Provider(
     "voyage",
     embedding=RemoteEmbedding(
         endpoint=VoyageEndpoint,
-        models=MappingProxyType(
-            {
-                "voyage-4": _describe_model(0.06, 320_000),
-                "voyage-4-large": _describe_model(0.12, 120_000),
-                "voyage-4-lite": _describe_model(0.02, 1_000_000),
-                "voyage-3.5": _describe_model(0.06, 320_000),
-                "voyage-3.5-lite": _describe_model(0.02, 1_000_000),
-                "voyage-3-large": _describe_model(0.18, 120_000),
-                "voyage-code-3": _describe_model(0.18, 120_000),
-                "voyage-finance-2": _describe_fixed_model(32_000),
-                "voyage-law-2": _describe_fixed_model(16_000),
-            }
-        ),
+        models={
+            "voyage-4": _describe_model(0.06, 320_000),
+            "voyage-4-large": _describe_model(0.12, 120_000),
+            "voyage-4-lite": _describe_model(0.02, 1_000_000),
+            "voyage-3.5": _describe_model(0.06, 320_000),
+            "voyage-3.5-lite": _describe_model(0.02, 1_000_000),
+            "voyage-3-large": _describe_model(0.18, 120_000),
+            "voyage-code-3": _describe_model(0.18, 120_000),
+            "voyage-finance-2": _describe_fixed_model(32_000),
+            "voyage-law-2": _describe_fixed_model(16_000),
+        },
         unlisted=KnownModel(
-            0, 0, shortens=False, input_tokens=32_000, request_tokens=120_000, task_types=True
+            shortens=False, input_tokens=32_000, request_tokens=120_000, task_types=True
         ),
         default_model="voyage-4",
         module=_MODULE,
     ),
     reranking=RerankOffer(
         endpoint=VoyageReranker,
-        models=MappingProxyType(
-            {
-                "rerank-2.5": KnownReranker(32_000, per_million_tokens=0.05),
-                "rerank-2.5-lite": KnownReranker(32_000, per_million_tokens=0.02),
-            }
-        ),
+        models={
+            "rerank-2.5": KnownReranker(32_000, per_million_tokens=0.05),
+            "rerank-2.5-lite": KnownReranker(32_000, per_million_tokens=0.02),
+        },
         module=_MODULE,
     ),
     extra=Extra("voyage", "voyageai"),

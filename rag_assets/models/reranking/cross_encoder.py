@@ -31,7 +31,7 @@ from rag_assets.models.onnx import (
     read_json,
     read_window,
 )
-from rag_assets.models.reranking.protocol import MODELS
+from rag_assets.models.reranking.rerankers import MODELS
 
 _OUTPUTS = ("logits", "scores", "score")
 _TWO_CLASSES = 2
@@ -40,16 +40,12 @@ _MIN_SCORED_PASSAGES = 2
 
 
 def require_cross_encoder(folder: Path) -> None:
-    """Check that a folder's model can be loaded and scores a pair of question and passage.
-
-    Raises:
-        ConfigurationError: the folder is missing, or contains no usable cross-encoder.
-    """
+    """Check that a folder's model can be loaded and scores a pair of question and passage."""
     CrossEncoder(folder, threads=1).check()
 
 
 class CrossEncoder:
-    """An ONNX cross-encoder, run by onnxruntime on the CPU.
+    """An ONNX cross-encoder, run by onnxruntime on the CPU and loaded at its first use.
 
     Each pair of question and passage is one call on one thread, and a pool of threads scores pairs
     in parallel. On a CPU that is as fast as padded batches, and a score does not depend on other
@@ -58,18 +54,6 @@ class CrossEncoder:
 
     A passage is cut if it exceeds the model's window. A question is cut only if it takes more than
     half of the window.
-
-    The model is loaded at the first use, not when the object is created.
-
-    Args:
-        folder: a folder with an ONNX model, its tokenizer.json, and a file that sets its window
-            (see onnx.py).
-        threads: number of pairs scored concurrently, over all searches; by default the number
-            of cores of this process.
-
-    Raises:
-        ConfigurationError: the folder lacks a required file or setting, or contains several
-            models.
     """
 
     def __init__(self, folder: Path, threads: int | None = None) -> None:
@@ -77,41 +61,27 @@ class CrossEncoder:
         self._tokenizer = find_tokenizer(folder)
         self._window = read_window(folder)
         self._threads = threads or count_cores()
-        self._id = "local/" + re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name)
-        self._lock = threading.Lock()
+        self.reranker_id = "local/" + re.sub(r"[^A-Za-z0-9._-]+", "-", folder.resolve().name)
         self._loading = threading.Lock()
-        self._pool: ThreadPoolExecutor | None = None
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="rerank")
         self._scorer: _PairScorer | None = None
 
-    @property
-    def reranker_id(self) -> str:
-        """Return the folder's name; scores are not stored, so it need not identify the weights."""
-        return self._id
-
     def check(self) -> None:
-        """Check that the model can be loaded and scores a pair of question and passage.
-
-        Raises:
-            ConfigurationError: the model cannot be loaded, or is not a cross-encoder.
-        """
+        """Raise a ConfigurationError unless the model can be loaded and scores a passage."""
         self._get_scorer()
 
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
-        """Return one score for each passage; see Reranker.score_passages.
-
-        Raises:
-            RerankFailed: fewer than two passages were scored in time, or a score is not a
-                number.
-            ConfigurationError: the model cannot be used.
-        """
+        """Return one score for each passage; see Reranker.score_passages."""
         deadline = time.monotonic() + seconds
         todo = deque(enumerate(passages))
         scores: list[float | None] = [None] * len(passages)
-        loop, pool = asyncio.get_running_loop(), self._get_thread_pool()
+        loop = asyncio.get_running_loop()
         jobs = [
-            loop.run_in_executor(pool, self._score_remaining, question, todo, scores, deadline)
+            loop.run_in_executor(
+                self._pool, self._score_remaining, question, todo, scores, deadline
+            )
             for _ in range(min(self._threads, len(passages)))
         ]
         with contextlib.suppress(TimeoutError):
@@ -123,7 +93,7 @@ class CrossEncoder:
         # Threads end in any order, so passages after the first one without a score do not count.
         count = scores.index(None) if None in scores else len(scores)
         if count < min(_MIN_SCORED_PASSAGES, len(passages)):
-            raise RerankFailed(f"{self._id} was not ready in time", "late")
+            raise RerankFailed(f"{self.reranker_id} was not ready in time", "late")
         return [*scores[:count], *[None] * (len(scores) - count)]
 
     async def close(self) -> None:
@@ -136,13 +106,7 @@ class CrossEncoder:
         scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score passages until none is left or the time ends; runs in several threads.
-
-        Args:
-            todo: passages by position, shared by the threads.
-            scores: receives each score at the position of its passage.
-            deadline: time.monotonic() after which no further passage is scored.
-        """
+        """Score passages that threads share, by position, until the time ends."""
         scorer = self._get_scorer()
         shortened = scorer.cut(question)
         while todo and time.monotonic() < deadline:
@@ -152,18 +116,12 @@ class CrossEncoder:
                 return
             score = scorer.score(shortened, passage)
             if not math.isfinite(score):
-                raise RerankFailed(f"{self._id} returned a score that is not a number", "malformed")
+                raise RerankFailed(
+                    f"{self.reranker_id} returned a score that is not a number", "malformed"
+                )
             scores[index] = score
 
-    def _get_thread_pool(self) -> ThreadPoolExecutor:
-        with self._lock:
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="rerank")
-            return self._pool
-
     def _get_scorer(self) -> _PairScorer:
-        # This is not the pool's lock, because an event loop acquires that one and loading takes
-        # seconds.
         with self._loading:  # several threads start at once; one of them loads
             if self._scorer is None:
                 _require_checksums(self._weights.parent)
@@ -172,11 +130,7 @@ class CrossEncoder:
 
 
 def _require_checksums(folder: Path) -> None:
-    """Check the files of a shipped model against its manifest; ignore other folders.
-
-    Raises:
-        ConfigurationError: a file is damaged.
-    """
+    """Check the files of a shipped model against its manifest; ignore other folders."""
     if folder.parent != MODELS:
         return
     for name, facts in read_json(folder / "manifest.json")["files"].items():
@@ -212,10 +166,7 @@ class _PairScorer:
         return join_surrogates(question)[: encoded.offsets[self._question_limit - 1][1]]
 
     def score(self, question: str, passage: str) -> float:
-        """Return the score of a passage, which is higher for a better answer.
-
-        For a model with two classes, it is the log-odds of the second class.
-        """
+        """Return the score of a passage; with two classes, the log-odds of the second."""
         values = self._answer(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
@@ -48,21 +48,16 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A provider's server, the model to use there, and the settings of connections to it.
-
-    Attributes:
-        id: provider and model, for messages.
-        base_url: address of a server other than the provider's own.
-        key_optional: whether the server may accept requests without a key.
-        silent_seconds: maximum seconds without data from a slow server that streams answers;
-            None for answers in one piece.
-        settings: other settings of the provider.
-    """
+    """A provider's server, the model to use there, and the settings of connections to it."""
 
     id: str
     base_url: str | None
+    """Address of a server other than the provider's own."""
     key_optional: bool
+    """Whether the server may accept requests without a key."""
     silent_seconds: float | None = None
+    """Maximum seconds without data from a slow server that streams answers; None for answers in one
+    piece."""
     settings: ConnectionSettings = field(default_factory=ConnectionSettings)
 
 
@@ -78,12 +73,8 @@ class SdkConnection(ABC, Generic[Sdk]):
     """A connection to a provider through its SDK, with the project's HTTP client.
 
     A connection belongs to one event loop. At the first request, the SDK is imported, the key is
-    read and the server's name is resolved.
-
-    Args:
-        credentials: returns the tenant's key; called again after the provider has refused it.
-        allowed: private endpoints that the operator allows.
-        model: the model's name at the provider; "" if the server has no choice of models.
+    read and the server's name is resolved. After the provider has refused the key, it is read
+    again.
     """
 
     own_server: str
@@ -106,16 +97,13 @@ class SdkConnection(ABC, Generic[Sdk]):
     ) -> T:
         """Send one request and return its result; raise a classified error if it fails.
 
-        Args:
-            send: sends the request with the SDK's client.
-            seconds: time limit, if it is not REQUEST_SECONDS.
+        The time limit is REQUEST_SECONDS by default.
 
         Raises:
             ProviderUnavailable: a transient failure: no response, a broken connection, too many
                 requests, or a provider's error. The error has the provider's retry_after.
             ProviderRefused: a failure that lasts until a person changes the key, the model or
                 the quota.
-            InputRejected: the provider never accepts this input.
             MalformedResponse: the response is malformed, or longer than allowed.
         """
         async with self._use_client() as client:
@@ -142,10 +130,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         """Return a new client of the SDK; called in a thread. Only this method unwraps the key."""
 
     def _convert_error(self, error: Exception) -> ProviderError | None:
-        """Return the classified error for an error of the SDK.
-
-        Return None if the error does not report a response of the provider.
-        """
+        """Return the classified error for a response that the SDK reports; None for others."""
         if not isinstance(error, HttpRefusal):
             return None
         refusal = Refusal(error.status, error.headers, fault=self._find_fault(error))
@@ -259,15 +244,7 @@ def replace_surrogates(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-class Closable(Protocol):
-    """An object that holds connections of one event loop and can close them."""
-
-    async def close(self) -> None:
-        """Close the connections."""
-        ...
-
-
-ClientT = TypeVar("ClientT", bound=Closable)
+ClientT = TypeVar("ClientT", bound=SdkConnection[Any])
 
 
 @dataclass(slots=True)
@@ -278,13 +255,7 @@ class _SharedClient(Generic[ClientT]):
 
 
 class LoopClients(Generic[ClientT]):
-    """One client for each event loop, opened at its first use and closed after its last.
-
-    Args:
-        connect: opens a client for the current event loop.
-        module: module that requests need and that is slow to import; None without such a
-            module.
-    """
+    """One client for each event loop, opened at its first use; its requests import `module`."""
 
     def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:
         self._connect = connect
@@ -297,10 +268,7 @@ class LoopClients(Generic[ClientT]):
         )
 
     async def load(self) -> None:
-        """Import the modules that requests need, in a thread and before their time limits start.
-
-        An SDK takes seconds to import on a busy machine.
-        """
+        """Import the module in a thread, before time limits start: an SDK takes seconds."""
         if self._unloaded is not None:
             await asyncio.to_thread(import_module, self._unloaded)
             self._unloaded = None

@@ -24,34 +24,35 @@ from rag_assets.common.errors import (
 _LONGEST_WAIT = 86_400.0
 """Maximum seconds of a pause that a server requires: longer pauses are cut to a day."""
 
-_KEY_HINT = "set a valid key with `rag-assets keys set`"
 _TRANSIENT = frozenset({408, 409, 425, 429})
 _INPUT_REJECTED = frozenset({400, 413, 422})
 _FAULTS: Mapping[int, Fault] = {401: "key", 402: "quota", 403: "key", 404: "model"}
+_SETTINGS_HINT = "check the model and base_url in tenants.yaml"
+_REFUSALS: Mapping[Fault, tuple[str, str]] = {
+    "key": ("the key for {model} is refused", "set a valid key with `rag-assets keys set`"),
+    "quota": (
+        "the quota for {model} is exhausted",
+        "increase the quota at the provider, then run `rag-assets sync`",
+    ),
+    "model": ("the provider has no such model: {model}", _SETTINGS_HINT),
+}
+"""Message and hint by the fault that a response states."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The facts about a response that reports a failure.
-
-    Attributes:
-        status: HTTP status.
-        headers: headers of the response.
-        fault: the fault that the body states, if the status does not imply a fault.
-        retry_after: seconds to wait that the body requires.
-    """
+    """The facts about a response that reports a failure."""
 
     status: int
     headers: Mapping[str, str]
     fault: Fault | None = None
+    """The fault that the body states, if the status does not imply a fault."""
     retry_after: float | None = None
+    """Seconds to wait that the body requires."""
 
 
 class HttpRefusal(Exception):
-    """The error for a response that reports a failure, in place of an SDK's own error.
-
-    Its text contains only the status, because the response may repeat a key or a text.
-    """
+    """The error for a failed response, without its content, which may repeat a key or a text."""
 
     def __init__(self, status: int, headers: Mapping[str, str]) -> None:
         super().__init__(f"HTTP {status}")
@@ -60,15 +61,13 @@ class HttpRefusal(Exception):
 
 
 def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
-    """Return the error for a refusal.
-
-    Args:
-        model: provider and model, for the error message.
-    """
+    """Return the error for a refusal."""
     status = refusal.status
     fault = refusal.fault or _FAULTS.get(status)
     if fault is not None:
-        return _build_refused_error(fault, status, model)
+        problem, hint = _REFUSALS[fault]
+        message = f"{problem.format(model=model)} (HTTP {status})"
+        return ProviderRefused(message, hint=hint, fault=fault)
     if status in _INPUT_REJECTED:
         return InputRejected(f"{model} rejects a text (HTTP {status})")
     if status in _TRANSIENT or status >= HTTPStatus.INTERNAL_SERVER_ERROR:
@@ -79,10 +78,7 @@ def classify_refusal(refusal: Refusal, model: str) -> ProviderError:
             hint="set base_url to that address if this is intended",
             fault="address",
         )
-    return ProviderRefused(
-        f"{model} refuses the request (HTTP {status})",
-        hint="check the model and base_url in tenants.yaml",
-    )
+    return ProviderRefused(f"{model} refuses the request (HTTP {status})", hint=_SETTINGS_HINT)
 
 
 def classify_interruption(error: BaseException, model: str) -> ProviderError:
@@ -91,9 +87,6 @@ def classify_interruption(error: BaseException, model: str) -> ProviderError:
     If one of its causes is an error of this project, such as an address that is not permitted, that
     error is returned unchanged. A certificate that cannot be verified is a permanent failure, which
     needs a person.
-
-    Args:
-        model: provider and model, for the error message.
     """
     for cause in iter_causes(error):
         if isinstance(cause, ProviderError):
@@ -112,11 +105,7 @@ def classify_interruption(error: BaseException, model: str) -> ProviderError:
 
 
 def parse_retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait that a response's headers require; None without such a header.
-
-    Args:
-        headers: headers with names in lower case, or with case-insensitive names.
-    """
+    """Return the seconds to wait that a response's headers require; None without such a header."""
     milliseconds = _parse_seconds(headers.get("retry-after-ms"))
     if milliseconds is not None:
         return milliseconds / 1000
@@ -140,24 +129,6 @@ def _build_unavailable_error(refusal: Refusal, model: str) -> ProviderUnavailabl
     error.is_limited = is_limited
     error.may_be_input = wait is None and refusal.status >= HTTPStatus.INTERNAL_SERVER_ERROR
     return error
-
-
-def _build_refused_error(fault: Fault, status: int, model: str) -> ProviderRefused:
-    if fault == "key":
-        return ProviderRefused(
-            f"the key for {model} is refused (HTTP {status})", hint=_KEY_HINT, fault=fault
-        )
-    if fault == "quota":
-        return ProviderRefused(
-            f"the quota for {model} is exhausted (HTTP {status})",
-            hint="increase the quota at the provider, then run `rag-assets sync`",
-            fault=fault,
-        )
-    return ProviderRefused(
-        f"the provider has no such model: {model} (HTTP {status})",
-        hint="check the model and base_url in tenants.yaml",
-        fault=fault,
-    )
 
 
 def _parse_seconds(text: str | None) -> float | None:

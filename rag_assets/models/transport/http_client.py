@@ -60,10 +60,7 @@ _HEADERS_TAKEN = frozenset(
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """Return the IP addresses of a host by the system's resolver, without duplicates.
-
-    The host may also be an IP address.
-    """
+    """Return the IP addresses of a host by the system's resolver, without duplicates."""
     entries = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in entries))
 
@@ -84,14 +81,9 @@ def build_tenant_client(
     and passwords from the environment are not used.
 
     Args:
-        allowed: private endpoints that the operator allows.
-        most_bytes: maximum bytes of a response.
         read_seconds: maximum seconds without data, if it is not a minute.
         key_headers: headers, in lower case, that carry the tenant's key; other providers' key
             headers are removed.
-
-    Raises:
-        ProviderRefused: base_url is not a URL.
     """
     try:
         url = httpx2.URL(base_url)
@@ -109,12 +101,7 @@ def build_provider_client(
     most_bytes: int = MAX_RESPONSE_BYTES,
     key_headers: frozenset[str] = KEY_HEADERS,
 ) -> httpx2.AsyncClient:
-    """Return a client for a provider's own server, which uses the environment's proxy, if any.
-
-    Args:
-        base_url: address of the provider's server, as in its SDK.
-        most_bytes, key_headers: see build_tenant_client.
-    """
+    """Return a client for a provider's own server, which uses the environment's proxy, if any."""
     url = httpx2.URL(base_url)
     proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
     return _build_client(
@@ -144,10 +131,7 @@ def _build_client(
 
 
 class _BoundedTransport(httpx2.AsyncBaseTransport):
-    """A transport that enforces the limits on headers, responses and timeouts.
-
-    It ignores the SDK's own settings.
-    """
+    """A transport with limits on headers, responses and timeouts, whatever the SDK sets."""
 
     def __init__(
         self,
@@ -264,10 +248,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         return self._addresses
 
     def _build_pinned_request(self, address: str, request: httpx2.Request) -> httpx2.Request:
-        """Return the request with its host replaced by an IP address.
-
-        The Host header and TLS still use the name.
-        """
+        """Return the request to an IP address; the Host header and TLS use the name."""
         return httpx2.Request(
             request.method,
             request.url.copy_with(host=address),
@@ -296,11 +277,7 @@ _NOT_PUBLIC = (
 
 
 def is_public(address: Address) -> bool:
-    """Return whether an address belongs to a server on the public internet.
-
-    An address that embeds an IPv4 address (IPv4-mapped, NAT64, 6to4) is public if the embedded
-    address is public.
-    """
+    """Return whether an address, or the IPv4 address embedded in it, is on the public internet."""
     embedded = _extract_ipv4(address)
     if embedded is not None:
         return is_public(embedded)
@@ -324,14 +301,7 @@ def require_permitted(
 ) -> list[str]:
     """Return the addresses of a server, after checking that all of them are permitted.
 
-    Args:
-        resolved: the addresses to which the server's name resolves.
-        scheme, host, port: parts of the URL.
-        allowed: private endpoints that the operator allows.
-
-    Raises:
-        ProviderRefused: an address is not public or the connection would not be encrypted, and
-            the operator does not allow this server.
+    An address must be public and its connection encrypted, unless the operator allows the server.
     """
     if allowed.names(host, port):
         return resolved
@@ -358,11 +328,7 @@ async def send(
     headers: Mapping[str, Any],
     content: bytes | None,
 ) -> httpx2.Response:
-    """Send a request through the guarded client, and return the response with its body.
-
-    Raises:
-        HttpRefusal: the response is not a success.
-    """
+    """Send a request through the guarded client; raise HttpRefusal unless it succeeds."""
     pairs = {str(name): str(value) for name, value in headers.items()}
     response = await http.request(method, url, headers=pairs, content=content)
     if not response.is_success:

@@ -25,10 +25,6 @@ class SlidingWindowLimiter:
     limit in the first window. Here a request counts while it is in progress and for one window
     after its end. So the limit also holds at the provider, even if a request arrives there late. An
     event without duration starts and ends at once.
-
-    Args:
-        limit: limit of the sum in a window; None for no limit.
-        seconds: length of a window.
     """
 
     def __init__(self, limit: int | None, seconds: float = MINUTE) -> None:
@@ -80,25 +76,20 @@ requires."""
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """The limits of a call's attempts.
-
-    Attributes:
-        turn: maximum seconds until the first attempt may be sent.
-        tries: maximum number of attempts.
-        seconds: maximum seconds of all attempts and the pauses between them.
-        least: seconds that must be left for a further attempt to start.
-        first_pause: maximum seconds of the pause before the second attempt; doubled before
-            every further attempt.
-        longest_pause: limit of this maximum, in seconds; the provider may still require a
-            longer pause.
-    """
+    """The limits of a call's attempts."""
 
     turn: float
+    """Maximum seconds until the first attempt may be sent."""
     tries: int
     seconds: float
+    """Maximum seconds of all attempts and the pauses between them."""
     least: float
+    """Seconds that must be left for a further attempt to start."""
     first_pause: float = 1.0
+    """Maximum seconds of the pause before the second attempt; doubled before every further
+    attempt."""
     longest_pause: float = 20.0
+    """Limit of this maximum, in seconds; the provider may still require a longer pause."""
 
     def draw_pause(self, attempts: int) -> float:
         """Return the seconds to wait after a number of failed attempts.
@@ -130,15 +121,7 @@ AnswerT = TypeVar("AnswerT", bound=ChargedResponse)
 
 
 class RetriedCall(Generic[AnswerT]):
-    """A call to a provider, which is attempted until it succeeds or reaches its limits.
-
-    Args:
-        send: makes one attempt.
-        traffic: limits attempts, and observes the pauses that the provider requires.
-        tokens: estimated tokens of an attempt.
-        is_bulk: see Traffic.turn.
-        source: provider and model, for messages.
-    """
+    """A call to a provider, which is attempted until it succeeds or reaches its limits."""
 
     def __init__(
         self,
@@ -156,14 +139,10 @@ class RetriedCall(Generic[AnswerT]):
         self._policy = policy
         self._source = source
         self._is_bulk = is_bulk
-        self._attempts = 0
+        self.attempts = 0
+        """Number of requests sent so far."""
         self._give_up = 0.0
         self._failure: ProviderUnavailable | None = None
-
-    @property
-    def attempts(self) -> int:
-        """Return the number of requests sent so far."""
-        return self._attempts
 
     async def answer(self, deadline: float | None) -> AnswerT:
         """Make attempts until one succeeds, and return its response.
@@ -174,7 +153,6 @@ class RetriedCall(Generic[AnswerT]):
 
         Raises:
             DeadlineExceeded: the deadline passed; the call may be made again later.
-            ProviderError: the error of the last attempt, with the number of attempts.
         """
         until = time.monotonic() + self._policy.turn
         try:
@@ -192,16 +170,12 @@ class RetriedCall(Generic[AnswerT]):
         return answer
 
     async def _attempt(self, until: float) -> AnswerT | None:
-        """Make one attempt, and return its response; None after a transient failure.
-
-        Args:
-            until: time.monotonic() by which the attempt must be sent.
-        """
+        """Make one attempt, sent by `until`; return None after a transient failure."""
         try:
             async with self._traffic.turn(self._tokens, until, is_bulk=self._is_bulk) as turn:
-                if not self._attempts:
+                if not self.attempts:
                     self._give_up = time.monotonic() + self._policy.seconds
-                self._attempts += 1
+                self.attempts += 1
                 async with asyncio.timeout(self._give_up - time.monotonic()):
                     answer = await self._send()
                 turn.tokens = answer.tokens
@@ -213,36 +187,31 @@ class RetriedCall(Generic[AnswerT]):
         except DeadlineExceeded:
             raise
         except ProviderError as error:  # without a key, no attempt was made
-            error.requests += self._attempts - 1
+            error.requests += self.attempts - 1
             raise
         return None
 
     async def _wait(self, deadline: float | None) -> None:
-        """Wait for the pause before the next attempt.
-
-        Raises:
-            ProviderUnavailable: no further attempt is allowed.
-            DeadlineExceeded: see answer.
-        """
+        """Wait for the pause before the next attempt; raise an error if none is allowed."""
         failure = self._build_failure()
-        pause = self._policy.draw_pause(self._attempts)
+        pause = self._policy.draw_pause(self.attempts)
         if failure.retry_after is not None:
             pause = max(pause, failure.retry_after)
             shared = min(pause, _LONGEST_SHARED_PAUSE)
             self._traffic.pause(shared, is_limited=failure.is_limited)
         latest = self._give_up - self._policy.least
-        if self._attempts >= self._policy.tries or time.monotonic() + pause > latest:
+        if self.attempts >= self._policy.tries or time.monotonic() + pause > latest:
             raise failure
         until = math.inf if failure.retry_after is None or deadline is None else deadline
         if time.monotonic() + pause > until:
             late = DeadlineExceeded(f"{self._source} limits requests beyond the deadline")
-            late.requests = self._attempts
+            late.requests = self.attempts
             raise late
         await asyncio.sleep(pause)
 
     def _build_failure(self) -> ProviderUnavailable:
         failure = self._failure or ProviderUnavailable(f"{self._source} does not answer")
-        failure.requests = self._attempts
+        failure.requests = self.attempts
         return failure
 
     def _build_unsent_failure(self) -> ProviderUnavailable:
@@ -261,24 +230,13 @@ get the rest."""
 
 @dataclass(slots=True)
 class Turn:
-    """The permission to send one request.
-
-    Attributes:
-        tokens: estimated number of tokens; replaced by the number in the provider's response.
-    """
+    """The permission to send one request; its estimate is replaced by the tokens charged."""
 
     tokens: int
 
 
 class Traffic:
-    """The limits on a tenant's requests to a provider, shared by its runs, event loops and threads.
-
-    Args:
-        concurrency: maximum number of requests in progress.
-        requests_per_minute: maximum number of requests in every minute; None for no limit.
-        tokens_per_minute: maximum number of tokens in every minute; None for no limit.
-        window: length of the minute in seconds; tests may shorten it.
-    """
+    """The limits on a tenant's requests to a provider, shared by its event loops and threads."""
 
     def __init__(
         self,
@@ -306,11 +264,7 @@ class Traffic:
         return max(0.0, self._paused_until - time.monotonic())
 
     def pause(self, seconds: float, *, is_limited: bool = True) -> None:
-        """Send no requests for a number of seconds, as the provider requires.
-
-        Args:
-            is_limited: whether a rate limit, and not an outage, requires the pause.
-        """
+        """Send no requests for a number of seconds, as a rate limit or an outage requires."""
         with self._lock:
             self.is_limited = is_limited
             self._paused_until = max(self._paused_until, time.monotonic() + seconds)
@@ -323,16 +277,8 @@ class Traffic:
 
         Bulk requests leave room for others in the limits of every minute. A request that waits for
         a rate limit releases its slot meanwhile, since a short query may fit into the limit
-        although a long batch does not.
-
-        Args:
-            tokens: estimated tokens of the request.
-            until: time.monotonic() by which the request must be sent.
-            is_bulk: whether no caller waits for the request.
-
-        Raises:
-            DeadlineExceeded: the request cannot be sent by then; raised as soon as that is
-                known.
+        although a long batch does not. If it cannot be sent by `until` (time.monotonic()), a
+        DeadlineExceeded is raised as soon as that is known.
         """
         while True:
             async with self._slots.hold(until - time.monotonic()):
@@ -349,10 +295,7 @@ class Traffic:
             await asyncio.sleep(wait)
 
     def _begin(self, tokens: int, *, is_bulk: bool) -> float:
-        """Count a request as in progress if it may start now.
-
-        Return the seconds to wait; 0 or less if it has started.
-        """
+        """Count a request as in progress, or return the seconds until it may start."""
         with self._lock:
             now = time.monotonic()
             wait = max(
@@ -380,13 +323,7 @@ class Traffic:
 
 
 class _BulkPace:
-    """The additional limit on bulk requests: half of a rate limit in a burst, then an even rate.
-
-    Args:
-        limiter: the limiter of all requests.
-        limit: limit of the limiter; None for no limit.
-        window: length of the limit's window in seconds.
-    """
+    """The additional limit on bulk requests: half of a rate limit in a burst, then an even rate."""
 
     def __init__(self, limiter: SlidingWindowLimiter, limit: int | None, window: float) -> None:
         self._limiter = limiter
@@ -417,14 +354,7 @@ class Slots:
 
     @asynccontextmanager
     async def hold(self, seconds: float) -> AsyncIterator[None]:
-        """Hold a slot while the block runs.
-
-        Args:
-            seconds: maximum seconds to wait for a slot.
-
-        Raises:
-            DeadlineExceeded: no slot became free in time.
-        """
+        """Hold a slot while the block runs; raise DeadlineExceeded if none becomes free in time."""
         await self._acquire(seconds)
         try:
             yield

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assets.common.references import require_reference
+from rag_assets.common.environment import require_reference
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 def normalize_base_url(url: str) -> str:
     """Return a base_url without a trailing slash and with its host in lower case.
 
-    Raises:
-        ValueError: the URL is not usable. The message does not quote it, since a malformed URL
-            may contain a password.
+    The ValueError for an unusable URL does not quote it, since it may contain a password.
     """
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise ValueError("base_url has characters that are not valid in a URL")
@@ -83,11 +81,7 @@ class CloudSettings(ConnectionSettings):
 
 
 def require_key_reference(setting: str) -> AfterValidator:
-    """Return a validator that accepts a key only as the name of an environment variable, $NAME.
-
-    Args:
-        setting: name of the setting, for messages.
-    """
+    """Return a validator that accepts a key only as the name of an environment variable, $NAME."""
 
     def check_reference(reference: str) -> str:
         require_reference(setting, reference)

@@ -1,8 +1,8 @@
-"""Credentials on command lines, in files like .netrc, and in the configuration of devices.
+"""Credentials on command lines, in files like .netrc, in devices' settings, and in programs.
 
-Examples are `--password X`, `-u user:X`, `mysql -pX`, and `snmp-server community X` of routers,
-switches, firewalls and wireless networks. A row of a table describes a kind of line: the literals
-that anchor it, and a pattern with a group for the credential.
+Examples are `--password X`, `-u user:X`, `mysql -pX`, `snmp-server community X` of routers,
+switches, firewalls and wireless networks, and `login("jane", "X")`. A row of a table describes a
+kind of line: the literals that anchor it, and a pattern with a group for the credential.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from rag_assets.privacy.secrets.names import value_kind
 from rag_assets.privacy.secrets.placeholders import WORDS, is_placeholder
 from rag_assets.privacy.secrets.rules import Anchor, Rule, build_rule
 from rag_assets.privacy.secrets.spans import SecretSpan
-from rag_assets.privacy.secrets.values import ValueKind, is_bare_password, is_secret_value
+from rag_assets.privacy.secrets.values import (
+    ValueKind,
+    is_bare_password,
+    is_cell_secret,
+    is_secret_value,
+)
 
 _RULE = "command-line-secret"
 _WORD = r"(?:\"(?P<double>[^\"\r\n]{3,256})\"|'(?P<single>[^'\r\n]{3,256})'|(?P<bare>[^\s\"'`;|&<>,)]{3,256}))"
@@ -163,7 +168,6 @@ def _accept(
     """Return the span of the value in a match; None if the value is not a credential.
 
     Args:
-        password: whether a password is expected; otherwise a key is expected.
         strict: whether only a credential is possible at this position.
         known: whether the program takes a credential there, so that the text is not a sentence.
     """
@@ -274,30 +278,8 @@ def is_written_value(value: str) -> bool:
 
 _SHORTEST, _SHORTEST_WORD = 4, 6
 _DEFAULTS = frozenset(
-    [
-        "public",
-        "private",
-        "cisco",
-        "word",
-        "string",
-        "community",
-        "encrypted",
-        "text",
-        "line",
-        "hex",
-        "ascii",
-        "md5",
-        "key-chain",
-        "none",
-        "local",
-        "level",
-        "host",
-        "view",
-        "read",
-        "write",
-        "snmptrap",
-        "mystring",
-    ]
+    """public private cisco word string community encrypted text line hex ascii md5 key-chain none
+    local level host view read write snmptrap mystring""".split()  # noqa: SIM905
 )
 _QUOTED = r"[\"']?(?P<value>[^\s\"';<>{}|\[\]]{4,256})"
 _TYPE = r"(?:[0-9][ \t]+)?"
@@ -355,10 +337,7 @@ def _is_line_start(text: str, at: int) -> bool:
 
 
 def is_device_secret(found: re.Match[str]) -> bool:
-    """Return whether the value in a device's configuration line is a credential.
-
-    A value of letters only must end the line.
-    """
+    """Return whether a device's value is a credential; a word of letters must end its line."""
     value = found["value"].rstrip(".,:")
     if is_placeholder(value) or value.lower() in _DEFAULTS or value.lower() in WORDS:
         return False
@@ -414,4 +393,94 @@ RULES: Sequence[Rule] = (
         for anchors, pattern in _LINES
     ),
     Rule(("\n key ", "\n  key ", "\n   key ", "\n    key ", "\n\tkey "), _find_server_keys),
+)  # fmt: skip
+
+
+_REACH = 400
+_ARGUMENT = re.compile(
+    r"\s{0,40}(?:[A-Za-z_]\w*\s?=\s?)?(?:[bruBRU]?(?P<quote>[\"'])(?P<text>(?:(?!(?P=quote))[^\r\n\\]|\\.){0,256})(?P=quote)"
+    r"|[^,()\"'\r\n]{0,120}(?:\([^()\r\n]{0,120}\))?)\s{0,40}(?P<end>[,)])"
+)
+_ADDRESS_OR_ALGORITHM = re.compile(
+    r"[^@\s]+@[^@\s]+\.\w+|\w+://.*|sha\d+|hs\d+|utf-?8", re.IGNORECASE
+)
+
+
+def _find_argument(argument: int, text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    for anchor in anchors:
+        at = anchor.end
+        for number in range(argument + 1):
+            found = _ARGUMENT.match(text, at, anchor.end + _REACH)
+            if found is None:
+                break
+            at = found.end()
+            if number == argument and found["text"]:
+                value = found["text"]
+                good = is_secret_value(ValueKind.PASSWORD, value, quoted=True)
+                if good and not _ADDRESS_OR_ALGORITHM.fullmatch(value):
+                    yield SecretSpan(*found.span("text"), "argument-secret")
+            if found["end"] == ")":
+                break
+
+
+def _build_argument_rule(argument: int, *anchors: str) -> Rule:
+    return Rule(anchors, partial(_find_argument, argument))
+
+
+_INSERT = re.compile(
+    r"insert[ \t]+(?:ignore[ \t]+)?into[ \t]+[\w.\"`\[\]]{1,128}\s{0,20}\((?P<columns>[^()]{1,2000})\)\s{0,20}"
+    r"values\s{0,20}",
+    re.IGNORECASE,
+)
+_TUPLE = re.compile(
+    r"\s{0,20},?\s{0,20}\((?P<values>(?:'(?:[^'\n]|'')*'|[^()'\n]|\([^()'\n]*\)){1,4000})\)"
+)
+_VALUE = re.compile(r"\s*(?:'(?P<text>(?:[^'\n]|'')*)'|[^,']*)\s*(?:,|$)")
+_IDENTIFIED = re.compile(
+    r"identified[ \t]+(?:with[ \t]+\S+[ \t]+)?(?:by|as)[ \t]+(?:password[ \t]+)?"
+    r"(?P<quote>[\"'`])(?P<text>[^\"'`\r\n]{3,256})(?P=quote)",
+    re.IGNORECASE,
+)
+_MOST_ROWS = 10_000
+
+
+def _find_inserted(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+    done = 0
+    for anchor in anchors:
+        if anchor.start < done or (head := _INSERT.match(text, anchor.start)) is None:
+            continue
+        names = [value_kind(name.strip(' \t\r\n`"[]')) for name in head["columns"].split(",")]
+        done = head.end()
+        for _ in range(_MOST_ROWS if any(names) else 0):
+            row = _TUPLE.match(text, done)
+            if row is None:
+                break
+            done = row.end()
+            for kind, value in zip(names, _find_values(text, *row.span("values")), strict=False):
+                if kind is not None and value is not None:
+                    start, end = value
+                    if is_cell_secret(kind, text[start:end]):
+                        yield SecretSpan(start, end, "assigned-secret")
+
+
+def _find_values(text: str, start: int, end: int) -> Iterator[tuple[int, int] | None]:
+    """Yield the span of each value in a row of values; None for a value that is not a string."""
+    while start < end and (value := _VALUE.match(text, start, end)) and value.end() > start:
+        yield value.span("text") if value["text"] is not None else None
+        start = value.end()
+
+
+def _accept_identified(found: re.Match[str]) -> SecretSpan | None:
+    """Return X in `IDENTIFIED BY 'X'`."""
+    if not is_secret_value(ValueKind.PASSWORD, found["text"], quoted=True):
+        return None
+    return SecretSpan(*found.span("text"), "assigned-secret")
+
+
+STATEMENT_RULES: Sequence[Rule] = (
+    _build_argument_rule(0, "hmac.new(", "fernet("),
+    _build_argument_rule(1, "basicauth(", ".auth(", "auth=(", ".login(", "createhmac(", "jwt.encode(", "jwt.sign(",
+            "jwt.verify(", "jwt.decode(", "networkcredential(", "usernamepassword("),
+    _build_argument_rule(2, "getconnection(", "mysqli(", "new pdo(", "mysqldb.connect(", "sequelize("),
+    Rule(("insert",), _find_inserted), build_rule(_IDENTIFIED, _accept_identified, "identified"),
 )  # fmt: skip

@@ -208,19 +208,8 @@ _COOKIE = re.compile(
     r"[ \t\"';:]*(?P<name>[\w.!#$%&*+^`|~-]{1,80})=(?P<value>[^\s;,\"'<>`]{1,4096})"
 )
 _ATTRIBUTES = frozenset("path domain expires max-age samesite secure httponly priority".split())  # noqa: SIM905
-_TRACKERS = (
-    "_ga",
-    "_gid",
-    "_fb",
-    "_utm",
-    "__utm",
-    "ajs_",
-    "optimizely",
-    "consent",
-    "theme",
-    "lang",
-    "locale",
-    "tz",
+_TRACKERS = tuple(
+    """_ga _gid _fb _utm __utm ajs_ optimizely consent theme lang locale tz""".split()  # noqa: SIM905
 )
 _BEFORE_COOKIES = re.compile(
     r"(?:cookie[\"']?[ \t]*[:=,]|(?:-b|--cookie)(?:[ \t]+|=)(?=[\"']?[\w.!-]{1,80}=))[ \t]*[\"']?",

@@ -25,13 +25,7 @@ ANCHORS = (
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name found in a text.
-
-    Attributes:
-        start, end: character offsets.
-        kind: the kind of value that the name announces.
-        text: the name as it is written.
-    """
+    """A name found in a text, and the kind of value that it announces."""
 
     start: int
     end: int
@@ -71,18 +65,7 @@ _ADJECTIVES = frozenset(
     nouveau nouvelle nuova nova atual vorläufig temporär wlan-gast""".split()  # noqa: SIM905
 )
 _KEY_NOUNS = frozenset(
-    {
-        "clé",
-        "chiave",
-        "chave",
-        "sleutel",
-        "klucz",
-        "ключ",
-        "clave",
-        "schlüssel",
-        "wlanschlüssel",
-        "netzwerkschlüssel",
-    }
+    """clé chiave chave sleutel klucz ключ clave schlüssel wlanschlüssel netzwerkschlüssel""".split()  # noqa: SIM905
 )
 _SECRET_WORDS = frozenset(
     """api secreta secreto secrète segreta segreto secreto tajny prywatny секретный geheime privada privato
@@ -92,34 +75,12 @@ _PAIRS = frozenset(
     """zugang zugangsdaten creds credentials identifiants login logins anmeldung acceso
     credenciales""".split()  # noqa: SIM905
 )
-_PASSWORD_ENDS = (
-    "パスワード",
-    "パスワードは",
-    "密码",
-    "密碼",
-    "口令",
-    "비밀번호",
-    "비밀번호는",
-    "password",
-    "passwd",
-    "passwort",
-    "kennwort",
-    "passphrase",
-    "storepass",
-    "keypass",
+_PASSWORD_ENDS = tuple(
+    """パスワード パスワードは 密码 密碼 口令 비밀번호 비밀번호는 password passwd passwort kennwort passphrase storepass
+    keypass""".split()  # noqa: SIM905
 )
-_KEY_ENDS = (
-    "キー",
-    "トークン",
-    "秘密鍵",
-    "密钥",
-    "令牌",
-    "토큰",
-    "token",
-    "secret",
-    "apikey",
-    "accesskey",
-    "secretkey",
+_KEY_ENDS = tuple(
+    """キー トークン 秘密鍵 密钥 令牌 토큰 token secret apikey accesskey secretkey""".split()  # noqa: SIM905
 )
 _IGNORED_ENDINGS = frozenset(
     """prod production dev development test testing staging stage live default value text plain old
@@ -170,10 +131,7 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
 
 
 def value_kind(name: str) -> ValueKind | None:
-    """Return the kind of value that a name, such as the name of a column, announces.
-
-    None if it is not the name of a credential.
-    """
+    """Return the kind of value that a name, such as a column's, announces; None for other names."""
     bare = name.strip(" \t*_`\"':")
     bare = re.sub(r"\s*\([^()]*\)$", "", bare)
     return _find_kind(bare, 0, len(bare))[0] if len(bare) <= _LEFT_REACH else None
@@ -187,10 +145,7 @@ def _find_name_start(text: str, at: int) -> int:
 
 
 def _find_kind(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
-    """Return the kind of value of the name between two offsets, and the start of the name.
-
-    The start includes a preceding word that belongs to the name.
-    """
+    """Return a name's kind of value, and its start, which may include the word before."""
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _IGNORED_ENDINGS):
         words.pop()
@@ -252,10 +207,7 @@ _OTHER_TOKENS = frozenset(
 
 
 def _find_kind_of_noun(text: str, start: int, end: int) -> ValueKind | None:
-    """Return the kind of value of a noun such as key, judging by the words around it.
-
-    Some languages qualify such a noun by nearby words.
-    """
+    """Return the kind of value of a noun such as key, by the words around it."""
     beside = {
         word.lower() for word in re.findall(r"[^\W\d_]+", text[max(0, start - 16) : end + 16])
     }
@@ -297,10 +249,7 @@ _GENERIC_BEFORE = frozenset(
 
 
 def _find_kind_of_key(text: str, start: int, words: list[str]) -> tuple[ValueKind | None, int]:
-    """Return the kind of value of "key", by the word before it: an API key, but not a primary key.
-
-    Also return the start of the name, which may include that word.
-    """
+    """Return the kind of value of a key, unless it is a primary key, and the start of its name."""
     if len(words) > 1:
         kind = ValueKind.KEY if words[-2] in _KEY_QUALIFIERS else ValueKind.RANDOM
         return (None if words[-2] in _GENERIC_BEFORE else kind), start

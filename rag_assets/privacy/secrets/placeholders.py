@@ -110,8 +110,7 @@ def is_sentence_word(word: str) -> bool:
 def is_predicate(word: str) -> bool:
     """Return whether a word continues `The password is` as an adjective or a participle does.
 
-    A noun without an article cannot follow in the languages covered here; such a word is the
-    password itself.
+    A noun without an article cannot follow there; such a word is the password itself.
     """
     return len(word) < _SHORT or word.lower() in WORDS or _PREDICATE.search(word) is not None
 
@@ -206,10 +205,7 @@ def is_token_placeholder(body: str) -> bool:
 
 
 def has_placeholder_shape(lowered: str) -> bool:
-    """Return whether a long lower-case value repeats itself, follows an alphabet, or is published.
-
-    A published value is one of DOCUMENTED.
-    """
+    """Return whether a lower-case value repeats itself, follows an alphabet, or is documented."""
     if is_documented(lowered):
         return True
     plain = _SEPARATORS.sub("", lowered)

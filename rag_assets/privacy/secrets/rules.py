@@ -30,30 +30,20 @@ class Anchor(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A kind of credential.
-
-    Attributes:
-        anchors: literals in lower case, which match in any case; if empty, the rule scans every
-            text itself.
-        find: takes the text and the offsets of anchors, in order; yields findings. Its time must be
-            linear in the length of the text, even for repetitive text.
-    """
+    """A kind of credential."""
 
     anchors: tuple[str, ...]
+    """Literals in lower case, which match in any case; if empty, the rule scans every text
+    itself."""
     find: Callable[[str, Sequence[Anchor]], Iterator[SecretSpan]]
+    """Takes the text and the offsets of anchors, in order; yields findings. Its time must be linear
+    in the length of the text, even for repetitive text."""
 
 
 def build_rule(
-    pattern: re.Pattern[str],
-    accept: Callable[[re.Match[str]], SecretSpan | None],
-    *anchors: str,
+    pattern: re.Pattern[str], accept: Callable[[re.Match[str]], SecretSpan | None], *anchors: str
 ) -> Rule:
-    """Return a rule that tries a pattern at each of its anchors.
-
-    Args:
-        pattern: starts at an anchor.
-        accept: returns the credential in a match; None if there is none.
-    """
+    """Return a rule that tries a pattern at its anchors; `accept` reads a match."""
     return Rule(anchors, partial(_find_matches, pattern, accept))
 
 

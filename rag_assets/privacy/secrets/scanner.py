@@ -37,15 +37,7 @@ _ADDRESS = re.compile(r"://[^/\s]*@")
 
 
 class Kingfisher:
-    """Kingfisher's scanner, loaded at its first use.
-
-    Credentials are not verified with their services: no data leaves the process. All instances in a
-    process share the rules that the first of them loads, because the rules are the same everywhere.
-
-    Args:
-        cache_dir: a private folder for the compiled rules; without it they are compiled each time.
-        timeout: the maximum number of seconds of one scan.
-    """
+    """Kingfisher's scanner, whose rules are loaded at their first use for the whole process."""
 
     _lock: ClassVar[threading.Lock] = threading.Lock()
     _scanner: ClassVar[Scanner | None] = None
@@ -65,11 +57,7 @@ class Kingfisher:
             return Kingfisher._scanner
 
     def scan(self, text: str) -> Iterator[SecretSpan]:
-        """Find credentials in a text.
-
-        Raises:
-            TimeoutError: the scan took too long; there is no partial answer.
-        """
+        """Find credentials in a text; raise a TimeoutError if a scan takes too long."""
         scanner = self.load()
         for start, end in _split_into_windows(len(text)):
             for span in self._in_window(scanner, text[start:end]):
@@ -98,10 +86,7 @@ class Kingfisher:
 
 
 def _split_into_windows(length: int) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of overlapping windows that cover a text of this length.
-
-    Some rules take time quadratic in the length of the text.
-    """
+    """Yield overlapping windows, since some rules take time quadratic in a text's length."""
     start = 0
     while start + _WINDOW < length:
         yield start, start + _WINDOW
@@ -110,10 +95,7 @@ def _split_into_windows(length: int) -> Iterator[tuple[int, int]]:
 
 
 def _convert_offsets(raw: bytes, offsets: set[int]) -> dict[int, int]:
-    """Convert byte offsets to character offsets.
-
-    An offset inside a character is converted to that character's offset.
-    """
+    """Convert byte offsets to character offsets, also those inside a character."""
     characters: dict[int, int] = {}
     at = count = 0
     for offset in sorted(offsets):
@@ -140,10 +122,7 @@ _LONGEST_LINE = 2_000
 
 @cache
 def rules_version() -> str:
-    """Return the version of all rules: the project's own and kingfisher's.
-
-    It changes when either of them changes.
-    """
+    """Return the version of all rules: the project's own and kingfisher's."""
     from importlib.metadata import version
 
     return f"{RULES_VERSION}+kingfisher-{version('kingfisher-secret-scanner')}"
@@ -152,7 +131,7 @@ def rules_version() -> str:
 @cache
 def load_own_rules() -> RuleSet:
     """Return all of the project's own rules; their modules are imported when they are first used."""
-    from rag_assets.privacy.secrets import assignments, commands, logins, private_keys, statements
+    from rag_assets.privacy.secrets import assignments, commands, logins, private_keys
 
     return RuleSet(
         [
@@ -160,7 +139,7 @@ def load_own_rules() -> RuleSet:
             *read_token_rules(),
             *logins.RULES,
             *commands.RULES,
-            *statements.RULES,
+            *commands.STATEMENT_RULES,
             *assignments.RULES,
         ]
     )
@@ -175,13 +154,9 @@ def load_token_rules() -> RuleSet:
 class SecretScanner:
     """Finds credentials.
 
-    All scanners of a process share their rules, which take 0.3 s to 3 s to load. Credentials are
-    not verified with their services: no data leaves the process.
-
-    Args:
-        cache_dir: a private folder for kingfisher's compiled rules. With it, every load after the
-            first takes 0.3 s; without it, the rules are compiled each time.
-        timeout: limit of one scan by kingfisher, in seconds.
+    All scanners of a process share their rules, which take 0.3 s to load from the private folder
+    `cache_dir`; without it, they are compiled for up to 3 s. Credentials are not verified with their
+    services: no data leaves the process.
     """
 
     def __init__(self, cache_dir: Path | None = None, *, timeout: float = 60.0) -> None:
@@ -196,11 +171,9 @@ class SecretScanner:
     def scan(self, text: str) -> list[SecretSpan]:
         """Find the credentials in a text, sorted, with overlapping spans joined.
 
-        A greedy rule can include a credential that precedes its own. So findings are masked, and
-        the text around them is scanned again until there are no new findings.
-
-        Raises:
-            TimeoutError: the scan took too long; there is no partial answer.
+        A greedy rule can include a credential that precedes its own. So findings are masked, and the
+        text around them is scanned again until there are no new findings. A TimeoutError means that a
+        scan took too long; there is no partial answer.
         """
         found = merge_spans(self._scan_views(text))
         spans = list(found)
@@ -262,8 +235,11 @@ def _find_lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple
     for span in spans:
         start, end = span.start, span.end
         for _ in range(_LINES_AROUND):
-            start = _find_line_start(text, start)
-            end = _find_line_end(text, end)
+            reach = max(0, start - _LONGEST_LINE)
+            start = max(reach, text.rfind("\n", reach, start))
+            reach = min(len(text), end + _LONGEST_LINE)
+            line_end = text.find("\n", end + 1, reach)
+            end = reach if line_end < 0 else line_end
         if start > high:
             if high >= 0:
                 yield low, high
@@ -271,17 +247,6 @@ def _find_lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple
         high = max(high, end)
     if high >= 0:
         yield low, high
-
-
-def _find_line_start(text: str, at: int) -> int:
-    low = max(0, at - _LONGEST_LINE)
-    return max(low, text.rfind("\n", low, at))
-
-
-def _find_line_end(text: str, at: int) -> int:
-    high = min(len(text), at + _LONGEST_LINE)
-    end = text.find("\n", at + 1, high)
-    return high if end < 0 else end
 
 
 def _scan_view(view: View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:
@@ -308,15 +273,7 @@ def _scan_over_seams(view: View, seams: list[Seam], rules: RuleSet) -> Iterator[
 
 
 def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: RuleSet) -> bool:
-    """Return whether a token continues after a seam.
-
-    It does not continue if another token starts there, or if the token is complete and a word
-    follows.
-
-    Args:
-        span: the token, across the seam.
-        line: start offset of the line in which the token starts.
-    """
+    """Return whether a token continues after a seam: no other token may start there."""
     if any(other.start == 0 for other in rules.scan(text[seam.at :])):
         return False
     if seam.certain and not seam.is_name:

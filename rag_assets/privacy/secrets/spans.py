@@ -59,13 +59,10 @@ class Span(Protocol):
 
 
 def mask(text: str, spans: Iterable[Span]) -> str:
-    """Mask each span of a text.
+    """Mask the spans of a text, which are in order and do not overlap.
 
     The number of characters, the number of UTF-8 bytes and the line breaks of the text stay the
     same, so that all offsets remain valid.
-
-    Args:
-        spans: the spans in order, not overlapping.
     """
     parts: list[str] = []
     at = 0

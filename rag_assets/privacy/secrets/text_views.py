@@ -56,7 +56,6 @@ class _Piece(NamedTuple):
     """A part of a view, made from one part of the original.
 
     Attributes:
-        at: its start in the view.
         start, end: the part of the original that it represents.
         copied: whether it equals that part; otherwise each of its characters stands for the whole
             part.
@@ -70,12 +69,7 @@ class _Piece(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A transformed text, with offsets in the original.
-
-    Attributes:
-        text: the text after the transformation.
-        pieces: the pieces of the view, in order.
-    """
+    """A transformed text, with offsets in the original."""
 
     text: str
     pieces: list[_Piece]
@@ -111,6 +105,10 @@ class ViewBuilder:
         """Return the view of all pieces appended."""
         return View("".join(self._texts), self._pieces)
 
+    def view_if_any(self) -> View | None:
+        """Return the view of all pieces appended; None without any."""
+        return self.view() if self._pieces else None
+
     def _append(self, text: str, start: int, end: int, *, copied: bool) -> None:
         if text:
             self._texts.append(text)
@@ -131,16 +129,10 @@ def blank_markup(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     is next to markup or punctuation.
     """
     builder = ViewBuilder()
-    done = 0
-    for first, last in places:
-        if first < done or not _is_enclosed(text, first, last):
-            continue
-        start = text.rfind("\n", done, first) + 1 or done
-        end = text.find("\n", last)
-        done = len(text) if end < 0 else end + 1
-        builder.copy(_MARKUP.sub(_blank, text[start:done]), start)
-    view = builder.view()
-    return view if view.text else None
+    enclosed = (place for place in places if _is_enclosed(text, *place))
+    for start, end in find_lines(text, enclosed):
+        builder.copy(_MARKUP.sub(lambda mark: " " * len(mark[0]), text[start:end]), start)
+    return builder.view_if_any()
 
 
 def _is_enclosed(text: str, first: int, last: int) -> bool:
@@ -154,24 +146,16 @@ def _is_open(neighbour: str) -> bool:
     return not neighbour or neighbour in " \t\r\n\"'"
 
 
-def _blank(mark: re.Match[str]) -> str:
-    return " " * len(mark[0])
-
-
 def fold_lookalikes(text: str) -> View | None:
-    """Return a view of lines with lookalike, invisible or full-width characters, in plain ASCII.
-
-    None is returned if no word contains such characters.
-    """
+    """Return a view in ASCII of lines with lookalike characters; None without such lines."""
     if text.isascii():
         return None
     builder = ViewBuilder()
     runs = filter(_is_part_of_word, _CONFUSABLE_RUN.finditer(text))
-    for start, end in find_lines(text, runs):
+    for start, end in find_lines(text, (run.span() for run in runs)):
         for at in range(start, end):
             builder.replace(_convert_to_ascii(text[at]), at, at + 1)
-    view = builder.view()
-    return view if view.text else None
+    return builder.view_if_any()
 
 
 def _is_part_of_word(found: re.Match[str]) -> bool:
@@ -197,23 +181,20 @@ def _convert_to_ascii(character: str) -> str:
 
 
 def is_mixed_word(word: str) -> bool:
-    """Return whether a word mixes letters and digits, or has a capital inside.
-
-    No ordinary word does.
-    """
+    """Return whether a word, unlike usual words, mixes letters and digits or has inner capitals."""
     if _DIGIT.search(word):
         return _LETTER.search(word) is not None
     return _INNER_CAPITAL.search(word) is not None
 
 
-def find_lines(text: str, places: Iterable[re.Match[str]]) -> Iterator[tuple[int, int]]:
-    """Yield the spans of the lines that contain matches, each line once."""
+def find_lines(text: str, places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield the spans of the lines that contain places, each line once."""
     done = 0
-    for place in places:
-        if place.start() < done:
+    for first, last in places:
+        if first < done:
             continue
-        start = text.rfind("\n", done, place.start()) + 1 or done
-        end = text.find("\n", place.end())
+        start = text.rfind("\n", done, first) + 1 or done
+        end = text.find("\n", last)
         done = len(text) if end < 0 else end + 1
         yield start, done
 
@@ -236,14 +217,11 @@ _WORD_REACH = 240
 
 
 def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
-    """Return a view of the encoded parts of a text that decode to readable text.
-
-    None is returned if there are no such parts.
-    """
+    """Return a view of the encoded parts that decode to readable text; None without such parts."""
     builder = ViewBuilder()
     for word, at in _find_words(text, _PERCENT):
         _unquote(builder, word, at)
-    for start, end in find_lines(text, _ESCAPES.finditer(text)):
+    for start, end in find_lines(text, (escape.span() for escape in _ESCAPES.finditer(text))):
         _unescape(builder, text, start, end)
     for first, last in places:
         for pattern, decode in ((_BASE64, _decode_base64), (_HEX, _decode_hex)):
@@ -251,8 +229,7 @@ def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
                 if len(found[0]) <= _MOST_ENCODED and (plain := decode(found[0])):
                     builder.replace(plain, *found.span())
                     builder.replace("\n\n", *found.span())
-    view = builder.view()
-    return view if view.text else None
+    return builder.view_if_any()
 
 
 def _unquote(builder: ViewBuilder, word: str, offset: int) -> None:
@@ -339,20 +316,17 @@ _LINE_REACH = 240
 
 @dataclass(frozen=True, slots=True)
 class Seam:
-    """A position in a view at which two lines were joined.
-
-    Attributes:
-        at: offset in the view at which the second line starts.
-        end: end of the second line's first word, which may continue a token.
-        certain: whether that word cannot be an ordinary word.
-        is_name: whether that word is a label of the value after it, or a host name; then it does
-            not continue a token.
-    """
+    """A position in a view at which two lines were joined."""
 
     at: int
+    """Offset in the view at which the second line starts."""
     end: int
+    """End of the second line's first word, which may continue a token."""
     certain: bool
+    """Whether that word cannot be an ordinary word."""
     is_name: bool
+    """Whether that word is a label of the value after it, or a host name; then it does not continue
+    a token."""
 
 
 def join_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:

@@ -48,23 +48,16 @@ _DASHED_RUN = re.compile("[A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True)
 class TokenKind:
-    """A kind of token.
-
-    Attributes:
-        name: its name in reports.
-        prefix: the literal at its start.
-        body: pattern of the part after the prefix.
-        run: the characters that a token may have. If a candidate does not match, such characters
-            are skipped, so that a text of only prefixes is read once instead of once for each
-            prefix.
-        accepts: validates the body, if the pattern alone is not enough.
-    """
+    """A kind of token."""
 
     name: str
     prefix: re.Pattern[str]
     body: re.Pattern[str]
     run: re.Pattern[str]
+    """The characters that a token may have. If a candidate does not match, such characters are
+    skipped, so that a text of only prefixes is read once instead of once for each prefix."""
     accepts: Callable[[str], bool] = is_token_body
+    """Validates the body, if the pattern alone is not enough."""
 
     def match(self, text: str, start: int) -> int | None:
         """Return the end of the token that starts here; None if no token of this kind does."""
@@ -75,10 +68,7 @@ class TokenKind:
         return body.end() if body is not None and self.accepts(body[0]) else None
 
     def rejected_end(self, text: str, start: int) -> int:
-        """Return the end of a placeholder of this kind that starts at this offset.
-
-        Return `start` if no placeholder starts there.
-        """
+        """Return the end of a placeholder that starts here; `start` if none does."""
         prefix = self.prefix.match(text, start)
         body = self.body.match(text, prefix.end()) if prefix is not None else None
         return body.end() if body is not None else start
@@ -114,8 +104,11 @@ def _strip_markup(text: str, start: int, end: int) -> int:
 
 def _find_token_end(kind: TokenKind, text: str, start: int) -> int | None:
     end = kind.match(text, start)
-    stop = end if end is not None else _find_piece_end(text, start)
-    if not _continues_after_break(kind, text, stop) or (end is not None and _is_label(text, stop)):
+    piece = _PIECE.match(text, start, start + _PIECE_REACH)
+    stop = end if end is not None else piece.end() if piece else start
+    gap = _BREAK.match(text, stop)
+    is_continued = gap is not None and gap.end() > stop and _is_continued(kind, text, gap)
+    if not is_continued or (end is not None and _is_label(text, stop)):
         return end
     joined, offsets = _unwrap(kind, text, start)
     match = kind.match(joined, 0)
@@ -124,20 +117,10 @@ def _find_token_end(kind: TokenKind, text: str, start: int) -> int | None:
     return max(end or 0, offsets[match - 1] + 1)
 
 
-def _find_piece_end(text: str, start: int) -> int:
-    piece = _PIECE.match(text, start, start + _PIECE_REACH)
-    return piece.end() if piece else start
-
-
 def _is_label(text: str, at: int) -> bool:
     """Return whether the word after a gap labels a value, as in `X-Api-Key: …`."""
     gap = _BREAK.match(text, at)
     return gap is not None and _NAME_OF_VALUE.match(text, gap.end()) is not None
-
-
-def _continues_after_break(kind: TokenKind, text: str, at: int) -> bool:
-    gap = _BREAK.match(text, at)
-    return gap is not None and gap.end() > at and _is_continued(kind, text, gap)
 
 
 def _is_continued(kind: TokenKind, text: str, gap: re.Match[str]) -> bool:
@@ -223,10 +206,6 @@ def _is_openai_body(body: str) -> bool:
     return is_token_body(body) and (_PLAIN_OPENAI.search(body) is not None or is_random(body))
 
 
-def _has_digit(body: str) -> bool:
-    return any(map(str.isdigit, body)) and not is_token_placeholder(body)
-
-
 def _is_pair(encoded: str) -> bool:
     """Return whether base64 encodes `user:password`."""
     try:
@@ -246,10 +225,7 @@ def _is_hash(value: str) -> bool:
 
 
 def _is_recovery_key(value: str) -> bool:
-    """Return whether a recovery key is real: all its groups differ.
-
-    A key such as `000000-000000-…` is a placeholder.
-    """
+    """Return whether a recovery key is real: its groups differ, unlike `000000-000000-…`."""
     groups = value.split("-")
     return len(set(groups)) == len(groups) and any(len(set(group)) > 1 for group in groups)
 
@@ -260,7 +236,7 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = MappingProxyType(
         "openai": _is_openai_body,
         "no placeholder": lambda body: not is_token_placeholder(body),
         "no published example": lambda body: not is_documented(body.lower()),
-        "digit": _has_digit,
+        "digit": lambda body: any(map(str.isdigit, body)) and not is_token_placeholder(body),
         "mixed": lambda body: is_mixed(body) and is_token_body(body),
         "pair": _is_pair,
         "hash": lambda value: is_token_body(value) and _is_hash(value),

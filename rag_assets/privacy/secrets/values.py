@@ -100,12 +100,7 @@ def is_token_body(body: str) -> bool:
 
 
 def is_secret_value(kind: ValueKind, value: str, *, quoted: bool) -> bool:
-    """Return whether the value of a name such as `password` is a credential.
-
-    Args:
-        kind: the kind of value that the name announces.
-        quoted: whether the value is in quotation marks, so that it is not code.
-    """
+    """Return whether the value of a name is a credential; a quoted value is not code."""
     if is_placeholder(value) or _PATH.match(value):
         return False
     if kind is ValueKind.RANDOM:
@@ -263,9 +258,7 @@ def _is_quoted_password(value: str) -> bool:
 def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> bool:
     """Return whether the value in a table cell next to or below a name is a credential.
 
-    Args:
-        kind: the kind of value that the name announces.
-        described: whether other cells of the row may describe the name, as in a table of fields.
+    In a table of fields, other cells of the row may describe the name.
     """
     if is_placeholder(value) or "://" in value or _PATH.match(value):
         return False

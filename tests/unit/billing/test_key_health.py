@@ -19,10 +19,10 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.embedding.batch_api import run_and_close
 from rag_assets.models.embedding.protocol import Answer, Purpose
+from rag_assets.models.embedding.remote import run_and_close
 from rag_assets.models.factory import build_batch_api
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 
 REFUSED = ProviderRefused("401", fault="key")
 

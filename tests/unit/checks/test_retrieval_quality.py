@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rag_assets.checks.retrieval_quality import build_verdict
-from rag_assets.quality.verdict import GuardedMeasure, QualityVerdict, WorseQuestion
+from rag_assets.quality.evaluation import GuardedMeasure, QualityVerdict, WorseQuestion
 
 
 @pytest.mark.parametrize(

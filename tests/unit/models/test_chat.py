@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
-from rag_assets.models.chat import WINDOWS_AS_OF, find_context_window
+from rag_assets.models.chat import find_context_window
 
 
 @pytest.mark.parametrize(
@@ -38,7 +36,3 @@ def test_a_model_has_the_window_of_its_longest_known_beginning(model: str, windo
 @pytest.mark.parametrize("model", ["", "gpt", "gpt-40", "mine", "o11"])
 def test_other_models_have_no_known_window(model: str) -> None:
     assert find_context_window(model) is None
-
-
-def test_the_table_is_not_dated_ahead() -> None:
-    assert datetime.now(UTC).date() >= WINDOWS_AS_OF

@@ -12,7 +12,7 @@ from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.factory import build_embedder, get_embedder_id, have_same_vectors
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 
 
 def test_the_shipped_model_is_the_default():

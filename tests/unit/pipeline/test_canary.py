@@ -12,7 +12,7 @@ import pytest
 from rag_assets.common.errors import ProviderError, WrongShape
 from rag_assets.models.embedding.protocol import Answer
 from rag_assets.models.prices import Price
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 from rag_assets.pipeline.canary import CanaryTarget, _probe_embedders, run_canary
 from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.database import TenantRef

@@ -5,9 +5,13 @@ from collections.abc import Sequence
 import pytest
 
 from rag_assets.quality.asking import AskOptions
-from rag_assets.quality.evaluation import BuildComparison, Evaluation, MeasuredPart
+from rag_assets.quality.evaluation import (
+    BuildComparison,
+    Evaluation,
+    MeasuredPart,
+    judge_comparison,
+)
 from rag_assets.quality.measures import MEASURES, NDCG, RECALL_5
-from rag_assets.quality.verdict import judge_comparison
 from rag_assets.tenants.model import QualityConfig
 
 MANY = 30

@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from rag_assets.common.environment import require_reference
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import compute_key
-from rag_assets.common.references import require_reference
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
 

@@ -34,8 +34,8 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.pool import NullPool
 
+from rag_assets.common.environment import resolve_reference
 from rag_assets.common.errors import ConfigurationError, ListingFailed
-from rag_assets.common.references import resolve_reference
 from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.dialects import (
     Dialect,

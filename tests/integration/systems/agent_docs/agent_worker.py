@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 from rag_assets.systems.agent_docs import sqlite_store
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import RagIndexManager

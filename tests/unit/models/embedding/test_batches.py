@@ -14,7 +14,7 @@ from rag_assets.common.errors import CapReached, InputRejected, ProviderRefused
 from rag_assets.models.embedding.batches import Batch, CallPace, EmbedItem, pack_batches
 from rag_assets.models.embedding.bulk import EmbedOutcome, embed_all
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Charge, Vectors
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 
 
 class Limited(DeterministicEmbedder):

@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import EmbedOutcome, embed_all
 from rag_assets.models.embedding.protocol import PROBE_TEXT, Answer, CallLimits, Vectors
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 
 
 class Recorder(DeterministicEmbedder):

@@ -4,7 +4,7 @@ import pytest
 
 from rag_assets.models.embedding.coverage import UNREAD, assess_reading, is_read
 from rag_assets.models.embedding.local import OnnxEmbedder
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 
 READ = (
     "How many weeks may the other parent stay at home?",

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from rag_assets.common.errors import InputRejected
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 
 
 def test_vectors_are_unit_and_depend_on_the_text_alone():

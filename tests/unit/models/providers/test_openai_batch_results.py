@@ -18,8 +18,8 @@ from werkzeug import Response
 from rag_assets.common.errors import BatchLost, MalformedResponse, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.embedding.batch_api import BatchResult, BatchStatus, run_and_close
 from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.remote import BatchResult, BatchStatus, run_and_close
 from rag_assets.models.factory import build_remote_model
 from rag_assets.models.providers import openai as openai_provider
 from rag_assets.models.providers.openai import OpenAIBatches

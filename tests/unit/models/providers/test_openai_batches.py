@@ -15,13 +15,13 @@ from pydantic import SecretStr
 from rag_assets.common.errors import MalformedResponse, ProviderRefused, ProviderUnavailable
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
-from rag_assets.models.embedding.batch_api import (
+from rag_assets.models.embedding.batches import EmbedItem
+from rag_assets.models.embedding.remote import (
     BatchResult,
     BatchStatus,
     run_and_close,
     split_into_batches,
 )
-from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.factory import build_batch_api
 from rag_assets.models.providers.openai import OpenAIBatches
 from tests.batch_server import BatchServer
@@ -163,9 +163,9 @@ def test_failures_have_the_names_they_have_elsewhere(
 
 
 def test_batches_are_as_large_as_a_provider_takes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("rag_assets.models.embedding.batch_api.MAX_TEXTS", 3)
+    monkeypatch.setattr("rag_assets.models.embedding.remote.MAX_BATCH_TEXTS", 3)
     assert [len(batch) for batch in split_into_batches(ITEMS)] == [3, 2]
-    monkeypatch.setattr("rag_assets.models.embedding.batch_api.MAX_BYTES", 40)
+    monkeypatch.setattr("rag_assets.models.embedding.remote.MAX_BATCH_BYTES", 40)
     assert [len(batch) for batch in split_into_batches(ITEMS)] == [2, 2, 1]
     assert list(split_into_batches([])) == []
 

@@ -63,11 +63,13 @@ def number(value: float | None) -> str:
 
 
 def dimensions(known: KnownModel) -> str:
-    if not known.choices:
-        return f"1 to {known.most}; by default {known.dimensions}"
-    if len(known.choices) == 1:
+    if not known.possible_dimensions:
+        return f"1 to {known.dimensions}; by default {known.dimensions}"
+    if len(known.possible_dimensions) == 1:
         return str(known.dimensions)
-    return ", ".join(f"**{n}**" if n == known.dimensions else str(n) for n in known.choices)
+    return ", ".join(
+        f"**{n}**" if n == known.dimensions else str(n) for n in known.possible_dimensions
+    )
 
 
 @pytest.mark.parametrize("name", REMOTE)

@@ -13,7 +13,7 @@ import pytest
 from rag_assets.common.errors import ConfigurationError, RerankFailed
 from rag_assets.models.reranking import cross_encoder as cross_encoder_module
 from rag_assets.models.reranking.cross_encoder import CrossEncoder, require_cross_encoder
-from rag_assets.models.reranking.protocol import MODELS, MS_MARCO
+from rag_assets.models.reranking.rerankers import MODELS, MS_MARCO
 from tests.cross_encoders import cross_encoder, encoder_of_tokens
 
 QUESTION = "river table green music winter"  # words of one word piece each

@@ -18,7 +18,7 @@ from rag_assets.common.errors import KeyUnreadable, NoProviderKey, RerankFailed
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import RerankConfig
 from rag_assets.models.factory import build_reranker
-from rag_assets.models.reranking.endpoint import extract_scores
+from rag_assets.models.reranking.rerankers import extract_scores
 from rag_assets.runtime.liveness import wait_until
 
 LOOPBACK = PrivateEndpoints.parse("127.0.0.1/32")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from rag_assets.common.errors import ConfigurationError, RagAssetsError, RerankFailed
-from rag_assets.models.reranking.protocol import (
+from rag_assets.models.reranking.rerankers import (
     FAILURES,
     OPEN_SECONDS,
     CircuitBreakerReranker,

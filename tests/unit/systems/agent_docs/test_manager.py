@@ -12,7 +12,7 @@ import pytest
 from rag_assets.common.errors import InputRejected, ProviderUnavailable
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.models.embedding.protocol import Answer, Purpose
-from rag_assets.models.providers.deterministic import DeterministicEmbedder
+from rag_assets.models.providers.local import DeterministicEmbedder
 from rag_assets.systems.agent_docs.file_store import FileStore
 from rag_assets.systems.agent_docs.manager import IndexReport, RagIndexManager
 from rag_assets.systems.agent_docs.passages import Chunking
@@ -26,13 +26,9 @@ class Counting(DeterministicEmbedder):
     def __init__(self) -> None:
         super().__init__(16)
         self.texts: list[str] = []
-        self.id = "one"
+        self.embedder_id = "one"
         self.broken = False
         self.refused = "\0"
-
-    @property
-    def embedder_id(self) -> str:
-        return self.id
 
     async def embed(
         self,
@@ -146,7 +142,7 @@ def test_an_edit_of_equal_size_within_the_same_second_is_noticed(work: Work) -> 
 
 def test_another_model_makes_all_vectors_anew(work: Work) -> None:
     first = work.ensure()
-    work.embedder.id = "two"
+    work.embedder.embedder_id = "two"
     report = work.ensure()
     assert (report.built, report.embedded) == (True, first.embedded)
     state = work.store.state("x")
@@ -158,7 +154,7 @@ def test_vectors_of_another_model_answer_nothing(work: Work) -> None:
     work.ensure()
     assert work.manager.can_answer("x")
     assert work.manager.search("x", "about a")
-    work.embedder.id = "two"
+    work.embedder.embedder_id = "two"
     assert not work.manager.can_answer("x")
     assert work.manager.search("x", "about a") == []
     work.ensure()

@@ -158,7 +158,7 @@ def test_a_provider_that_the_operator_has_chosen_is_not_changed() -> None:
 )
 def test_what_projects_begin_with_is_checked(beginning: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
-        require_beginning(beginning, {PROFILE: True, "documents": False})
+        require_beginning(beginning, [PROFILE])
 
 
 @pytest.mark.parametrize("missing", ["organization", "project"])

@@ -15,9 +15,11 @@ from __future__ import annotations
 
 import asyncio
 import math
+import time
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pydantic import SecretStr
@@ -27,6 +29,7 @@ from rag_assets.common.errors import (
     MalformedResponse,
     ProviderError,
     ProviderRefused,
+    RagAssetsError,
     RerankFailed,
     RerankFault,
 )
@@ -44,29 +47,90 @@ from rag_assets.models.transport.settings import Credentials
 if TYPE_CHECKING:
     import httpx2
 
-_MAX_BYTES = 8 * 1024 * 1024
-"""Maximum bytes of a response, since vLLM returns the passages too."""
 
-HTTP_MODULE: Final = "rag_assets.models.transport.http_client"
+MODELS: Final = Path(__file__).parent / "models"
+MS_MARCO: Final = "ms-marco-minilm-l12"
+"""The name of the shipped cross-encoder, and of its folder."""
 
 
-class RerankConnection(Protocol):
-    """A connection to one reranker at one server, for one event loop; it does not retry."""
+class Reranker(Protocol):
+    """A slow and accurate model that scores a passage as an answer to a question."""
 
-    async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Request the scores of all passages.
+    reranker_id: str
+    """The model's name, as shown to people and in logs."""
 
-        Returns:
-            The response's JSON, or its list of results; see extract_scores.
+    async def score_passages(
+        self, question: str, passages: Sequence[str], *, seconds: float
+    ) -> Sequence[float | None]:
+        """Return one finite score for each passage, in the order of the passages; higher is better.
 
-        Raises:
-            ProviderError: see SdkConnection.exchange.
+        If the time ends early, the first passages have a score, and the other entries are None.
+        Scores have the model's own scale: they order the passages of one question, but cannot be
+        compared across questions.
         """
         ...
 
     async def close(self) -> None:
-        """Close the connections; must be called in the event loop in which rank was called."""
+        """Close this event loop's connections; a later call opens them again."""
         ...
+
+
+FAILURES = 3
+"""Number of consecutive failures after which the circuit opens."""
+
+OPEN_SECONDS = 30.0
+"""Seconds for which the circuit stays open; afterwards one search tries the reranker."""
+
+
+class CircuitBreakerReranker:
+    """A reranker that is not called for a while after several failures in a row."""
+
+    def __init__(self, reranker: Reranker, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reranker = reranker
+        self.reranker_id = reranker.reranker_id
+        self._clock = clock
+        self._failures = 0
+        self._open_until = 0.0
+
+    async def score_passages(
+        self, question: str, passages: Sequence[str], *, seconds: float
+    ) -> Sequence[float | None]:
+        """Return the passages' scores; raise RerankFailed while the circuit is open."""
+        self._require_closed()
+        try:
+            scores = await self._reranker.score_passages(question, passages, seconds=seconds)
+        except RerankFailed:
+            self._count_failure()
+            raise
+        except RagAssetsError as error:
+            self._count_failure()
+            raise RerankFailed(error.message, "not usable", hint=error.hint) from error
+        self._failures = 0
+        return scores
+
+    async def close(self) -> None:
+        """Close the wrapped reranker's connections; see Reranker.close."""
+        await self._reranker.close()
+
+    def _require_closed(self) -> None:
+        if self._failures < FAILURES:
+            return
+        now = self._clock()
+        if now < self._open_until:
+            raise RerankFailed(f"{self.reranker_id} failed {self._failures} times", "resting")
+        # One search tries the reranker; until that succeeds, other searches do not wait for it.
+        self._open_until = now + OPEN_SECONDS
+
+    def _count_failure(self) -> None:
+        self._failures += 1
+        if self._failures >= FAILURES:
+            self._open_until = self._clock() + OPEN_SECONDS
+
+
+_MAX_BYTES = 8 * 1024 * 1024
+"""Maximum bytes of a response, since vLLM returns the passages too."""
+
+HTTP_MODULE: Final = "rag_assets.models.transport.http_client"
 
 
 class RerankEndpoint:
@@ -75,32 +139,18 @@ class RerankEndpoint:
     Connections follow the rules for all providers: unless the operator allows the server, they are
     encrypted, go only to public, validated addresses, and do not follow redirects. No error quotes
     a response.
-
-    Args:
-        connect: creates the connection for one event loop.
-        id_: the server's host or the provider, and the model's name.
-        module: module that requests need; importing it does not count towards a time limit.
     """
 
     def __init__(
-        self, connect: Callable[[], RerankConnection], id_: str, module: str = HTTP_MODULE
+        self, connect: Callable[[], SdkReranker[Any]], id_: str, module: str = HTTP_MODULE
     ) -> None:
-        self._id = id_
+        self.reranker_id = id_  # PROVIDER/MODEL, or HOST/MODEL for an endpoint at a url
         self._connections = LoopClients(connect, module)
-
-    @property
-    def reranker_id(self) -> str:
-        """Return PROVIDER/MODEL, or HOST/MODEL for an endpoint at a url."""
-        return self._id
 
     async def score_passages(
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> list[float]:
-        """Return one score for each passage; see Reranker.score_passages.
-
-        Raises:
-            RerankFailed: see Reranker.score_passages.
-        """
+        """Return one score for each passage; see Reranker.score_passages."""
         await self._connections.load()
         texts = [replace_surrogates(passage) for passage in passages]
         try:
@@ -108,11 +158,13 @@ class RerankEndpoint:
                 answer = await connection.rank(replace_surrogates(question), texts)
             return extract_scores(answer, len(passages))
         except TimeoutError:
-            failure = RerankFailed(f"{self._id} did not answer in time", "late")
+            failure = RerankFailed(f"{self.reranker_id} did not answer in time", "late")
         except ProviderError as error:
             failure = RerankFailed(error.message, _classify_fault(error), hint=error.hint)
         except ValueError as error:
-            failure = RerankFailed(f"{self._id} sent a malformed response: {error}", "malformed")
+            failure = RerankFailed(
+                f"{self.reranker_id} sent a malformed response: {error}", "malformed"
+            )
         # Raise it outside the except block, since the context would quote the server's response.
         raise failure
 
@@ -122,12 +174,7 @@ class RerankEndpoint:
 
 
 def extract_scores(answer: object, count: int) -> list[float]:
-    """Return the scores in a response, in the order of the passages.
-
-    Raises:
-        ValueError: the response does not have one finite score for each passage; the message
-            does not quote the response.
-    """
+    """Return a response's scores in the order of the passages; each must be a finite number."""
     if isinstance(answer, Mapping):
         answer = answer.get("results", answer.get("data"))
     if not isinstance(answer, list) or len(answer) != count:
@@ -155,30 +202,21 @@ def _classify_fault(error: ProviderError) -> RerankFault:
 
 
 class SdkReranker(SdkConnection[Sdk]):
-    """A reranker through a provider's SDK; see RerankConnection, SdkConnection."""
+    """A reranker at one server, for one event loop; it does not retry."""
 
     most_bytes = _MAX_BYTES
 
     async def rank(self, question: str, passages: Sequence[str]) -> object:
-        """Request the scores of all passages; see RerankConnection.rank."""
+        """Request the scores of all passages; return the response's JSON or its list of results."""
         return await self.exchange(lambda sdk: self._rank(sdk, question, passages))
 
     @abstractmethod
     async def _rank(self, sdk: Sdk, question: str, passages: Sequence[str]) -> object:
-        """Send one request through the SDK, and return the response or its results.
-
-        Implementations let the SDK's errors through, and raise ValueError for a malformed response.
-        """
+        """Send one request; let the SDK's errors through, and raise ValueError if malformed."""
 
 
 class UrlReranker(SdkReranker["httpx2.AsyncClient"]):
-    """A reranker at any address, through the HTTP client, without an SDK.
-
-    Args:
-        server, credentials, allowed, model: see SdkReranker. The server's base_url is the whole
-            address, and the model may be "".
-        passages_field: name of the request field with the passages; see RerankConfig.takes.
-    """
+    """A reranker at any address, the server's base_url, through the HTTP client without an SDK."""
 
     own_server = ""
 
