@@ -282,11 +282,7 @@ class _Handlers:
     def _select_of_owner(
         self, parts: Sequence[str], candidates: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
-        """Return the candidates whose class, module or file is named before the handler's name.
-
-        Args:
-            parts: the parts of the handler's name; all but the last name its owner.
-        """
+        """Return the candidates whose class, module or file is named before the handler."""
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
         close: list[tuple[File, Fact]] = []
         suffix: list[tuple[File, Fact]] = []

@@ -134,11 +134,7 @@ class Derivation:
 
 
 def link_groups(places: Iterable[DerivedStatement]) -> Iterator[DerivedStatement]:
-    """Yield statements that put a route into its groups, and each group into the next outer.
-
-    Args:
-        places: statements of the groups, outermost first; only their lines are used.
-    """
+    """Yield statements that put a route into its groups (outermost first) and nest the groups."""
     outer = ""
     for place in places:
         name = f"{GROUP}{place.path}:{place.line_start}"

@@ -66,7 +66,6 @@ class _Request(NamedTuple):
     """A request in a test.
 
     Attributes:
-        method: the HTTP method; "" if it is computed.
         parts: the parts of its path; empty if it names a route instead.
         route: a key of the requested route, such as `name:orders` or `helper:edit_order`, else "".
     """
@@ -82,11 +81,7 @@ def add_tests_to_routes(
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[UnresolvedStatement]]:
-    """Add the requests in tests to the documents of the routes that they reach.
-
-    Returns:
-        the documents by name, and a note for each route with more requests than are listed.
-    """
+    """Add tests' requests to routes; also return a note for each with too many requests."""
     rules = [(framework.languages, rule) for framework in frameworks for rule in framework.requests]
     routes = _Routes(documents)
     requests: dict[str, list[DerivedStatement]] = {}
@@ -397,11 +392,7 @@ def _index_served_paths(
 
 
 def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str, list[_Definition]]:
-    """Return the definitions outside of tests whose last part is in `names`, by that part.
-
-    Args:
-        names: names in the form of fold_name.
-    """
+    """Return definitions outside tests whose folded last part is in `names`, by that part."""
     definitions: dict[str, list[_Definition]] = {}
     for file in files:
         if is_test(file.path):

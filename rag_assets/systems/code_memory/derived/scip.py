@@ -83,7 +83,6 @@ class _IndexedFile:
 
     Attributes:
         encoding: the position encoding of its columns; 0 if the index states none.
-        text_hash: hash of the text that was indexed, or NO_HASH.
     """
 
     encoding: int
@@ -169,9 +168,7 @@ class _Place(NamedTuple):
     """An occurrence of a symbol in the present text of a file.
 
     Attributes:
-        start, end: character offsets in the text.
         written: the text between them.
-        symbol: as in _Occurrence.
     """
 
     line: int
@@ -218,11 +215,7 @@ def _find_current_places(
 
 
 def _list_places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_Place] | None:
-    """Return the occurrences in a present file; None if it has certainly changed since indexing.
-
-    Args:
-        encoding: the position encoding to use if the index states none.
-    """
+    """Return the occurrences in a present file; None if it changed since indexing."""
     is_hashed = indexed.text_hash != NO_HASH and not source.is_masked
     if is_hashed and indexed.text_hash != hash_text(source.text):
         return None
@@ -319,11 +312,7 @@ class ScipReferences(NamedTuple):
 def find_exact_references(
     indexes: Iterable[ScipIndex], sources: Mapping[str, SourceFile]
 ) -> ScipReferences:
-    """Return the references of indexes in the files that have not changed since indexing.
-
-    Args:
-        sources: the present files of the repository, by path.
-    """
+    """Return the references of indexes in the files that have not changed since indexing."""
     statements: dict[str, dict[DerivedStatement, None]] = defaultdict(dict)
     reports = []
     definitions = _Definitions(sources)
@@ -351,11 +340,7 @@ def _describe_figures(index: ScipIndex, placed: int, agreeing: int) -> str:
 
 
 class _Definitions:
-    """The definitions that the facts of the present files declare.
-
-    Attributes:
-        names: the last part of the name of each definition.
-    """
+    """The definitions that the facts of the present files declare."""
 
     def __init__(self, sources: Mapping[str, SourceFile]) -> None:
         self._facts: dict[str, list[Fact]] = {}

@@ -55,11 +55,7 @@ class File:
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
     def find_enclosing(self, facts: Sequence[Fact], at: int) -> list[Fact]:
-        """Return those of the facts that enclose an offset, outer facts first.
-
-        Args:
-            facts: all calls, classes, functions or annotations of this file.
-        """
+        """Return those of one kind of this file's facts that enclose an offset, outer first."""
         starts, outer, ordered = self._nest_facts(facts)
         found: list[Fact] = []
         index = bisect_right(starts, at) - 1
@@ -171,12 +167,7 @@ class RepositoryFiles:
         return found
 
     def text(self, file: File, value: Sequence[Any], at: int) -> str | None:
-        """Return the string that a value evaluates to; None if it is computed at run time.
-
-        Args:
-            value: a value in the form described in `statements`.
-            at: offset of the value in its file.
-        """
+        """Return the string that a value evaluates to; None if it is computed at run time."""
         todo: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
         parts: list[str] = []
         for _ in range(_MOST_STEPS_OF_TEXT):
@@ -291,11 +282,7 @@ class RepositoryFiles:
         return [(one, name) for one in self.modules(file, owner) if one is not file]
 
     def modules(self, file: File, import_path: str) -> list[File]:
-        """Return the files that an import names, usually a single file.
-
-        Args:
-            import_path: the module's path as written; in Python with the leading dots.
-        """
+        """Return the files that an import's path, as written, names: usually a single file."""
         folder = posixpath.dirname(file.path)
         if file.language == "python":
             levels = len(import_path) - len(import_path.lstrip("."))

@@ -124,12 +124,7 @@ class RouterPaths:
     def _find_resource_path(
         self, file: File, resources: ResourceRules, resource: Fact, fact: Fact
     ) -> str | None:
-        """Return the path prefix of the routes in a resource's block: `articles/{article_id}`.
-
-        Args:
-            resource: the call that defines the resource.
-            fact: a route in its block.
-        """
+        """Return the prefix of a route in a resource's block: `articles/{article_id}`."""
         value = find_argument(resource, "0")
         text = self._repository.text(file, value, resource.start) if value else None
         if text is None:

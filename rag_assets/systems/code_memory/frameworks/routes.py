@@ -43,7 +43,6 @@ class FrameworkRoute:
     Attributes:
         handler: the handler's name as written; "" if it has none.
         handler_at: offset of the handler in `file`; -1 if only its name is known.
-        name: the name of the route in the source; "" if it has none.
     """
 
     methods: tuple[str, ...]
@@ -258,11 +257,7 @@ class RouteReader:
                 yield route
 
     def _find_path_in_annotations(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
-        """Return the path in an annotation, else in another annotation of the same function.
-
-        Returns:
-            "" if there is no path, None if it is computed.
-        """
+        """Return the path in an annotation or its siblings; "" if absent, None if computed."""
         path = self._route_path(file, fact, routes)
         target = fact.values["target"]
         for other in file.annotations if path == "" and routes.path_annotation else ():

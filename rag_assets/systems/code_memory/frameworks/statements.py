@@ -90,11 +90,7 @@ _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
 
 def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
-    """Return the statements of a text in order, and a note, which is "" if all were read.
-
-    Args:
-        language: the language of the text, a key of GRAMMARS.
-    """
+    """Return a text's statements in order, and a note, which is "" if all were read."""
     if tree.gave_up or len(tree.text) > _LONGEST:
         return [], "framework calls were not read: the text is too long or the parser stopped"
     found: list[Fact] = []
@@ -120,11 +116,7 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
 def _visit_children(
     node: Node, children: Sequence[Node], depth: int, annotated: Node | None
 ) -> Iterator[_Visit]:
-    """Yield the children of a node, last child first, each with the definition it may annotate.
-
-    Args:
-        annotated: the definition that the node itself may annotate.
-    """
+    """Yield a node's children, last first, each with the definition it may annotate."""
     kind = node.type
     own: Node | None = None
     if kind == "decorated_definition":

@@ -57,7 +57,6 @@ class MappedColumn:
     Attributes:
         kind: the call that creates it; "" for a column that the framework adds.
         refers_to: the table that it refers to; "" if absent.
-        is_key: whether the source states that it is the primary key.
     """
 
     name: str
@@ -567,11 +566,7 @@ def _own_assignments(class_: ClassStatement) -> list[Fact]:
 
 
 def _find_assignment(class_: ClassStatement, name: str) -> Fact | None:
-    """Return the assignment of a name in a class; None for an empty name or a missing assignment.
-
-    Args:
-        name: `db_table`, or `Meta.db_table` for an assignment in the nested class Meta.
-    """
+    """Return the assignment of `db_table` or `Meta.db_table` in a class; None if absent."""
     inner, _, last = name.rpartition(".")
     if not name:
         return None

@@ -99,11 +99,7 @@ _NAMED = re.compile(
 
 
 def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]) -> CodeText:
-    """Return the units and facts of a component file.
-
-    Args:
-        is_component: returns whether a script with these attributes is the component's body.
-    """
+    """Read a component file; `is_component` recognizes its body by a script's attributes."""
     units: list[Unit] = []
     facts: list[Fact] = []
     cuts: list[int] = []

@@ -33,13 +33,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def _list_units(tree: SyntaxTree, definitions: Sequence[PlacedDefinition]) -> list[Unit]:
-    """Return a unit for each definition, in order and without overlaps.
-
-    Text outside definitions gets no unit.
-
-    Args:
-        definitions: definitions of the file, outer definitions first.
-    """
+    """Return units of definitions (outer ones first), without overlaps and without other text."""
     head_ends = _find_head_ends(definitions)
     units: list[Unit] = []
     at = 0
@@ -311,10 +305,7 @@ class Reading:
     """The result of reading a text with a grammar, without units for text outside definitions.
 
     Attributes:
-        units: the units of definitions.
-        facts: the facts, in the order of their evidence.
         cuts: offsets after which a statement ends.
-        notes: descriptions of parts that could not be read.
     """
 
     units: tuple[Unit, ...] = ()
@@ -331,11 +322,7 @@ def read_code(text: str, grammar: type[LanguageGrammar]) -> CodeText:
 
 
 def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
-    """Return the definitions, facts and statement ends of a text.
-
-    Args:
-        text: the text of a file, or of a part of a file.
-    """
+    """Return the definitions, facts and statement ends in the text of a file or of a part of it."""
     if len(text) > LONGEST:
         note = f"the text has {len(text)} characters, more than the {grammar.language} parser reads"
         return Reading(notes=(f"{note}: cut at blank lines",))

@@ -369,11 +369,7 @@ class RequestFinder:
         self._base_urls: dict[str, str] = {}
 
     def find_requests(self, node: Node, symbol: str) -> Iterator[Fact]:
-        """Yield the request that a node sends, if it is a call of an HTTP client.
-
-        Args:
-            symbol: the definition around the node.
-        """
+        """Yield the HTTP request that a node sends; `symbol` is the definition around it."""
         if node.type == "variable_declarator":
             self._record_client(node)
         if node.type != "call_expression":

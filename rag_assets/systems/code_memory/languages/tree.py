@@ -169,12 +169,7 @@ def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTre
 
 
 def iter_descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
-    """Yield a node and all nodes within it, in the order of the text.
-
-    Args:
-        node: the root of the walk; it is yielded first.
-        into: types of nodes to yield without visiting their children.
-    """
+    """Yield a node and all nodes within it, in order; not the children of nodes of types `into`."""
     todo = [node]
     while todo:
         at = todo.pop()
@@ -241,11 +236,7 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t\r\f\v]*\n)+")
 
 
 def add_rest_units(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
-    """Return the units in order, with units of the role `rest` for the text between them.
-
-    Args:
-        units: units in any order, without overlaps.
-    """
+    """Return the units in order, with units of the role `rest` for the text between them."""
     whole: list[Unit] = []
     at = 0
     for unit in sorted(units, key=lambda unit: unit.start):
@@ -270,12 +261,7 @@ def _split_paragraphs(text: str, start: int, end: int) -> Iterator[Unit]:
 
 
 def cover_text(text: str, units: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a whole text, each with the ends of the statements within it.
-
-    Args:
-        units: units of definitions.
-        cuts: offsets after which a statement ends, ascending.
-    """
+    """Return units that cover a text, each with the ends of statements (`cuts`) within it."""
     whole = add_rest_units(text, _extend_to_closing_brackets(text, units))
     return tuple(replace(unit, cuts=cuts_within(cuts, unit)) for unit in whole)
 

@@ -139,7 +139,6 @@ class EloquentRelation:
     Attributes:
         kind: the method that defines it: hasMany, belongsTo …
         related: qualified name of the related class; "" for morphTo, or if it is computed.
-        table: the pivot table; "" if it has none.
     """
 
     name: str
@@ -156,9 +155,7 @@ class EloquentModel:
     Attributes:
         table: its table; "" for an abstract class, or if it is computed.
         how: whether the class or an ancestor states the table, or Laravel's convention names it.
-        abstract: whether the class is abstract and therefore has no records.
         relations: its own relations, then the inherited ones.
-        evidence: the statement that determines the table.
     """
 
     name: str
@@ -170,11 +167,7 @@ class EloquentModel:
 
 
 def resolve_models(files: Iterable[FileFacts]) -> Mapping[str, EloquentModel]:
-    """Return the models of a repository by qualified name.
-
-    Args:
-        files: the files, in any order; if two classes share a name, the first by path counts.
-    """
+    """Return the models by qualified name; of two with the same name, the first by path."""
     world = _ModelClasses(sorted(files, key=lambda file: file.path))
     names = [name for name in sorted(world.classes) if world.is_model(name)]
     return {name: world.build_model(name) for name in names}

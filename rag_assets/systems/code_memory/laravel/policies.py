@@ -145,12 +145,7 @@ def _find_deciding_method(action: Any) -> str:
 
 
 def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
-    """Yield a check for each class that the checked variable may have.
-
-    Args:
-        values: the check of a variable, as read_checks states it.
-        types: classes of variables, joined by `|`, by variable.
-    """
+    """Yield a check of read_checks for each class that the checked variable may have."""
     model = values["model"] or types.get(values[VARIABLE], "")
     for class_name in model.split(OR):
         check = {"ability": values["ability"], "model": class_name}
@@ -209,11 +204,7 @@ class Policies:
         return ("", ABILITY + ability, True) if is_defined else None
 
     def _find_bound_class(self, route: LaravelRoute, about: str) -> str:
-        """Return the class that a middleware's argument means; "" if it is unknown.
-
-        Args:
-            about: a class, or a route parameter; its class is the type in the controller's method.
-        """
+        """Return the class of a middleware's argument, which is a class or a route parameter."""
         if "\\" in about:
             return about.lstrip("\\")
         if route.kind != "controller" or about not in {
@@ -272,12 +263,7 @@ def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
 def _find_guarded_methods(
     class_like: ClassLike, only: Sequence[str], without: Sequence[str]
 ) -> list[str] | None:
-    """Return the methods to which a middleware applies: [] for all methods, None for no method.
-
-    Args:
-        only: the methods it is limited to; empty for all.
-        without: methods that are excluded.
-    """
+    """Return the methods that a middleware guards: [] for all methods, None for no method."""
     if not without:
         return [*only]
     own = [m.name for m in class_like.methods if m.public and not m.static and m.name[:2] != "__"]

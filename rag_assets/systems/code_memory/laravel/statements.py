@@ -122,11 +122,7 @@ _OBJECTS: Final = _CALLS | {"variable_name"}
 
 
 def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
-    """Yield the Laravel facts of a file, in no particular order.
-
-    Args:
-        bodies: the origin finders of the file's functions and methods.
-    """
+    """Yield the Laravel facts of a file, in no particular order."""
     for class_ in source.classes:
         for property_ in class_.properties:
             for kind, values in _iter_statements_of_property(source, property_):

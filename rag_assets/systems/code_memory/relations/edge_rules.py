@@ -442,12 +442,7 @@ def spell_module_name(module: str, name: str) -> str:
 
 
 def edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
-    """Return the edge to a table that an SQL query in a string names.
-
-    Args:
-        fact: the fact that states the query.
-        names: how names in its file are qualified; for "none", the edge starts at the file itself.
-    """
+    """Return the edge to a table that an SQL query in a string names; "none" starts at the file."""
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
     source = symbol if names in {"java", "swift"} else _own_name(symbol)
     table = TABLE + _strip_qualifier(str(fact.values["table"]))

@@ -56,12 +56,7 @@ def _list_units(
 
 
 def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a text; brackets between units belong to the unit next to them.
-
-    Args:
-        units: the units, in order, without overlaps.
-        ends: ascending offsets at which entries end, and at which a unit may be cut.
-    """
+    """Return units that cover a text, cut at `ends`; brackets between units join a neighbour."""
     made: list[Unit] = []
     opening: Unit | None = None
     for unit in add_rest_units(text, units):

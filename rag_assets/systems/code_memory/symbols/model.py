@@ -106,7 +106,6 @@ class FileFacts:
 
     Attributes:
         language: the language of the file, as in media types.
-        facts: the facts, in the order of their evidence, with offsets in this file.
     """
 
     path: str
@@ -150,7 +149,6 @@ class NameUses(NamedTuple):
 
     Attributes:
         uses: the occurrences, the most informative first: definitions first, mentions last.
-        omitted: number of occurrences that are not listed.
     """
 
     uses: tuple[NameUse, ...]
@@ -163,11 +161,7 @@ def list_names(index: str) -> list[str]:
 
 
 def parse_uses(packed: str) -> NameUses:
-    """Return the occurrences of a name from its line in an index.
-
-    Args:
-        packed: the line after the name and its separator.
-    """
+    """Return the occurrences of a name from its line in an index, without the name."""
     uses: list[NameUse] = []
     omitted = 0
     for group in packed.split("|"):

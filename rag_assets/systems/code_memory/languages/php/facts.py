@@ -322,10 +322,7 @@ class _CallContext:
     """A function body or top-level code, with the names needed to resolve the calls in it.
 
     Attributes:
-        node: the code.
-        symbol: the definition that it belongs to.
         types: class of each variable and property, by its name as written.
-        around: the class that contains the code, if any.
     """
 
     node: Node

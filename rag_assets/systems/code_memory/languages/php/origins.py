@@ -92,11 +92,7 @@ def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
 
 
 def list_classes(kind: str) -> Origins:
-    """Return the classes in a type as origins; None if it contains no class.
-
-    Args:
-        kind: a class, classes joined by `|`, or a built-in type.
-    """
+    """Return the classes in a PHP type (`A|B`, `int`) as origins; None if it has no class."""
     named = tuple(name for name in kind.split(OR) if name and name not in NO_CLASSES)
     return named or None
 
@@ -215,11 +211,7 @@ class OriginFinder:
         return append_steps(start, steps)
 
     def _start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
-        """Return the origins of a chain's first expression.
-
-        Args:
-            steps: the steps after it; a `user()` that is part of the origin is removed.
-        """
+        """Return the origins of a chain's first expression; consume a step `user()` of it."""
         tree = self._source.tree
         if steps[:1] == ["user()"] and self._provides_user(at):
             del steps[0]

@@ -37,10 +37,8 @@ class PhpImport:
     """An import: one name in a `use` statement.
 
     Attributes:
-        alias: its name in the file.
         name: the fully qualified name, without a leading backslash.
         kind: class, function or const.
-        node: the node of the clause.
     """
 
     alias: str
@@ -58,7 +56,6 @@ class NamespaceScope:
         start, end: byte offsets, half open.
         imports: the imports of classes, by alias in lower case.
         functions: imports of functions, by alias in lower case.
-        used: the imports of all `use` statements.
     """
 
     namespace: str
@@ -175,7 +172,6 @@ class Parameter:
     """A parameter of a function.
 
     Attributes:
-        name: the name without its dollar sign.
         type: a fully qualified class, several classes joined by `|`, or one built-in type; "" for
             any other type.
         promoted: whether it also declares a property of its class.
@@ -191,10 +187,8 @@ class Property:
     """A property or a constant of a class.
 
     Attributes:
-        name: the name without a dollar sign.
         type: the type, in the same form as for a parameter.
         value: the expression of its value; None if absent.
-        node: the node of the declaration.
     """
 
     name: str
@@ -208,10 +202,7 @@ class Method:
     """A method or a function.
 
     Attributes:
-        name: the name as written.
-        public, static: whether it is public; whether it is static.
         returns: the return type, in the same form as a parameter's type.
-        body: the node of its body; None if absent.
         node: the node of the declaration, including attributes.
     """
 
@@ -229,14 +220,11 @@ class ClassLike:
     """A class, interface, trait or enum.
 
     Attributes:
-        role: class, interface, trait or enum.
         name: the fully qualified name; for an anonymous class, "class@" and its line.
         parents: the class that it extends; for an interface, all interfaces that it extends.
         interfaces, traits: fully qualified names of what it implements and uses.
-        abstract: whether it is declared abstract.
         properties, constants, methods: its members, in order; constants include an enum's cases.
         body: the node of its body; None if the declaration is broken.
-        node: the node of the declaration.
     """
 
     role: str
@@ -384,12 +372,7 @@ _RELATIVE = frozenset({"self", "static"})
 
 
 class PhpSource:
-    """A PHP file.
-
-    Attributes:
-        tree: its syntax tree.
-        scopes: its namespaces, in order.
-    """
+    """A PHP file."""
 
     def __init__(self, text: str) -> None:
         self.tree = syntax_tree(text, "tree_sitter_php", "language_php")

@@ -38,11 +38,7 @@ COMPUTED: Final = Computed()
 
 
 class ClosureValue(Computed):
-    """The value of a closure, which is known only at run time.
-
-    Attributes:
-        node: the closure.
-    """
+    """The value of a closure, which is known only at run time."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -262,12 +258,7 @@ CLOSURES = frozenset({"anonymous_function", "arrow_function"})
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a call.
-
-    Attributes:
-        value: its expression.
-        name: the name of a named argument; "" for a positional argument.
-    """
+    """One argument of a call; the name of a positional argument is ""."""
 
     value: Node
     name: str = ""
@@ -279,7 +270,6 @@ class Call:
 
     Attributes:
         name: the name of the method or function; "" if it is computed.
-        arguments: the arguments, in order.
         node: the node from the start of the chain to the end of this call.
     """
 
@@ -305,7 +295,6 @@ class Chain:
             (`$router`), or a property (`$this->router`); "" for a function or any other expression.
         static: whether it starts with a static call.
         calls: the calls, in order; if a function starts the chain, its call is the first.
-        node: the whole expression.
     """
 
     root: str

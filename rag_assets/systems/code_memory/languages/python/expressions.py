@@ -56,12 +56,7 @@ _WHY = {
 
 
 def build_expression(tree: SyntaxTree, node: Node | None, references: References) -> Expression:
-    """Return the value of an expression; values nested more than 40 deep count as computed.
-
-    Args:
-        tree: the tree that contains the expression.
-        references: resolves the names in it to references.
-    """
+    """Return an expression's value; values nested more than 40 deep count as computed."""
     return _ExpressionReader(tree, references).read(node)
 
 

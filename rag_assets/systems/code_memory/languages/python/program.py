@@ -43,13 +43,10 @@ class Module:
     """A Python file as a module.
 
     Attributes:
-        name: the dotted name.
-        path: the path of the file.
         package: whether it is an `__init__.py`.
         declared: its definitions, by symbol.
         bases: references of base classes, by the symbol of the class.
         imported: references, by the names that imports at top level bind.
-        stars: modules imported by `*`.
         assigned: assignments in order, by the symbol of the class ("" for top level).
         invoked: calls at top level, in order.
     """
@@ -177,12 +174,7 @@ class PythonProgram:
         return (value for value in values if isinstance(value, str))
 
     def absolute(self, reference: str, module: Module) -> str:
-        """Return the absolute dotted name of a reference, in the module that defines its target.
-
-        Args:
-            reference: the reference as in a file's facts.
-            module: the module of that file.
-        """
+        """Return the absolute name of a file's reference, in the module that defines its target."""
         if reference[:1] in {":", "."}:
             return self._canonical_name(
                 resolve_reference(reference, module.name, package=module.package)

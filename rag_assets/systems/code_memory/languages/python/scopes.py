@@ -30,7 +30,6 @@ class Meaning:
     """The module, class or function that a name stands for, or the class of its object.
 
     Attributes:
-        reference: the reference of the module, class or function; "" if it is unknown.
         instance: whether the name stands for an object of that class.
     """
 

@@ -33,7 +33,6 @@ class PythonImport:
         level: number of dots in a relative import; 0 for an absolute import.
         member: whether the statement is `from … import …`; then the last part of the name is a
             member.
-        node: the statement.
     """
 
     name: str
@@ -149,10 +148,7 @@ class PythonDefinition:
         sort: class, function, or method for a function directly in a class.
         name, symbol: its own name; the dotted name that includes all definitions around it.
         within: the definition around it; None at top level.
-        depth: number of definitions around it.
-        decorators: the decorators, in order.
         members: the definitions directly within it, in order.
-        imports: imports within it but not within another definition.
     """
 
     node: Node
@@ -197,7 +193,6 @@ class PythonSource:
     """A Python file.
 
     Attributes:
-        tree: its syntax tree.
         definitions: all classes and functions, in order.
         imports: all imports at top level, including conditional imports.
     """

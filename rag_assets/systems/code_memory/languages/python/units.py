@@ -42,11 +42,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True)
 class _ClassPart:
-    """A part of a class that is a separate unit, or a nested class with several units.
-
-    Attributes:
-        nested: the nested class; None for a single unit.
-    """
+    """A part of a class that is one unit, or a `nested` class with several units."""
 
     node: Node
     role: Role

@@ -44,11 +44,7 @@ _Arguments = Sequence[Value]
 
 
 def call_builtin(name: str, arguments: _Arguments) -> Value:
-    """Return the result of a PHP function; Unknown if its arguments do not determine it.
-
-    Args:
-        name: the name, in lower case.
-    """
+    """Return a PHP function's result; Unknown if its arguments do not determine it."""
     function = _BUILTINS.get(name)
     if function is None or any(isinstance(argument, Unknown) for argument in arguments):
         return Unknown(f"{name}()")
@@ -134,11 +130,7 @@ _FOLDERS: Final = {
 
 
 def call_function(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> Value:
-    """Return the result of calling a function: of the repository, of Laravel or of PHP.
-
-    Args:
-        name: the name without its namespace.
-    """
+    """Return the result of a function, without namespace: the repository's, Laravel's or PHP's."""
     lower = name.lower()
     own = machine.program.functions.get(lower)
     if own is not None:
@@ -162,11 +154,7 @@ def call_function(machine: Machine, name: str, arguments: Arguments, frame: Call
 
 
 def _join_path(machine: Machine, folder: str, arguments: Arguments, frame: CallFrame) -> Value:
-    """Return a path in a folder of the application.
-
-    Args:
-        arguments: the first is the path below the folder.
-    """
+    """Return a path in a folder of the application; the first argument is the path below it."""
     below = to_text(arguments.get(0, "path", ""))
     if below is None:
         return Unknown("a path")

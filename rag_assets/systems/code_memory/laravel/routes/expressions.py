@@ -77,11 +77,7 @@ class Expressions:
         self._left = _DEEPEST
 
     def read(self, node: Node | None, *, runs: bool = True) -> Json:
-        """Return an expression as JSON.
-
-        Args:
-            runs: if it is a closure, whether its body may create routes.
-        """
+        """Return an expression as JSON; `runs`: a closure's body may create routes."""
         if node is None:
             return None
         if node.type in CLOSURES:

@@ -203,11 +203,8 @@ class Machine:
     """An evaluator of the route statements of one repository, with its state.
 
     Attributes:
-        program: the files of the repository.
-        router: collects the routes.
         deferred: closures that a provider passed to `routes()`, each with the statement.
         unresolved: statements that could not be evaluated.
-        loaded: paths of the files that were evaluated.
     """
 
     def __init__(self, program: LaravelProgram) -> None:
@@ -443,11 +440,7 @@ class Machine:
         return _ENDED
 
     def _evaluate_branch(self, body: StatementBlock, frame: CallFrame, *, sure: bool) -> Value:
-        """Evaluate a branch, and return its result.
-
-        Args:
-            sure: whether the branch certainly runs; if not, variables that it sets become unknown.
-        """
+        """Evaluate a branch; unless it is sure to run, variables that it sets become unknown."""
         self.spend_steps(len(frame.variables) // 10)
         before = dict(frame.variables)
         value = self._evaluate_body(body, frame)

@@ -34,7 +34,6 @@ class StatementContext:
     Attributes:
         evidence: the enclosing groups, outermost first, then the statement.
         missing: computed or assumed parts that concern all routes of the statement.
-        conditional: whether the statement is under a condition.
     """
 
     evidence: tuple[LocatedFact, ...] = ()
@@ -72,14 +71,9 @@ class LaravelRoute:
 
     Attributes:
         uri: without a slash at its ends (`invoices/{invoice}`); "/" for the root.
-        methods: the methods, in the router's order; GET implies HEAD.
         name: prefixed with the names of its groups; "" if it has none.
         action: `App\\Http\\Controllers\\InvoiceController@show`; `Closure`; a view's name, or the
             target of a redirect; "" if it is computed.
-        middleware: the middleware, in order, as written; middleware of groups first.
-        domain: "" for every domain.
-        parameters: the parameters of domain and URI, in order.
-        wheres: regular expressions that parameters must match, by parameter.
         fallback: whether it answers requests that no other route matches.
         conditional: whether it depends on a condition that is evaluated at run time.
         missing: descriptions of computed or assumed parts, which may be wrong or incomplete.
@@ -132,11 +126,7 @@ ROUTER: Final = RouterValue()
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An object of a class; its state is not tracked.
-
-    Attributes:
-        name: the qualified name of the class.
-    """
+    """An object of a class; its state is not tracked."""
 
     name: str
 
@@ -162,7 +152,6 @@ class ClosureValue:
     Attributes:
         body: its statements; None if they cannot create routes.
         variables: the variables at the point where it was written, with their values.
-        this: the object `$this` in it.
     """
 
     body: StatementBlock | None
@@ -345,10 +334,7 @@ class CallFrame:
 
     Attributes:
         path, symbol: the file and the function that are evaluated; "" for top-level code.
-        this: the value of `$this`.
-        variables: values of variables, by name.
         context: the context of the current statement.
-        depth: nesting depth of calls and bodies.
         assumed: assumptions behind the values of variables, by name of the variable.
     """
 
@@ -405,11 +391,7 @@ CONSTRAINTS: Final = frozenset({"where", "setwheres", "wherein", *_CONSTRAINTS})
 
 
 def read_constraints(name: str, arguments: Arguments) -> dict[str | int, Value]:
-    """Return the regular expressions that a call sets for route parameters, by parameter.
-
-    Args:
-        name: the name of the call, one of CONSTRAINTS.
-    """
+    """Return the regular expressions that a call of CONSTRAINTS sets, by route parameter."""
     first, second = arguments.get(0), arguments.get(1)
     if name in {"where", "setwheres"}:
         return first if isinstance(first, dict) else {str(first): second}

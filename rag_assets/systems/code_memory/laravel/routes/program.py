@@ -41,9 +41,7 @@ class LaravelProgram:
     """The files of a repository, indexed for the evaluation of routes.
 
     Attributes:
-        classes: the declarations of classes and traits, by name.
         functions: the functions outside classes, by name in lower case.
-        paths: the paths of all files.
         version: major version of the framework that its manifest requires; None if it is unknown.
         providers: classes that applications list as providers, in order, by the application's
             folder.
@@ -95,11 +93,7 @@ class LaravelProgram:
         return self._lineages[name]
 
     def find_method(self, owner: str, name: str, *, above: bool = False) -> LocatedFact | None:
-        """Return a method of a class or its ancestors that may create routes; else None.
-
-        Args:
-            above: whether to skip the class itself.
-        """
+        """Return a method that may create routes; `above` skips the class itself."""
         for ancestor in self.list_ancestors(owner)[above:]:
             fact = self._inheritance.find_own_method(ancestor, name)
             if fact is not None and ancestor in self.classes:
@@ -240,11 +234,7 @@ def _is_provider(program: LaravelProgram, name: str) -> bool:
 
 
 def _is_replaced(program: LaravelProgram, path: str) -> bool:
-    """Return whether the application that contains a file lists providers of its own.
-
-    Args:
-        path: the path of a provider that is not listed.
-    """
+    """Return whether the application of an unlisted provider's file lists its own providers."""
     for root, listed in program.providers.items():
         folder = f"{root}app/"
         classes = (program.classes[name] for name in listed if name in program.classes)

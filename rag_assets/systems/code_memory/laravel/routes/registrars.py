@@ -72,11 +72,7 @@ _SILENT_ON_ROUTER: Final = frozenset(
 
 
 def call_router(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> Value:
-    """Apply a call on the router, and return its result.
-
-    Args:
-        name: the name of the call, in lower case.
-    """
+    """Apply a call, with its name in lower case, on the router, and return its result."""
     routes = _add_routes(machine, name, arguments, {}, frame)
     if routes is not None:
         return routes
@@ -274,11 +270,7 @@ _SILENT_ON_ROUTES: Final = frozenset(
 
 
 def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Arguments) -> Value:
-    """Apply a call on a route, and return its result.
-
-    Args:
-        name: the name of the call, in lower case.
-    """
+    """Apply a call, with its name in lower case, on a route, and return its result."""
     first = arguments.get(0, name)
     if name in CONSTRAINTS:
         draft.set_wheres(read_constraints(name, arguments))
@@ -301,11 +293,7 @@ def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Argume
 
 
 def call_resource(pending: PendingResource, name: str, arguments: Arguments) -> Value:
-    """Apply a call on a pending resource, and return the resource.
-
-    Args:
-        name: the name of the call, in lower case.
-    """
+    """Apply a call, with its name in lower case, on a pending resource, and return the resource."""
     first = arguments.get(0)
     if name in CONSTRAINTS:
         pending.options["wheres"] = read_constraints(name, arguments)

@@ -38,10 +38,8 @@ class RouteDraft:
     """A route under construction, which later calls may change.
 
     Attributes:
-        uri: the URI; Unknown if it is computed.
         action: its attributes; `uses` is the handler.
         kind, target: kind and target of a view or a redirect; None and "" for other routes.
-        fallback: whether it answers requests that no other route matches.
     """
 
     uri: str | Unknown

@@ -41,8 +41,6 @@ class NameScope:
     """The names that an expression may use, with their values.
 
     Attributes:
-        owner: the class that contains the expression.
-        function: the method that contains it.
         variables: values by name, without the dollar sign; properties are named `this->name`.
     """
 

@@ -59,9 +59,7 @@ class _Context:
     """The context of a statement.
 
     Attributes:
-        scope: the names that are known at the statement, with their values.
         tables: blueprints, by the name of their variable.
-        conditional: whether it may not run, because it is under a condition.
         depth: number of own methods entered on the way to it.
     """
 
@@ -76,7 +74,6 @@ class _Step:
     """A pending action: a statement to read, variables to set, or a blueprint to complete.
 
     Attributes:
-        node: a statement or an expression; None for a step without syntax.
         bind: values of variables to set first.
         ends: a blueprint whose calls have all been read, with the fact that it becomes.
     """
