@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
@@ -161,7 +162,7 @@ class ClosureValue:
 
 
 Value: TypeAlias = Any
-
+PhpArray: TypeAlias = dict[str | int, Value]
 
 LONGEST: Final = 2_000
 """Maximum characters of a text, and elements of an array; a larger value counts as unknown."""
@@ -180,7 +181,7 @@ def limit_size(value: Value) -> Value:
 
 def limit_count(values: Iterable[Value]) -> list[Value]:
     """Return the first 100 values; no real route has more middleware."""
-    return [value for value, _ in zip(values, range(_MANY), strict=False)]
+    return list(islice(values, _MANY))
 
 
 def make_array(values: Iterable[Value]) -> dict[str | int, Value]:
@@ -339,12 +340,16 @@ class CallFrame:
     """
 
     path: str
-    symbol: str
-    this: Value
-    variables: dict[str, Value]
-    context: StatementContext
-    depth: int
+    symbol: str = ""
+    this: Value = None
+    variables: dict[str, Value] = field(default_factory=dict)
+    context: StatementContext = StatementContext()
+    depth: int = 0
     assumed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def get_block(self, number: int) -> StatementBlock:
+        """Return a block of the file or function that is evaluated."""
+        return StatementBlock(self.path, self.symbol, number)
 
     @property
     def owner(self) -> str:
@@ -364,7 +369,7 @@ class Registrar:
 class Arguments:
     """The evaluated arguments of a call."""
 
-    positional: Sequence[Value]
+    positional: Sequence[Value] = ()
     named: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def get(self, position: int, name: str = "", default: Value = None) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -325,42 +325,37 @@ class PendingResource:
     singleton: bool = False
 
 
-class ResourceRegistrar:
-    """A registrar that adds the routes of resources to a router."""
+def register_resource(router: Router, pending: PendingResource, context: StatementContext) -> None:
+    """Add the routes of a resource to a router, in Laravel's order."""
+    prefix, separator, name = str(pending.name).rpartition("/")
+    with router.enter_group({"prefix": prefix}) if separator else nullcontext():
+        _add_resource_routes(router, name, pending, context)
 
-    def __init__(self, router: Router) -> None:
-        self._router = router
 
-    def register(self, pending: PendingResource, context: StatementContext) -> None:
-        """Add the routes of a resource to the router, in Laravel's order."""
-        prefix, separator, last = str(pending.name).rpartition("/")
-        if not separator:
-            return self._add_routes(last, pending, context)
-        with self._router.enter_group({"prefix": prefix}):
-            return self._add_routes(last, pending, context)
-
-    def _add_routes(self, name: str, pending: PendingResource, context: StatementContext) -> None:
-        options = pending.options
-        name_parameter = _build_parameter_namer(options.get("parameters"))
-        for method in _list_resource_methods(pending):
-            below = method in _OF_ONE and not pending.singleton
-            own = name.rpartition(".")[2] if below and options.get("shallow") else name
-            uri = _build_resource_uri(own, name_parameter)
-            if below:
-                uri += f"/{{{name_parameter(name.rpartition('.')[2])}}}"
-            if method in _NAMED_IN_URI:
-                uri += f"/{method}"
-            action: Attributes = {
-                "as": _build_resource_name(own, method, options),
-                "uses": join_texts(pending.controller, "@", method),
-                "where": options.get("wheres"),
-            }
-            for key in ("middleware", "excluded_middleware"):
-                if options.get(key) is not None:
-                    action[key] = options[key]
-            draft = self._router.add_route(_VERBS[method], uri, action, context)
-            fields = as_array(options.get("scoped"))
-            draft.fields |= {str(key): str(column) for key, column in fields.items()}
+def _add_resource_routes(
+    router: Router, name: str, pending: PendingResource, context: StatementContext
+) -> None:
+    options = pending.options
+    name_parameter = _build_parameter_namer(options.get("parameters"))
+    for method in _list_resource_methods(pending):
+        below = method in _OF_ONE and not pending.singleton
+        own = name.rpartition(".")[2] if below and options.get("shallow") else name
+        uri = _build_resource_uri(own, name_parameter)
+        if below:
+            uri += f"/{{{name_parameter(name.rpartition('.')[2])}}}"
+        if method in _NAMED_IN_URI:
+            uri += f"/{method}"
+        action: Attributes = {
+            "as": _build_resource_name(own, method, options),
+            "uses": join_texts(pending.controller, "@", method),
+            "where": options.get("wheres"),
+        }
+        for key in ("middleware", "excluded_middleware"):
+            if options.get(key) is not None:
+                action[key] = options[key]
+        draft = router.add_route(_VERBS[method], uri, action, context)
+        fields = as_array(options.get("scoped"))
+        draft.fields |= {str(key): str(column) for key, column in fields.items()}
 
 
 def _build_resource_uri(name: str, name_parameter: Callable[[str], str]) -> str:
