@@ -51,12 +51,6 @@ def snake(name: str) -> str:
     return _BEFORE_CAPITAL.sub(r"\1_", _SPACES.sub("", words)).lower()
 
 
-def studly(name: str) -> str:
-    """Return a name in studly case as `Str::studly` does: InvoiceLine for invoice_line."""
-    words = name.replace("-", " ").replace("_", " ").split(" ")
-    return "".join(word[:1].upper() + word[1:] for word in words)
-
-
 def table_of_class(name: str, *, pivot: bool = False) -> str:
     """Return the conventional table of a model; a pivot class has a singular table name."""
     base = class_basename(name)

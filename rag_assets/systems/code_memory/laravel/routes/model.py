@@ -295,11 +295,9 @@ def list_middleware(value: Value) -> list[Value]:
 
 
 def _merge_namespace(new: Value, old: Value) -> Value:
-    if new is None:
-        return old
     text = join_texts(new)
-    if isinstance(text, Unknown):
-        return text
+    if new is None or isinstance(text, Unknown):
+        return old if new is None else text
     if old is None or text.startswith("\\"):
         return text.strip("\\")
     return join_texts(trim_text(old, "\\"), "\\", text.strip("\\"))

@@ -244,16 +244,14 @@ def _read_attribute(pending: Attributes, name: str, arguments: Arguments) -> Att
     return {key: arguments.all[0] if arguments.all else True}
 
 
-_TEXT_SETTERS: Final = {
-    "name": RouteDraft.add_name,
-    "prefix": RouteDraft.add_prefix,
-    "domain": RouteDraft.set_domain,
-}
 _SILENT_ON_ROUTES: Final = frozenset(
     {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
     | {"block", "withoutblocking", "metadata", "getname", "uri"}
 )
 """Calls on a route that do not change any of the reported attributes."""
+
+
+_TEXT_SETTERS: Final = {"name": RouteDraft.add_name, "prefix": RouteDraft.add_prefix}
 
 
 def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Arguments) -> Value:
@@ -263,6 +261,8 @@ def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Argume
         draft.set_wheres(read_constraints(name, arguments))
     elif name in _TEXT_SETTERS:
         _TEXT_SETTERS[name](draft, first)
+    elif name == "domain":
+        draft.action["domain"] = first
     elif name == "middleware":
         draft.add_middleware(read_names(arguments))
     elif name == "withoutmiddleware":

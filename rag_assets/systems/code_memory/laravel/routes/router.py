@@ -77,10 +77,6 @@ class RouteDraft:
         )
         self.set_uri(uri if uri == "/" else trim_text(uri))
 
-    def set_domain(self, value: Value) -> None:
-        """Set the domain of the route."""
-        self.action["domain"] = value
-
     def set_uri(self, uri: str | Unknown) -> None:
         """Set the URI; columns in its parameters (`{post:slug}`) are stored separately."""
         self.fields = {}
@@ -92,33 +88,31 @@ class RouteDraft:
     def build_route(self) -> LaravelRoute:
         """Return the route in its current state; its URI must be known."""
         missing = list(self.missing)
-        domain = re.sub(r"https?://", "", _read_known_text(self.action, "domain", missing))
-        domain, fields = _FIELD.sub(r"{\1\3}", domain), dict(self.fields)
-        fields |= {
-            name: column for name, column, _ in _FIELD.findall(_get_text(self.action, "domain"))
-        }
+        domain = _read_known_text(self.action, "domain", "the domain", missing)
+        fields = self.fields | {name: column for name, column, _ in _FIELD.findall(domain)}
+        domain = _FIELD.sub(r"{\1\3}", re.sub(r"https?://", "", domain))
         uri = self.uri if isinstance(self.uri, str) else ""
-        name = _read_known_text(self.action, "as", missing)
+        name = _read_known_text(self.action, "as", "the name", missing)
         kind, action = self._resolve_action(missing)
+        words = [(word.rstrip("?"), word) for word in _NAMED.findall(domain + uri)]
+        middleware, without = (
+            tuple(_read_known_middleware(self.action, key, missing))
+            for key in ("middleware", "excluded_middleware")
+        )
         return LaravelRoute(
             uri=uri,
             methods=tuple(self.methods),
             name=name,
             action=action,
             kind=kind,
-            middleware=tuple(_read_known_middleware(self.action, "middleware", missing)),
-            without_middleware=tuple(
-                _read_known_middleware(self.action, "excluded_middleware", missing)
-            ),
+            middleware=middleware,
+            without_middleware=without,
             domain=domain,
             parameters=tuple(
                 RouteParameter(
-                    word.rstrip("?"),
-                    word.endswith("?"),
-                    fields.get(word.rstrip("?"), ""),
-                    self.wheres.get(word.rstrip("?"), ""),
+                    name, word.endswith("?"), fields.get(name, ""), self.wheres.get(name, "")
                 )
-                for word in _NAMED.findall(domain + uri)
+                for name, word in words
             ),
             wheres=tuple(self.wheres.items()),
             fallback=self.fallback,
@@ -142,21 +136,12 @@ class RouteDraft:
         return "computed", ""
 
 
-def _get_text(attributes: Attributes, name: str) -> str:
-    """Return an attribute if it is a string; else ""."""
-    value = attributes.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _read_known_text(attributes: Attributes, name: str, missing: list[str]) -> str:
+def _read_known_text(attributes: Attributes, name: str, what: str, missing: list[str]) -> str:
     """Return an attribute as a string; if it is computed, return "" and add it to `missing`."""
     value = attributes.get(name)
     if isinstance(value, Unknown):
-        missing.append(f"{_WORDS[name]} is computed: {value.why}")
+        missing.append(f"{what} is computed: {value.why}")
     return value if isinstance(value, str) else ""
-
-
-_WORDS: Final = {"as": "the name", "domain": "the domain"}
 
 
 def _read_known_middleware(attributes: Attributes, name: str, missing: list[str]) -> Iterator[str]:
@@ -230,17 +215,16 @@ class Router:
         if self._groups:
             draft.action = merge_attributes(attributes, self._groups[-1], prepend=False)
         draft.add_middleware(list_middleware(draft.action.pop("can", None)))
-        wheres = draft.action.get("where")
-        draft.set_wheres(wheres if isinstance(wheres, dict) else {})
-        domain = _get_text(draft.action, "domain")
+        draft.set_wheres(as_array(draft.action.get("where")))
+        domain = draft.action.get("domain")
         key_methods = draft.methods[-1:] if self._by_last_method else draft.methods
-        self._drafts[f"{'|'.join(key_methods)}{domain}{draft.uri}"] = draft
+        key = f"{'|'.join(key_methods)}{domain if isinstance(domain, str) else ''}{draft.uri}"
+        self._drafts[key] = draft
         return draft
 
     def set_action(self, draft: RouteDraft, action: Value) -> None:
         """Set the action of an existing route."""
-        if is_list(action) and len(action) > 1:
-            action = join_texts(action[0], "@", action[1])
+        action = _join_pair(action)
         if isinstance(action, str):
             action = self.add_namespace(action)
         draft.action |= self._add_invoke_method({"uses": action})
@@ -251,17 +235,16 @@ class Router:
             action = {"uses": action}
         if not isinstance(action, dict):
             return {"uses": action}
+        attributes = {key: value for key, value in action.items() if isinstance(key, str)}
         if isinstance(action.get("uses"), str):
-            handler = self.add_namespace(self._prepend_controller(action["uses"]))
-            return self._add_invoke_method({**_to_attributes(action), "uses": handler})
-        if 0 in action and 1 in action and isinstance(action[1], str):
+            attributes["uses"] = self.add_namespace(self._prepend_controller(action["uses"]))
+        elif 0 in action and 1 in action and isinstance(action[1], str):
             return {"uses": join_texts(action[0], "@", action[1])}
-        attributes = _to_attributes(action)
-        if "uses" not in attributes:
+        elif "uses" in attributes:
+            attributes["uses"] = _join_pair(attributes["uses"])
+        else:
             closures = (value for value in action.values() if isinstance(value, ClosureValue))
             attributes["uses"] = next(closures, None)
-        elif is_list(attributes["uses"]) and len(attributes["uses"]) > 1:
-            attributes["uses"] = join_texts(attributes["uses"][0], "@", attributes["uses"][1])
         return self._add_invoke_method(attributes)
 
     def _add_invoke_method(self, attributes: Attributes) -> Attributes:
@@ -289,8 +272,10 @@ class Router:
         return self._groups[-1].get(name) if self._groups else None
 
 
-def _to_attributes(action: Mapping[str | int, Value]) -> Attributes:
-    return {key: value for key, value in action.items() if isinstance(key, str)}
+def _join_pair(action: Value) -> Value:
+    """Return a pair of a class and a method as one string; any other value unchanged."""
+    is_pair = is_list(action) and len(action) > 1
+    return join_texts(action[0], "@", action[1]) if is_pair else action
 
 
 RESOURCE: Final = ("index", "create", "store", "show", "edit", "update", "destroy")
@@ -367,21 +352,18 @@ def _build_resource_uri(name: str, name_parameter: Callable[[str], str]) -> str:
 
 def _build_parameter_namer(parameters: Value) -> Callable[[str], str]:
     """Return a function that names a resource's URI parameter: stated, or the name's singular."""
-
-    def name_parameter(name: str) -> str:
-        parameter = to_text(parameters.get(name)) if isinstance(parameters, dict) else ""
-        return (parameter or singular(name)).replace("-", "_")
-
-    return name_parameter
+    return lambda name: (to_text(as_array(parameters).get(name)) or singular(name)).replace(
+        "-", "_"
+    )
 
 
 def _list_resource_methods(pending: PendingResource) -> list[str]:
-    options, methods = pending.options, list(SINGLETON if pending.singleton else RESOURCE)
-    if options.get("only") is not None:
-        methods = [method for method in methods if method in list_values(options["only"])]
-    if options.get("except") is not None:
-        methods = [method for method in methods if method not in list_values(options["except"])]
-    return methods
+    only, but = (pending.options.get(name) for name in ("only", "except"))
+    return [
+        method
+        for method in (SINGLETON if pending.singleton else RESOURCE)
+        if (only is None or method in list_values(only)) and method not in list_values(but)
+    ]
 
 
 def _build_resource_name(resource: str, method: str, options: Attributes) -> Value:
