@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.languages.tree import SyntaxTree
 if TYPE_CHECKING:
     from tree_sitter import Node
 
-_DEEPEST = 40
+DEEPEST: Final = 40
 """Maximum depth of nested values; deeper values count as computed."""
 
 _ESCAPES: Mapping[str, str] = {
@@ -68,7 +68,7 @@ class Constants:
 
 
 def compute_value(
-    tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = _DEEPEST
+    tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = DEEPEST
 ) -> Value:
     """Return the value of an expression; COMPUTED if it is not static.
 
