@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, first_child
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -205,7 +205,7 @@ class _StatementReader:
             on = node.child_by_field_name("receiver") or node.child_by_field_name("object")
             name = self._word(name_node)
         else:
-            callee = callee or (node.named_children[0] if node.named_children else None)
+            callee = callee or (first_child(node))
             if callee is None:
                 return "", None
             parts = callee.named_children
@@ -372,7 +372,7 @@ class _StatementReader:
             name = call["name"] if call is not None else self._word(inner)
             values |= call or {}
         elif node.type == "model_multi_attribute":
-            name = self._word(next(iter(node.named_children), None)).strip("@")
+            name = self._word(first_child(node)).strip("@")
             values["arguments"] = [self.value(c) for c in node.named_children[1:_MOST_VALUES]]
         else:
             name = self._word(node.child_by_field_name("name"))

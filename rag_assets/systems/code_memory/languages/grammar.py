@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, is_comment
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, first_child, is_comment
 from rag_assets.systems.code_memory.symbols.model import Role
 
 if TYPE_CHECKING:
@@ -210,7 +210,7 @@ class LanguageGrammar:
             names.append(self.tree.field(node, member[0]))
             node = node.child_by_field_name(member[1])
             if node is not None and node.type == "non_null_expression":
-                node = node.named_child(0)
+                node = first_child(node)
         if node is None or node.type not in self.roots:
             return None
         return [self.tree.node_text(node), *reversed(names)]

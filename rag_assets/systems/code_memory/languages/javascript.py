@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.languages.javascript_modules import (
     read_parameters,
     required_module,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children, first_child
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _unwrap_value(value: Node | None) -> Node | None:
         if value is None:
             return None
         if value.type in {"as_expression", "satisfies_expression", "parenthesized_expression"}:
-            value = value.named_child(0)
+            value = first_child(value)
         elif value.type == "call_expression":
             listed = value.child_by_field_name("arguments")
             if listed is None or not listed.named_child_count:
@@ -237,7 +237,7 @@ class Jsx(LanguageGrammar):
     ) -> Iterator[CodeDefinition]:
         if not node.named_child_count:
             return
-        inner = node.named_child(0)
+        inner = first_child(node)
         if inner.type in _SPACES:
             yield from self._define_declaration(node, inner, outer, False)
         elif inner.type == "assignment_expression":
@@ -259,7 +259,7 @@ class Jsx(LanguageGrammar):
             return
         named = inner.child_by_field_name("name")
         if inner.type == "import_alias":
-            named = inner.named_child(0)
+            named = first_child(inner)
         name = get_string(self.tree, named) or self.tree.node_text(named) or "default"
         exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.grammar import Binding, ResolvedName
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, code_children
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, code_children, first_child
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -116,7 +116,7 @@ def _first_string_argument(tree: SyntaxTree, call: Node) -> str:
     listed = call.child_by_field_name("arguments")
     if listed is None or not listed.named_child_count:
         return ""
-    return get_string(tree, listed.named_child(0))
+    return get_string(tree, first_child(listed))
 
 
 def _dynamic_import(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
@@ -142,7 +142,7 @@ def _import_fact(
 def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
         if clause.type == "import_require_clause":
-            yield "*", tree.node_text(clause.named_child(0))
+            yield "*", tree.node_text(first_child(clause))
         elif clause.type == "import_clause":
             for node in clause.named_children:
                 yield from _read_import_clause(tree, node)
@@ -152,7 +152,7 @@ def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str
     if node.type == "identifier":
         yield "default", tree.node_text(node)
     elif node.type == "namespace_import":
-        yield "*", tree.node_text(node.named_child(0))
+        yield "*", tree.node_text(first_child(node))
     elif node.type == "named_imports":
         yield from _iter_aliases(tree, node, "import_specifier")
 
@@ -227,7 +227,7 @@ def find_exports(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
         if node.type == "export_statement":
             exports[node.id] = tuple(_iter_exports_of_statement(tree, node))
         elif node.type == "expression_statement":
-            exports[node.id] = tuple(_iter_assigned_exports(tree, node.named_child(0)))
+            exports[node.id] = tuple(_iter_assigned_exports(tree, first_child(node)))
     return {key: names for key, names in exports.items() if names}
 
 
@@ -264,7 +264,7 @@ def _iter_exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]
     for child in node.named_children:
         if child.type == "namespace_export":
             has_names = True
-            yield ExportedName(_unquote(tree, child.named_child(0)), "", source, "*")
+            yield ExportedName(_unquote(tree, first_child(child)), "", source, "*")
         elif child.type == "export_clause":
             has_names = True
             for specifier in child.named_children:
@@ -299,7 +299,7 @@ def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
             if name is not None:
                 yield from pattern_names(tree, name)
     elif declaration.type == "import_alias":
-        yield tree.node_text(declaration.named_child(0))
+        yield tree.node_text(first_child(declaration))
     else:
         name = declaration.child_by_field_name("name")
         if name is not None:
@@ -395,7 +395,7 @@ class RequestFinder:
         maker = self._tree.field(function, "property")
         client = self._tree.field(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
-            options = listed.named_child(0)
+            options = first_child(listed)
             url = _find_option_value(self._tree, options, "baseURL")
             url = url or _find_option_value(self._tree, options, "prefixUrl")
             name = self._tree.field(declarator, "name")

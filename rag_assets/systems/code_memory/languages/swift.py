@@ -14,6 +14,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     CodeDefinition,
     LanguageGrammar,
 )
+from rag_assets.systems.code_memory.languages.tree import first_child
 from rag_assets.systems.code_memory.manifests import iter_swift_facts as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
@@ -238,12 +239,12 @@ class Swift(LanguageGrammar):
         if node.type != "call_expression" or not node.named_child_count:
             return None
         names: list[str] = []
-        target = node.named_child(0)
+        target = first_child(node)
         while target is not None and target.type in {"navigation_expression", "optional_chain"}:
             suffix = target.child_by_field_name("suffix")
             if suffix is not None:
                 names.append(self.tree.field(suffix, "suffix"))
-            target = target.child_by_field_name("target") or target.named_child(0)
+            target = target.child_by_field_name("target") or first_child(target)
         if target is None or target.type not in {"simple_identifier", "self_expression"}:
             return None
         return [self.tree.node_text(target), *reversed(names)]

@@ -188,6 +188,11 @@ def code_children(node: Node) -> list[Node]:
     return [child for child in node.named_children if not is_comment(child)]
 
 
+def first_child(node: Node) -> Node | None:
+    """Return the first named child of a node; None if there is none."""
+    return node.named_children[0] if node.named_child_count else None
+
+
 def field_children(node: Node, name: str) -> list[Node]:
     """Return the named children of a field of a node; empty if the node has no such field."""
     inner = node.child_by_field_name(name)

@@ -17,6 +17,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import OR, ClassLike, Method, PhpSource
 from rag_assets.systems.code_memory.languages.php.types import NAMED
 from rag_assets.systems.code_memory.languages.php.values import Call, Chain, Value, list_arguments
+from rag_assets.systems.code_memory.languages.tree import first_child
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.inflection import snake
 from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoute
@@ -102,7 +103,7 @@ def _get_subject(node: Node | None) -> Node | None:
     if node is None or node.type != "array_creation_expression":
         return node
     items = [child for child in node.named_children if child.type in _LISTS]
-    return items[0].named_child(0) if items else None
+    return first_child(items[0]) if items else None
 
 
 def read_resource_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:

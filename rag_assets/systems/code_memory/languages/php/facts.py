@@ -48,6 +48,7 @@ from rag_assets.systems.code_memory.languages.tree import (
     SyntaxTree,
     add_rest_units,
     end_with_comment,
+    first_child,
     first_comment,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
@@ -157,7 +158,7 @@ def _iter_units_of_statements(source: PhpSource) -> Iterator[Unit]:
 
 def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
     """Yield a unit for each top-level key of the array that a statement returns."""
-    value = next(iter(statement.named_children), None)
+    value = first_child(statement)
     if value is None or value.type != "array_creation_expression":
         return
     for key, element in iter_elements(value):
@@ -427,7 +428,7 @@ _CALLS: Final = "function_call_expression"
 def list_setting_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield a fact for each setting in the array that a file returns."""
     for statement in source.statements():
-        value = next(iter(statement.named_children), None)
+        value = first_child(statement)
         if statement.type != "return_statement" or value is None:
             continue
         if value.type == "array_creation_expression":

@@ -43,6 +43,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     list_arguments,
 )
+from rag_assets.systems.code_memory.languages.tree import first_child
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -201,7 +202,7 @@ class OriginFinder:
                 at = at.child_by_field_name("object")
             elif at.type == "subscript_expression":
                 steps.append(ELEMENT)
-                at = next(iter(at.named_children), None)
+                at = first_child(at)
             else:
                 break
         if at is None or len(steps) > MOST_STEPS:

@@ -19,7 +19,12 @@ from rag_assets.systems.code_memory.languages.php.values import (
     compute_value,
     parse_chain,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children, syntax_tree
+from rag_assets.systems.code_memory.languages.tree import (
+    SyntaxTree,
+    field_children,
+    first_child,
+    syntax_tree,
+)
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -316,7 +321,7 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
     if node.type == "intersection_type":
         return ""
     if node.type == "optional_type":
-        return get_type(tree, next(iter(node.named_children), None), scope)
+        return get_type(tree, first_child(node), scope)
     written = tree.node_text(node).lstrip("?")
     return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
 

@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     list_arguments,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, first_child
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -158,7 +158,7 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
         around: the class that contains the expression, if any.
     """
     if value is not None and value.type == "parenthesized_expression":
-        return class_of_value(source, next(iter(value.named_children), None), around)
+        return class_of_value(source, first_child(value), around)
     if value is None:
         return ""
     if value.type == "object_creation_expression":

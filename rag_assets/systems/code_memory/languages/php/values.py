@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import SyntaxTree, first_child
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -225,7 +225,7 @@ def _read_class_constant(tree: SyntaxTree, node: Node, constants: Constants, _de
 
 
 def _read_inner(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
-    inner = next(iter(node.named_children), None)
+    inner = first_child(node)
     return COMPUTED if inner is None else compute_value(tree, inner, constants, depth)
 
 

@@ -14,6 +14,7 @@ from rag_assets.systems.code_memory.languages.tree import (
     code_children,
     end_with_comment,
     field_children,
+    first_child,
     first_comment,
     is_comment,
     iter_descendants,
@@ -167,7 +168,7 @@ def _find_relation(
     source: PythonSource, definition: PythonDefinition, statement: Node
 ) -> _ClassPart | None:
     """Return the part for a field that relates a model to another; None for other statements."""
-    node = next(iter(statement.named_children), None)
+    node = first_child(statement)
     if node is None or node.type != "assignment":
         return None
     value = node.child_by_field_name("right")
@@ -182,7 +183,7 @@ def _find_relation(
 
 def _lists_operations(source: PythonSource, definition: PythonDefinition, statement: Node) -> bool:
     """Return whether a statement is the list `operations` of a migration."""
-    node = next(iter(statement.named_children), None)
+    node = first_child(statement)
     if definition.name != "Migration" or node is None or node.type != "assignment":
         return False
     return source.tree.field(node, "left") == "operations"

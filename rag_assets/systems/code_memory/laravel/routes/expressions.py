@@ -40,7 +40,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     iter_elements,
     parse_chain,
 )
-from rag_assets.systems.code_memory.languages.tree import code_children, field_children
+from rag_assets.systems.code_memory.languages.tree import code_children, field_children, first_child
 
 if TYPE_CHECKING:
     from tree_sitter import Node
@@ -117,7 +117,7 @@ class Expressions:
         items = []
         for key, value in iter_elements(node):
             if value.type == "variadic_unpacking":
-                items.append([None, {"of": "spread", "value": self.read(value.named_child(0))}])
+                items.append([None, {"of": "spread", "value": self.read(first_child(value))}])
             else:
                 items.append([self.read(key), self.read(value)])
         return {"of": "array", "items": items}

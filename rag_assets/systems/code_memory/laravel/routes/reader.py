@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.languages.php.source import (
     PhpSource,
 )
 from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS
-from rag_assets.systems.code_memory.languages.tree import field_children
+from rag_assets.systems.code_memory.languages.tree import field_children, first_child
 from rag_assets.systems.code_memory.laravel.routes.expressions import LOADS, Expressions, Json
 from rag_assets.systems.code_memory.laravel.settings import find_settings
 
@@ -295,7 +295,7 @@ class _Reader:
         It does if it sets a variable near such calls, returns a short value, or calls code that may
         create routes.
         """
-        expression = node.named_child(0)
+        expression = first_child(node)
         if node.type not in {"expression_statement", "return_statement"} or expression is None:
             return False
         if expression.type in {"assignment_expression", "augmented_assignment_expression"}:
@@ -317,7 +317,7 @@ class _Reader:
         return not chain.root or (registers and chain.root in {"$this->app", "$app"})
 
     def _read_expression(self, block: int, node: Node) -> Iterator[Fact]:
-        expression = node.named_child(0)
+        expression = first_child(node)
         if expression is not None:
             op = "return" if node.type == "return_statement" else "do"
             yield from self._read_value_statement(block, node, op, expression)
