@@ -217,20 +217,22 @@ class _ExpressionReader:
         }
 
     def _read_dictionary(self, node: Node, depth: int) -> Expression:
-        items = []
-        for child in code_children(node):
-            if child.type == "pair":
-                key = self.read(child.child_by_field_name("key"), depth)
-                items.append([key, self.read(child.child_by_field_name("value"), depth)])
-            else:
-                items.append([None, self.read(child, depth)])
+        pairs = (
+            (child.child_by_field_name("key"), child.child_by_field_name("value"))
+            if child.type == "pair"
+            else (None, child)
+            for child in code_children(node)
+        )
+        items = [[self.read(key, depth), self.read(value, depth)] for key, value in pairs]
         return {"of": "dict", "items": items, "at": self._offsets(node)}
 
     def _read_sum(self, node: Node, depth: int) -> Expression:
         """Return the value of a sum `a + b + c`, which the grammar nests as `(a + b) + c`."""
         operands: list[Node] = []
         at: Node | None = node
-        while at is not None and at.type == "binary_operator" and self._is_addition(at):
+        while at is not None and at.type == "binary_operator":
+            if self._tree.field(at, "operator") != "+":
+                break
             operands.extend(n for n in [at.child_by_field_name("right")] if n is not None)
             at = at.child_by_field_name("left")
         if not operands or at is None:
@@ -239,9 +241,6 @@ class _ExpressionReader:
         if all(isinstance(item, str) for item in items):
             return "".join(items)
         return {"of": "sum", "items": items, "at": self._offsets(node)}
-
-    def _is_addition(self, node: Node) -> bool:
-        return self._tree.field(node, "operator") == "+"
 
     def _mark_computed(self, node: Node, why: str = "") -> Expression:
         why = why or _WHY.get(node.type, "expression")

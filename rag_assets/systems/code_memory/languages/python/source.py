@@ -51,27 +51,20 @@ class PythonImport:
 
 def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
     """Yield the names that an import statement binds, in order."""
+    named = [_name_and_alias(tree, child) for child in statement.children_by_field_name("name")]
     if statement.type == "import_statement":
-        for child in statement.children_by_field_name("name"):
-            name, alias = _name_and_alias(tree, child)
+        for name, alias in named:
             yield PythonImport(name, alias or name.partition(".")[0], 0, False, statement)
         return
-    module, level = _module_and_level(tree, statement)
-    prefix = f"{module}." if module else ""
-    for child in statement.children_by_field_name("name"):
-        name, alias = _name_and_alias(tree, child)
+    written = "".join(tree.field(statement, "module_name").split())
+    if statement.type == "future_import_statement":
+        written = "__future__"
+    module = written.lstrip(".")
+    level, prefix = len(written) - len(module), f"{module}." if module else ""
+    for name, alias in named:
         yield PythonImport(prefix + name, alias or name, level, True, statement)
     if any(child.type == "wildcard_import" for child in statement.children):
         yield PythonImport(f"{prefix}*", "*", level, True, statement)
-
-
-def _module_and_level(tree: SyntaxTree, statement: Node) -> tuple[str, int]:
-    if statement.type == "future_import_statement":
-        return "__future__", 0
-    node = statement.child_by_field_name("module_name")
-    text = "".join(tree.node_text(node).split())
-    module = text.lstrip(".")
-    return module, len(text) - len(module)
 
 
 def _name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
@@ -100,7 +93,7 @@ def get_module_name(path: str, packages: Collection[str] = (), roots: Collection
     while folder and folder in packages:
         folder, _, last = folder.rpartition("/")
         names.append(last)
-    above = [root for root in roots if _is_within(folder, root)]
+    above = [root for root in roots if not root or f"{folder}/".startswith(f"{root}/")]
     root = max(above, key=len, default="")
     left = folder[len(root) :].strip("/").split("/") if folder != root else []
     if left and left[0] in _LAYOUTS:
@@ -129,10 +122,6 @@ def resolve_reference(reference: str, module: str, *, package: bool) -> str:
     if up > len(parts):
         return ""
     return ".".join([*parts[: len(parts) - up], *([name] if name else [])])
-
-
-def _is_within(folder: str, root: str) -> bool:
-    return not root or folder == root or folder.startswith(f"{root}/")
 
 
 Sort: TypeAlias = Literal["class", "method", "function"]
