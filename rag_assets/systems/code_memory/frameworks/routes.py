@@ -19,6 +19,7 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
 )
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
+    MOST_PREFIXES,
     File,
     RepositoryFiles,
     join_paths,
@@ -26,7 +27,7 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     named_text,
     named_words,
 )
-from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES, RouterPaths, last_word
+from rag_assets.systems.code_memory.frameworks.routers import RouterPaths, last_word
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
 _MOST_VERBS: Final = 8
