@@ -322,7 +322,6 @@ def _build_mapping_statement(model: EloquentModel) -> DerivedStatement:
 
 
 def _describe_table(name: str, table: MigratedTable, models: Sequence[str]) -> tuple[str, ...]:
-    """Return the lines of a table's description."""
     columns = (_describe_column(*column) for column in table.columns.items())
     indexes = [
         f"- {kind} ({', '.join(columns)}) {index}".rstrip()

@@ -319,7 +319,6 @@ def _split_path(path: str) -> tuple[str, ...]:
 
 
 def _build_statement(file: File, request: _Request, route: str) -> DerivedStatement:
-    """Return the statement that the enclosing definition, or else the file, requests a route."""
     enclosing = file.find_enclosing(file.declared, request.fact.start)
     source = defined_name(enclosing[-1].symbol, file.path) if enclosing else FILE + file.path
     return DerivedStatement.from_fact(REQUESTS, route, file.path, request.fact, source=source)
@@ -431,7 +430,6 @@ def _describe_owner(definition: _Definition) -> str:
 
 
 def _split_words(text: str) -> set[str]:
-    """Return the words of a name in lower case and in the singular."""
     words = (word.lower().removesuffix("s") for word in _WORDS.findall(text))
     return {word for word in words if len(word) >= _SHORTEST_WORD}
 

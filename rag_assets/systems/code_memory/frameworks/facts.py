@@ -205,7 +205,6 @@ def _is_relevant_value(
 def _list_event_facts(
     statements: Sequence[Fact], facts: Sequence[Fact], frameworks: Sequence[Framework]
 ) -> list[Fact]:
-    """Return facts for the events that a text emits and listens to."""
     rules = [rule for framework in frameworks for rule in framework.events]
     names = _EventNames(facts if rules else ())
     found: dict[tuple[str, int, str], Fact] = {}
@@ -261,7 +260,6 @@ def _last_name(name: str) -> str:
 
 
 def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[Fact]:
-    """Yield the events of one statement according to one rule."""
     name, place = fact.values["name"], (fact.start, fact.end)
     if fact.kind == ANNOTATION and name in rule.annotations:
         for event in _iter_event_names(find_argument(fact, "0"), is_object=rule.is_object):

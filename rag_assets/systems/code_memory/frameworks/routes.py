@@ -321,7 +321,6 @@ class RouteReader:
                     yield self._build_route(methods, path, handler, (file, fact, -1))
 
     def _iter_routes_of_pages(self, file: File, pages: PageRules) -> Iterator[FrameworkRoute]:
-        """Yield the routes of a file whose own path states the route."""
         route = find_page_route(pages, file.path)
         if route is None:
             return

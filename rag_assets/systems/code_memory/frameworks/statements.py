@@ -436,7 +436,6 @@ class _StatementReader:
         return ",".join([*names, tags])
 
     def _read_parameters(self, node: Node) -> list[list[str]]:
-        """Return the name and the declared type of each parameter."""
         listed = node.child_by_field_name("parameters")
         nodes = listed.named_children if listed is not None else node.named_children
         parameters = []

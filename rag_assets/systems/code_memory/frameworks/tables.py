@@ -218,7 +218,6 @@ class TableReader:
 
     @cached_property
     def _classes(self) -> Mapping[str, list[ClassStatement]]:
-        """Return the top-level classes by name."""
         found: dict[str, list[ClassStatement]] = {}
         for file in self._files:
             for fact in file.classes:
@@ -284,7 +283,6 @@ class TableReader:
 
     @cached_property
     def _labels_by_folder(self) -> Mapping[str, str]:
-        """Return the labels of applications, by the folder of the class that configures each."""
         bases = {base for tables in self._framework.tables for base in tables.apps}
         found: dict[str, str] = {}
         for file in self._files:

@@ -123,7 +123,6 @@ def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]
 
 
 def _shift_reading(reading: Reading, by: int) -> Reading:
-    """Return a reading of part of a file, with its offsets moved by `by` characters."""
     return replace(
         reading,
         units=tuple(

@@ -287,7 +287,6 @@ def _unquote(tree: SyntaxTree, node: Node | None) -> str:
 
 
 def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
-    """Yield the names that a declaration binds."""
     if declaration.type == "ambient_declaration":
         for child in declaration.named_children:
             if child.type != "comment":

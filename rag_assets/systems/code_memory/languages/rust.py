@@ -171,7 +171,6 @@ class Rust(LanguageGrammar):
             yield self.tree.fact("imports", node, "", values), {name: Binding(ResolvedName(name))}
 
     def _imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
-        """Yield the paths that a `use` imports, each with its local name."""
         todo = [] if argument is None else [(argument, "")]
         while todo:
             node, before = todo.pop()

@@ -246,7 +246,6 @@ def _read_signature(text: str, head: int, end: int, found: re.Match[str]) -> str
 
 
 def _list_tables(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[str]:
-    """Return the tables that a statement refers to, except the table that it creates."""
     pattern = _NAMING.get(found["kind"].upper(), _QUERIED_TABLE)
     last = min(end, found.start() + _LONGEST_SEARCHED)
     start = found.end() if found["name"] else found.start()
@@ -379,7 +378,6 @@ def _string_end(text: str, quote: str, start: int) -> int:
 
 
 def _enclosing_symbol(reading: CodeText, at: int) -> str:
-    """Return the name of the innermost definition at an offset."""
     around = [
         fact for fact in reading.facts if fact.kind == "declares" and fact.start <= at < fact.end
     ]

@@ -111,7 +111,6 @@ def _start_with_comment(text: str, start: int) -> int:
 
 
 def _first_line(text: str, tag_definition: TagDefinition) -> str:
-    """Return the first line of a declaration."""
     end = text.find("\n", tag_definition.start, tag_definition.end)
     line = text[tag_definition.start : tag_definition.end if end < 0 else end].strip()
     return line.rstrip("{").rstrip()[:_SIGNATURE]

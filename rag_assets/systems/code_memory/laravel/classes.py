@@ -218,7 +218,6 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
 
 
 def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
-    """Return all classes by name; anonymous classes by path and name."""
     classes: dict[str, _Class] = {}
     for file in files:
         own = {
@@ -238,7 +237,6 @@ def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
 
 
 def _list_ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
-    """Yield all classes and interfaces that a class descends from, each once."""
     seen, todo = {name}, [name]
     while todo:
         class_ = classes.get(todo.pop())

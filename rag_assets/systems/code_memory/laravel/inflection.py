@@ -89,7 +89,6 @@ def _inflect(word: str, form: str) -> str:
 
 @cache
 def _load_rules() -> Mapping[str, Any]:
-    """Return the tables of inflection.toml."""
     return tomllib.loads(files(__package__).joinpath("inflection.toml").read_text("utf-8"))
 
 

@@ -32,7 +32,6 @@ Form: TypeAlias = Literal["one", "query", "many"]
 
 @cache
 def _load_methods_by_form() -> Mapping[str, frozenset[str]]:
-    """Return the names of Eloquent's methods, grouped by the form of their results."""
     text = files(__package__).joinpath("eloquent.toml").read_text("utf-8")
     return {form: frozenset(names) for form, names in tomllib.loads(text).items()}
 

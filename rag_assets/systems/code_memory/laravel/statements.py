@@ -70,7 +70,6 @@ _JOINED: Final = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
 
 
 def _iter_query_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    """Yield statements for the tables that a query joins or names in raw SQL."""
     name = call.name.lower()
     if name in _RAW:
         yield from _iter_sql_statements(source, call)

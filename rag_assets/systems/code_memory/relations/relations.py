@@ -218,7 +218,6 @@ def _build_ability(fact: Fact) -> Symbol:
 
 
 def _find_setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
-    """Return the symbol of a setting or environment variable that a file defines; else None."""
     name, lines = str(fact.values["name"]), (fact.line_start, fact.line_end)
     prefix = {"code": OWN_SETTING, "environment": ENV}.get(str(fact.values.get("of")))
     if prefix is None:

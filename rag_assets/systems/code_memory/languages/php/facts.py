@@ -157,7 +157,6 @@ def _iter_units_of_statements(source: PhpSource) -> Iterator[Unit]:
 
 
 def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
-    """Yield a unit for each top-level key of the array that a statement returns."""
     value = first_child(statement)
     if value is None or value.type != "array_creation_expression":
         return

@@ -164,7 +164,6 @@ class _ExpressionReader:
         return self._mark_computed(node)
 
     def _read_formatted_string(self, node: Node) -> Expression:
-        """Return the value of a string with inserted expressions."""
         parts = (
             parse_f_string(self._tree, node) if len(self._tree.node_text(node)) < _TEXT else None
         )

@@ -83,11 +83,9 @@ class _FactReader:
                 yield from self._iter_used_settings(around)
 
     def _iter_nodes(self, around: _Around) -> Iterator[Node]:
-        """Yield the nodes of a definition or of the top level, without nested definitions."""
         return _iter_top_level_nodes(self._source) if around is None else nodes_inside(around)
 
     def _iter_name_facts(self) -> Iterator[Fact]:
-        """Yield the definitions, imports, bases and calls of a file."""
         yield from (self._build_import_fact(imported, "") for imported in self._source.imports)
         yield from self._iter_call_facts(None)
         for definition in self._source.definitions:
@@ -136,7 +134,6 @@ class _FactReader:
             yield from (f"{parent}.{method}" for parent in self._scopes.parents(around))
 
     def _iter_statement_facts(self, around: _Around) -> Iterator[Fact]:
-        """Yield the assignments in a class or at top level, and the calls at top level."""
         symbol = "" if around is None else around.symbol
         for statement, under in self._source.statements(None if around is None else around.body):
             node = first_child(statement)
@@ -218,7 +215,6 @@ class _FactReader:
 
 
 def _iter_top_level_nodes(source: PythonSource) -> Iterator[Node]:
-    """Yield the nodes outside definitions."""
     todo = [source.tree.root]
     while todo:
         node = todo.pop()
@@ -314,7 +310,6 @@ def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
 
 
 def _names_in_list(source: PythonSource, node: Node) -> list[str]:
-    """Return the strings in a list literal, or in a sum of list literals."""
     names: list[str] = []
     todo = [node]
     while todo:

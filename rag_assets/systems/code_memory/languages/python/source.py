@@ -233,7 +233,6 @@ class PythonSource:
                 yield node, under
 
     def _find_definitions(self) -> None:
-        """Find all definitions and imports in one pass over the tree."""
         todo: list[tuple[Node, PythonDefinition | None]] = [(self.tree.root, None)]
         while todo:
             node, around = todo.pop()

@@ -63,7 +63,6 @@ def _wrap_text_function(function: Callable[[str], str]) -> Callable[[_Arguments]
 
 
 def _sprintf(arguments: _Arguments) -> Value:
-    """Return the result of `sprintf` for string and integer arguments."""
     form, values = str(arguments[0]), list(arguments[1:])
     following = iter(values)
 

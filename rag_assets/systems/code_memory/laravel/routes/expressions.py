@@ -123,7 +123,6 @@ class Expressions:
         return {"of": "array", "items": items}
 
     def _read_text(self, node: Node) -> Json:
-        """Return a string that has variables in it."""
         parts: list[Json] = []
         for child in node.named_children:
             text = self._source.tree.node_text(child)

@@ -249,6 +249,5 @@ def _iter_provider_names(value: Any) -> Iterator[str]:
 
 
 def _count_shared_folders(first: str, second: str) -> int:
-    """Return the number of leading folders that two paths have in common."""
     pairs = zip(first.split("/"), second.split("/"), strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), len(first))

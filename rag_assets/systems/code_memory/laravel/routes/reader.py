@@ -243,7 +243,6 @@ class _Reader:
         yield from self._iter_facts_of_queued_blocks()
 
     def _iter_property_facts(self, class_like: ClassLike) -> Iterator[Fact]:
-        """Yield facts of the properties of a class whose values are short and static."""
         self._symbol = class_like.name
         for property_ in class_like.properties:
             node = property_.value

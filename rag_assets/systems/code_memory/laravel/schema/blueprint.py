@@ -168,7 +168,6 @@ _Method: TypeAlias = Callable[[Blueprint, Arguments], Attributes | None]
 def _add_stated_column(
     kind: str, rule: Mapping[str, Any], blueprint: Blueprint, arguments: Arguments
 ) -> Attributes:
-    """Add a column according to a rule of blueprint.toml, and return its attributes."""
     attributes: Attributes = {}
     for position, name in enumerate(rule.get("arguments", ()), 1):
         default = rule.get("defaults", {}).get(name)

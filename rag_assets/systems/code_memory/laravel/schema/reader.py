@@ -382,7 +382,6 @@ def _mark_asked_text(value: Any) -> Any:
 
 
 def _to_plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes with all values converted to JSON."""
     return {key: _to_json(value) for key, value in values.items()}
 
 

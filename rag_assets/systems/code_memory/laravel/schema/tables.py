@@ -235,7 +235,6 @@ def _run_commands(
 
 
 def _iter_references(tables: Mapping[str, MigratedTable], name: str) -> Iterator[ForeignKey]:
-    """Yield the foreign keys that refer to a table."""
     keys = (key for table in tables.values() for key in table.foreign_keys.values())
     return (key for key in keys if key.table == name)
 
