@@ -376,14 +376,12 @@ def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
     python = [file for file in files if file.language == "python"]
     lines = _Lines(python)
     routes = read_routes(python)
-    documents = (
-        _build_django_document(route, methods, action, lines)
-        for route in routes.routes
-        for methods, action in (
-            [((method.upper(),), action) for method, action in route.view.actions]
-            or [(route.view.methods, "")]
-        )
-    )
+    documents: list[DerivedDocument] = []
+    for route in routes.routes:
+        views: list[tuple[Sequence[str], str]]
+        views = [([method.upper()], action) for method, action in route.view.actions]
+        for methods, action in views or [(route.view.methods, "")]:
+            documents.append(_build_django_document(route, methods, action, lines))
     computed = ((" ".join(one.reason.split()), one.evidence) for one in routes.unresolved)
     unresolved = (
         UnresolvedStatement(at.path, lines.find_fact(at).line_start, why, ROUTES)

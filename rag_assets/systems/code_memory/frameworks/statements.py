@@ -14,13 +14,10 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, first_child
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
 
 Value: TypeAlias = list[Any]
 _Visit: TypeAlias = "tuple[Node, int, Node | None, str]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.grammar import (
@@ -17,11 +17,8 @@ from rag_assets.systems.code_memory.languages.grammar import (
     ResolvedName,
     find_definitions,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, cover_text, syntax_tree
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, cover_text, syntax_tree
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 LARGE: Final = 6_000
 """Maximum characters of a type that is one unit; a larger type is split into head and members."""

@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, first_child, is_comment
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child, is_comment
 from rag_assets.systems.code_memory.symbols.model import Role
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.grammar import Binding, ResolvedName
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, code_children, first_child
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    SyntaxTree,
+    code_children,
+    first_child,
+)
 
 _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
 _LONG: Final = 200

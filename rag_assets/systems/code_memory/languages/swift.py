@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
@@ -14,12 +14,9 @@ from rag_assets.systems.code_memory.languages.grammar import (
     CodeDefinition,
     LanguageGrammar,
 )
-from rag_assets.systems.code_memory.languages.tree import first_child
+from rag_assets.systems.code_memory.languages.tree import Node, first_child
 from rag_assets.systems.code_memory.manifests import iter_swift_facts as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _ROLES: Final[dict[str, Role]] = {"class": "class", "enum": "class", "actor": "class"}
 _FUNCTIONS: Final = {

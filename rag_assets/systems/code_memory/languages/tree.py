@@ -13,13 +13,16 @@ from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from operator import itemgetter
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.symbols.model import Unit
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser, Tree
+    import tree_sitter
+
+Node: TypeAlias = "tree_sitter.Node"
+"""A node of a syntax tree; tree-sitter is imported when a text is parsed."""
 
 _PARSE_SECONDS: Final = 10.0
 """Maximum parse time; ordinary code takes a tenth of a second for 1 MiB."""
@@ -200,13 +203,15 @@ def field_children(node: Node, name: str) -> list[Node]:
 
 
 @cache
-def _load_parser(module: str, function: str) -> Parser:
+def _load_parser(module: str, function: str) -> tree_sitter.Parser:
     from tree_sitter import Language, Parser
 
     return Parser(Language(getattr(import_module(module), function)()))
 
 
-def _parse_within_limit(parser: Parser, data: bytes, seconds: float) -> Tree | None:
+def _parse_within_limit(
+    parser: tree_sitter.Parser, data: bytes, seconds: float
+) -> tree_sitter.Tree | None:
     """Return the tree of a text in UTF-8; None if parsing takes longer than `seconds`."""
     last = monotonic() + seconds
     slices: dict[int, bytes] = {}

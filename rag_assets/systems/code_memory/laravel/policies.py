@@ -11,13 +11,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import OR, ClassLike, Method, PhpSource
 from rag_assets.systems.code_memory.languages.php.types import NAMED
 from rag_assets.systems.code_memory.languages.php.values import Call, Chain, Value, list_arguments
-from rag_assets.systems.code_memory.languages.tree import first_child
+from rag_assets.systems.code_memory.languages.tree import Node, first_child
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.inflection import snake
 from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoute
@@ -28,9 +28,6 @@ from rag_assets.systems.code_memory.symbols.names import (
     method_of_ability,
     tried_policies,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 CHECKS: Final = frozenset(
     {"authorize", "authorizeforuser", "allows", "denies", "check", "can", "cannot", "cant"}

@@ -17,16 +17,13 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, is_static, iter_elements
-from rag_assets.systems.code_memory.languages.tree import first_child, iter_descendants
+from rag_assets.systems.code_memory.languages.tree import Node, first_child, iter_descendants
 from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _PRIVATE: Final = re.compile(
     # Names of columns, and of Laravel's password brokers, are not secret.

@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.origins import OriginFinder, OriginFinders
@@ -36,6 +36,7 @@ from rag_assets.systems.code_memory.languages.php.types import (
 )
 from rag_assets.systems.code_memory.languages.php.values import CALLS, CLOSURES, Call, Chain
 from rag_assets.systems.code_memory.languages.sql import tables_in_sql
+from rag_assets.systems.code_memory.languages.tree import Node
 from rag_assets.systems.code_memory.laravel.policies import (
     CHECKS,
     CONSTANT,
@@ -50,9 +51,6 @@ from rag_assets.systems.code_memory.laravel.policies import (
     read_resource_checks,
     resolve_checks,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _Values: TypeAlias = Mapping[str, Any]
 _Statement: TypeAlias = tuple[str, _Values]

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
@@ -45,6 +45,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     iter_elements,
 )
 from rag_assets.systems.code_memory.languages.tree import (
+    Node,
     SyntaxTree,
     add_rest_units,
     end_with_comment,
@@ -52,9 +53,6 @@ from rag_assets.systems.code_memory.languages.tree import (
     first_comment,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _ROUTERS = frozenset({"$router", "$this->router", "$app->router", "$r"})
 _HEAD = frozenset(

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
@@ -43,10 +43,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     list_arguments,
 )
-from rag_assets.systems.code_memory.languages.tree import first_child
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, first_child
 
 THEN: Final = "->"
 """Separator between the steps of an origin."""

@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.php.values import (
     COMPUTED,
@@ -20,14 +19,12 @@ from rag_assets.systems.code_memory.languages.php.values import (
     parse_chain,
 )
 from rag_assets.systems.code_memory.languages.tree import (
+    Node,
     SyntaxTree,
     field_children,
     first_child,
     syntax_tree,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _IMPORTED_NAMES = frozenset({"name", "qualified_name", "namespace_name", "relative_name"})
 NO_CLASSES = frozenset(

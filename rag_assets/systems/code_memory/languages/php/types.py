@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.systems.code_memory.languages.php.source import (
     NO_CLASSES,
@@ -19,10 +19,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     list_arguments,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, first_child
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
 
 _RETURN: Final = re.compile(r"@return\s+([\w\\|?\[\]]{1,200})(?=\s|$)")
 _PARAMETER: Final = re.compile(r"@param\s+([\w\\|?\[\]]{1,200})\s+(\$\w{1,100})")

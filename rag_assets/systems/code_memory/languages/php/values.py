@@ -9,12 +9,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, first_child
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
 
 DEEPEST: Final = 40
 """Maximum depth of nested values; deeper values count as computed."""

@@ -21,16 +21,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from rag_assets.systems.code_memory.languages.tree import (
+    Node,
     SyntaxTree,
     code_children,
     is_comment,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 Expression: TypeAlias = Any
 """A JSON value in the form that this module describes."""

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.python.expressions import (
@@ -39,11 +39,13 @@ from rag_assets.systems.code_memory.languages.python.source import (
     PythonSource,
 )
 from rag_assets.systems.code_memory.languages.python.units import list_units
-from rag_assets.systems.code_memory.languages.tree import code_children, field_children, first_child
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    code_children,
+    field_children,
+    first_child,
+)
 from rag_assets.systems.code_memory.symbols.model import CodeText
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _OWN = frozenset({"self", "cls"})
 _MENTIONS_FRAMEWORK = re.compile(

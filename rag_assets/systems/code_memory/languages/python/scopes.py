@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
 from rag_assets.systems.code_memory.languages.python.source import (
@@ -12,10 +11,7 @@ from rag_assets.systems.code_memory.languages.python.source import (
     PythonDefinition,
     PythonSource,
 )
-from rag_assets.systems.code_memory.languages.tree import field_children
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, field_children
 
 _DEEPEST = 20
 _LONGEST = 200

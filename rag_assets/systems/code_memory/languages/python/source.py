@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, is_comment, syntax_tree
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, is_comment, syntax_tree
 
 IMPORTS = frozenset({"import_statement", "import_from_statement", "future_import_statement"})
 _LAYOUTS = frozenset({"src", "lib", "python"})

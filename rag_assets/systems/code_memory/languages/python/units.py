@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
 from rag_assets.systems.code_memory.languages.python.source import PythonDefinition, PythonSource
 from rag_assets.systems.code_memory.languages.tree import (
+    Node,
     add_rest_units,
     code_children,
     end_with_comment,
@@ -20,9 +20,6 @@ from rag_assets.systems.code_memory.languages.tree import (
     iter_descendants,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 SMALL = 2_500
 """Maximum characters of a class that is kept whole, unless its framework requires a split."""

@@ -28,7 +28,7 @@ A call has a name, arguments, and optional named arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource, list_parameters
 from rag_assets.systems.code_memory.languages.php.types import class_of_creation
@@ -40,10 +40,12 @@ from rag_assets.systems.code_memory.languages.php.values import (
     iter_elements,
     parse_chain,
 )
-from rag_assets.systems.code_memory.languages.tree import code_children, field_children, first_child
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    code_children,
+    field_children,
+    first_child,
+)
 
 Json: TypeAlias = Any
 

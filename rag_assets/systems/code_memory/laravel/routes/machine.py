@@ -199,7 +199,7 @@ class Machine:
     def __init__(self, program: LaravelProgram) -> None:
         self.program = program
         self.router = Router(program.classes, program.version)
-        self.frame = CallFrame("")
+        self.frame: CallFrame = CallFrame("")
         self.deferred: list[tuple[ClosureValue, LocatedFact]] = []
         self.unresolved: list[UnresolvedRouting] = []
         self.loaded: set[str] = set()

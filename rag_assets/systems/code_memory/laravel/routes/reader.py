@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
@@ -16,12 +16,9 @@ from rag_assets.systems.code_memory.languages.php.source import (
     PhpSource,
 )
 from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS
-from rag_assets.systems.code_memory.languages.tree import field_children, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, field_children, first_child
 from rag_assets.systems.code_memory.laravel.routes.expressions import LOADS, Expressions, Json
 from rag_assets.systems.code_memory.laravel.settings import find_settings
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 FACADES: Final = frozenset({"Route", "Illuminate\\Support\\Facades\\Route"})
 ROUTER_TYPES: Final = frozenset(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
 from rag_assets.systems.code_memory.languages.php.values import (
@@ -19,11 +19,9 @@ from rag_assets.systems.code_memory.languages.php.values import (
     Constants,
     compute_value,
 )
+from rag_assets.systems.code_memory.languages.tree import Node
 from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 from rag_assets.systems.code_memory.laravel.settings import mark_setting, parse_setting_name
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _PAIR: Final = 2
 _MOST_METHODS: Final = 2_000

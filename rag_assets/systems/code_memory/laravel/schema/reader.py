@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
@@ -17,6 +17,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     ClosureValue,
     Computed,
 )
+from rag_assets.systems.code_memory.languages.tree import Node
 from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 from rag_assets.systems.code_memory.laravel.schema.blueprint import Blueprint
 from rag_assets.systems.code_memory.laravel.schema.expressions import (
@@ -25,9 +26,6 @@ from rag_assets.systems.code_memory.laravel.schema.expressions import (
     RawSql,
 )
 from rag_assets.systems.code_memory.laravel.settings import has_marks
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _RAW: Final = frozenset({"statement", "unprepared"})
 _SQL: Final = re.compile(
