@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     find_definitions,
 )
 from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, cover_text, syntax_tree
-from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 
 LARGE: Final = 6_000
 """Maximum characters of a type that is one unit; a larger type is split into head and members."""
@@ -337,9 +337,8 @@ def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
         if size > _BROKEN_SHARE * max(1, len(text.strip())):
             return Reading(notes=(f"{note}: cut at blank lines",))
         notes = (note,)
-    facts = [*walk.facts, *_declaration_facts(tree, walk, definitions)]
-    facts.sort(key=lambda fact: (fact.start, fact.end))
-    return Reading(tuple(_list_units(tree, definitions)), tuple(facts), tuple(walk.cuts), notes)
+    facts = sort_facts([*walk.facts, *_declaration_facts(tree, walk, definitions)])
+    return Reading(tuple(_list_units(tree, definitions)), facts, tuple(walk.cuts), notes)
 
 
 def _declaration_facts(

@@ -18,8 +18,8 @@ used, line numbers follow the letter, and a receiver may follow a line number:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
@@ -98,6 +98,15 @@ class CodeText:
     units: tuple[Unit, ...]
     facts: tuple[Fact, ...]
     notes: tuple[str, ...] = ()
+
+    def add_facts(self, facts: Iterable[Fact]) -> CodeText:
+        """Return this text with further facts."""
+        return replace(self, facts=sort_facts([*self.facts, *facts]))
+
+
+def sort_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return facts in the order of their evidence."""
+    return tuple(sorted(facts, key=lambda fact: (fact.start, fact.end)))
 
 
 @dataclass(frozen=True, slots=True)

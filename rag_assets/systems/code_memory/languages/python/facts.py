@@ -45,7 +45,7 @@ from rag_assets.systems.code_memory.languages.tree import (
     field_children,
     first_child,
 )
-from rag_assets.systems.code_memory.symbols.model import CodeText
+from rag_assets.systems.code_memory.symbols.model import CodeText, sort_facts
 
 _OWN = frozenset({"self", "cls"})
 _MENTIONS_FRAMEWORK = re.compile(
@@ -342,6 +342,5 @@ def read(text: str) -> CodeText:
     """Return the units and facts of a Python file."""
     source = PythonSource(text)
     notes = ("parts of the file could not be parsed as Python",) if source.tree.has_errors else ()
-    facts = [*_FactReader(source).iter_facts(), *_iter_export_facts(source)]
-    facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(list_units(source), tuple(facts), notes)
+    facts = sort_facts([*_FactReader(source).iter_facts(), *_iter_export_facts(source)])
+    return CodeText(list_units(source), facts, notes)
