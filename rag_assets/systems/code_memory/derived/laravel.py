@@ -159,11 +159,13 @@ class _RouteDocumentBuilder:
     def build_document(self, route: LaravelRoute) -> DerivedDocument:
         """Return the document of a route."""
         path, name = "/" + route.uri.lstrip("/"), format_route_name(route)
-        is_named = route.kind == "controller" or route.action.lower() == route.kind
+        action = route.action
+        if route.kind != "controller":
+            action = route.kind if action.lower() == route.kind else f"{route.kind} {action}"
         described = {
             "methods": ", ".join(route.methods),
             "name": route.name,
-            "action": route.action if is_named else f"{route.kind} {route.action}",
+            "action": action,
             "middleware": ", ".join(route.middleware),
             "without middleware": ", ".join(route.without_middleware),
             "parameters": ", ".join(_describe_parameters(route)),

@@ -94,8 +94,14 @@ def add_tests_to_routes(
                 repositories[file_facts.language] = RepositoryFiles(same)
             own_rules = [rule for languages, rule in rules if file_facts.language in languages]
             for request in _iter_requests(file, repositories[file_facts.language], own_rules):
+                # The statement is about the enclosing definition, or else about the file.
+                fact = request.fact
+                around = file.find_enclosing(file.declared, fact.start)
+                source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
                 for name in routes.find_requested(request):
-                    requests.setdefault(name, []).append(_build_statement(file, request, name))
+                    place = name, file.path, fact
+                    statement = DerivedStatement.from_fact(REQUESTS, *place, source=source)
+                    requests.setdefault(name, []).append(statement)
     routes_with_tests = dict(documents)
     cut = []
     for name, statements in requests.items():
@@ -194,18 +200,18 @@ def _list_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
         elif label == "handler":
             yield f"action:{text}"
             yield f"handler:{LAST_PARTS.split(text)[-1]}"
-    *before, last = _list_words(path) or [""]
-    yield "helper:" + "_".join([*before, last] if last else ["root"])
+    parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
+    words = [
+        # A part before a parameter names one object.
+        singularize(one) if after == _HOLE else one
+        for one, after in zip(parts, [*parts, ""][1:], strict=True)
+        if one != _HOLE
+    ]
+    *before, last = words or ["root"]
+    yield "helper:" + "_".join([*before, last])
     if before:
         yield "helper:" + "_".join([last, *before])
         yield "helper:" + "_".join([last, *before[:-1], singularize(before[-1])])
-
-
-def _list_words(path: str) -> list[str]:
-    """Return the literal parts of a path; a part before a parameter is put in the singular."""
-    parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
-    words = zip(parts, [*parts, ""][1:], strict=True)
-    return [singularize(one) if after == _HOLE else one for one, after in words if one != _HOLE]
 
 
 def _iter_requests(
@@ -318,12 +324,6 @@ def _split_path(path: str) -> tuple[str, ...]:
     return tuple(parts)[:_MOST_PARTS]
 
 
-def _build_statement(file: File, request: _Request, route: str) -> DerivedStatement:
-    enclosing = file.find_enclosing(file.declared, request.fact.start)
-    source = defined_name(enclosing[-1].symbol, file.path) if enclosing else FILE + file.path
-    return DerivedStatement.from_fact(REQUESTS, route, file.path, request.fact, source=source)
-
-
 OPERATION: Final = "operation"
 """Kind of the fact that an API description states an operation."""
 _MOST_HANDLERS: Final = 3
@@ -416,17 +416,16 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
         wanted = _split_words(
             " ".join([*filter(None, operation.values["tags"]), operation.values["path"]])
         )
-        scored = [(len(wanted & _split_words(_describe_owner(item))), item) for item in same]
+        # An owner is the innermost class or module, and the file.
+        owners = (
+            " ".join([*LAST_PARTS.split(fact.symbol)[:-1][-1:], file.path.rpartition("/")[2]])
+            for file, fact in same
+        )
+        counts = (len(wanted & _split_words(owner)) for owner in owners)
+        scored = [*zip(counts, same, strict=True)]
         best = max(score for score, _ in scored)
         same = [one for score, one in scored if score == best and (best or len(same) == 1)]
     return same if len(same) <= _MOST_HANDLERS else ()
-
-
-def _describe_owner(definition: _Definition) -> str:
-    """Return the innermost class or module of a definition and its file name, joined by a blank."""
-    file, fact = definition
-    owners = LAST_PARTS.split(fact.symbol)[:-1][-1:]
-    return " ".join([*owners, file.path.rpartition("/")[2]])
 
 
 def _split_words(text: str) -> set[str]:

@@ -230,26 +230,22 @@ def _list_places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> li
         first, last = occurrence.start, occurrence.end
         if not text.isascii():
             if line not in offsets:
-                offsets[line] = _list_unit_offsets(text, encoding)
-            first, last = (_find_column(offsets[line], units) for units in (first, last))
+                codec, width = _CODECS[encoding]
+                units = (
+                    len(character.encode(codec, "surrogatepass")) // width for character in text
+                )
+                offsets[line] = [0, *accumulate(units)]
+            # Columns in code units become columns in characters, or -1 past the end of the line.
+            before = offsets[line]
+            first, last = (
+                bisect_left(before, at) if at <= before[-1] else -1 for at in (first, last)
+            )
         if not 0 <= first < last <= len(text):
             return None
         at = begins[line]
         place = line, at + first, at + last, text[first:last]
         places.append(_Place(*place, occurrence.symbol, occurrence.is_definition))
     return places
-
-
-def _list_unit_offsets(line: str, encoding: int) -> Sequence[int]:
-    """Return the number of code units before each character of a line, and before its end."""
-    codec, width = _CODECS[encoding]
-    units = (len(character.encode(codec, "surrogatepass")) // width for character in line)
-    return [0, *accumulate(units)]
-
-
-def _find_column(offsets: Sequence[int], units: int) -> int:
-    """Return the column in characters after `units` code units; -1 past the end of the line."""
-    return bisect_left(offsets, units) if units <= offsets[-1] else -1
 
 
 def _iter_aliases(
@@ -323,20 +319,16 @@ def find_exact_references(
         for path, places in agreeing.items():
             reader = _ReferenceReader(path, sources[path], definitions, nodes)
             statements[sources[path].uri] |= dict.fromkeys(reader.iter_statements(places))
-        reports.append((index.path, _describe_figures(index, len(placed), len(agreeing))))
+        others, stale = len(index.files) - len(placed), len(placed) - len(agreeing)
+        figures = f"{format_count(len(placed), 'document')} read, {stale:,} stale, ignored"
+        unknown = f", {others:,} not among the indexed files" if others else ""
+        reports.append((index.path, figures + unknown))
     documents = (
         DerivedDocument("scip", uri, (), (REFERENCES + uri,), tuple(reader))
         for uri, reader in sorted(statements.items())
         if reader
     )
     return ScipReferences(tuple(documents), reports)
-
-
-def _describe_figures(index: ScipIndex, placed: int, agreeing: int) -> str:
-    """Return how many files of an index were read, stale or unknown, as a text for people."""
-    others = len(index.files) - placed
-    unknown = f", {others:,} not among the indexed files" if others else ""
-    return f"{format_count(placed, 'document')} read, {placed - agreeing:,} stale, ignored{unknown}"
 
 
 class _Definitions:

@@ -12,6 +12,7 @@ from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
     code_children,
+    field_children,
     first_child,
 )
 
@@ -75,18 +76,17 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
         names = list(_iter_imported_names(tree, node))
         yield from _import_fact(tree, node, _get_imported_module(tree, node), names)
     elif node.type == "export_statement":
-        source = _get_imported_module(tree, node)
-        if source:
-            for fact, _ in _import_fact(
-                tree, node, source, list(_iter_reexported_names(tree, node))
-            ):
-                yield fact, {}  # A re-export does not bind its name in this file.
+        clauses = [clause for clause in node.named_children if clause.type == "export_clause"]
+        names = [pair for one in clauses for pair in _iter_aliases(tree, one, "export_specifier")]
+        for fact, _ in _import_fact(tree, node, _get_imported_module(tree, node), names):
+            yield fact, {}  # A re-export does not bind its name in this file.
     elif node.type == "variable_declarator":
-        source = required_module(tree, node)
-        if source:
+        if source := required_module(tree, node):
             yield from _import_fact(tree, node, source, list(_iter_destructured_names(tree, node)))
     elif node.type == "call_expression":
-        yield from _dynamic_import(tree, node)
+        function = node.child_by_field_name("function")
+        if function is not None and function.type == "import":
+            yield from _import_fact(tree, node, _first_string_argument(tree, node), [])
 
 
 def get_string(tree: SyntaxTree, node: Node | None) -> str:
@@ -115,18 +115,8 @@ def required_module(tree: SyntaxTree, declarator: Node) -> str:
 
 
 def _first_string_argument(tree: SyntaxTree, call: Node) -> str:
-    listed = call.child_by_field_name("arguments")
-    if listed is None or not listed.named_child_count:
-        return ""
-    return get_string(tree, first_child(listed))
-
-
-def _dynamic_import(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
-    function = node.child_by_field_name("function")
-    if function is not None and function.type == "import":
-        source = _first_string_argument(tree, node)
-        if source:
-            yield from _import_fact(tree, node, source, [])
+    listed = field_children(call, "arguments")
+    return get_string(tree, listed[0]) if listed else ""
 
 
 def _import_fact(
@@ -157,12 +147,6 @@ def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str
         yield "*", tree.node_text(first_child(node))
     elif node.type == "named_imports":
         yield from _iter_aliases(tree, node, "import_specifier")
-
-
-def _iter_reexported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
-    for clause in statement.named_children:
-        if clause.type == "export_clause":
-            yield from _iter_aliases(tree, clause, "export_specifier")
 
 
 def _iter_aliases(tree: SyntaxTree, clause: Node, specifier: str) -> Iterator[tuple[str, str]]:
@@ -237,7 +221,9 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
     declaration = node.child_by_field_name("declaration")
     kinds = {child.type for child in node.children}
     if "default" in kinds:
-        yield ExportedName("default", _local_name_of_default(tree, node, declaration))
+        identifier = _find_default_identifier(node) if declaration is None else None
+        named = identifier if declaration is None else declaration.child_by_field_name("name")
+        yield ExportedName("default", tree.node_text(named))
     elif declaration is not None:
         for name in _declared_names(tree, declaration):
             yield ExportedName(name, name)
@@ -252,12 +238,6 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
 def _find_default_identifier(node: Node) -> Node | None:
     value = node.child_by_field_name("value") or next(iter(code_children(node)), None)
     return value if value is not None and value.type == "identifier" else None
-
-
-def _local_name_of_default(tree: SyntaxTree, node: Node, declaration: Node | None) -> str:
-    if declaration is not None:
-        return tree.field(declaration, "name")
-    return tree.node_text(_find_default_identifier(node))
 
 
 def _iter_exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
