@@ -26,11 +26,7 @@ _IN_TABLE: Final = 2
 
 
 def iter_manifest_facts(language: str, entries: Sequence[SettingsEntry]) -> Iterator[Fact]:
-    """Yield the facts in the entries of a manifest; yield nothing for any other file.
-
-    Args:
-        entries: the entries of the file, outer entries before inner entries.
-    """
+    """Yield the facts in the entries of a manifest; yield nothing for any other file."""
     made = _OF_FORMAT.get(language)
     return iter(()) if made is None else made(entries)
 

@@ -22,6 +22,7 @@ from rag_assets.systems.code_memory.derived.model import (
     DerivedDocument,
     DerivedStatement,
     UnresolvedStatement,
+    describe,
     link_groups,
 )
 from rag_assets.systems.code_memory.derived.requested_routes import (
@@ -37,7 +38,7 @@ from rag_assets.systems.code_memory.django.urlconf import (
 )
 from rag_assets.systems.code_memory.django.views import DjangoRoute
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, all_frameworks
-from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File
+from rag_assets.systems.code_memory.frameworks.repository import LAST_PARTS, File, group
 from rag_assets.systems.code_memory.frameworks.routes import (
     FrameworkRoute,
     RouteReader,
@@ -241,39 +242,32 @@ class _Handlers:
     """The definitions of a repository by the last part of their names, to find routes' handlers."""
 
     def __init__(self, files: Sequence[File]) -> None:
-        self._known: dict[str, list[tuple[File, Fact]]] = {}
-        for file in files:
-            for fact in file.declared:
-                if fact.symbol in file.modules_by_name:
-                    continue
-                last = LAST_PARTS.split(fact.symbol)[-1]
-                self._known.setdefault(last, []).append((file, fact))
+        self._known = group(
+            (LAST_PARTS.split(fact.symbol)[-1], (file, fact))
+            for file in files
+            for fact in file.declared
+            if fact.symbol not in file.modules_by_name
+        )
 
     def find_node(self, route: FrameworkRoute) -> str:
         """Return the node of a route's handler; "" unless exactly one definition matches."""
         parts = [part for part in LAST_PARTS.split(route.handler) if part]
-        if not parts:
-            return ""
-        candidates = [
-            c for c in self._known.get(parts[-1], ()) if c[0].language == route.file.language
-        ]
+        named = self._known.get(parts[-1], ()) if parts else ()
+        candidates = [c for c in named if c[0].language == route.file.language]
+        own = [c for c in candidates if c[0] is route.file]
         if route.handler_at >= 0:
-            candidates_of_file = [
-                c for c in candidates if c[0] is route.file and c[1].start <= route.handler_at
-            ]
-            candidates_of_file = [c for c in candidates_of_file if c[1].end > route.handler_at] or [
-                c for c in candidates if c[0] is route.file and c[1].end >= route.handler_at
-            ]
-            candidates = candidates_of_file[:1] or candidates_of_file
+            after = [c for c in own if c[1].end > route.handler_at]
+            around = [c for c in after if c[1].start <= route.handler_at]
+            ends = [c for c in own if c[1].end >= route.handler_at]
+            candidates = (around or ends)[:1]
         elif len(parts) > 1 and parts[-2] not in {"self", "this"}:
             candidates = self._select_of_owner(parts, candidates)
         elif len(candidates) > 1:
-            candidates = [c for c in candidates if c[0] is route.file] or candidates
+            candidates = own or candidates
         if len(candidates) > 1:
             folder = posixpath.dirname(route.file.path)
-            candidates = [
-                c for c in candidates if posixpath.dirname(c[0].path) == folder
-            ] or candidates
+            near = [c for c in candidates if posixpath.dirname(c[0].path) == folder]
+            candidates = near or candidates
         if len(candidates) != 1:
             return ""
         file, fact = candidates[0]
@@ -282,11 +276,7 @@ class _Handlers:
     def _select_of_owner(
         self, parts: Sequence[str], candidates: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
-        """Return the candidates whose class, module or file is named before the handler's name.
-
-        Args:
-            parts: the parts of the handler's name; all but the last name its owner.
-        """
+        """Return the candidates whose class, module or file is named before the handler."""
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
         close: list[tuple[File, Fact]] = []
         suffix: list[tuple[File, Fact]] = []
@@ -315,47 +305,44 @@ def _merge_routes(
             continue
         names.add(name)
         target = handlers.find_node(route)
-        lines = (
-            f"route {name}",
-            f"methods: {', '.join(route.methods)}",
-            *([f"name: {route.name}"] if route.name else []),
-            f"framework: {route.framework}",
-            f"handler: {route.handler or 'a function without a name'}",
-        )
+        labelled = {
+            "methods": ", ".join(route.methods),
+            "name": route.name,
+            "framework": route.framework,
+            "handler": route.handler or "a function without a name",
+        }
         targets = [("routes_to", target)] if target else []
         targets += [("serves", ENDPOINT + format_endpoint(verb, path)) for verb in route.methods]
         place = route.file.path, route.fact
         statements = [DerivedStatement.from_fact(kind, node, *place) for kind, node in targets]
         keys = route_keys(route.methods, path, route.name)
+        lines = describe(f"route {name}", labelled)
         yield DerivedDocument("route", ROUTE + name, keys, lines, tuple(statements))
 
 
 def _iter_tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocument]:
     for table in TableReader(framework, files).tables():
         names = [_find_model_node(model.file, model.fact, model.model) for model in table.models]
-        models = ", ".join(one for one in names if one)
+        columns = table.columns.values()
         lines = (
-            f"table {table.name}",
-            *([f"models: {models}"] if models else []),
-            *(["columns:"] if table.columns else []),
-            *(f"- {_describe_column(column)}" for column in table.columns.values()),
+            *describe(f"table {table.name}", {"models": ", ".join(filter(None, names))}),
+            *(["columns:"] if columns else []),
+            *(f"- {_describe_column(column)}" for column in columns),
         )
+        build = DerivedStatement.from_fact
         statements = [
-            DerivedStatement.from_fact("changed_in", FILE + file.path, file.path, call)
-            for file, call in table.changes
+            build("changed_in", FILE + file.path, file.path, call) for file, call in table.changes
         ]
         statements += [
-            DerivedStatement.from_fact(
-                "references", TABLE + column.refers_to, column.file.path, column.fact
-            )
-            for column in table.columns.values()
+            build("references", TABLE + column.refers_to, column.file.path, column.fact)
+            for column in columns
             if column.refers_to
         ]
         for model, name in zip(table.models, names, strict=True):
             how: How = "stated" if model.is_named else "convention"
             place = TABLE + table.name, model.file.path, model.fact
             source = name or FILE + model.file.path
-            statements.append(DerivedStatement.from_fact("maps_to", *place, source=source, how=how))
+            statements.append(build("maps_to", *place, source=source, how=how))
         keys = table_keys(table.name)
         yield DerivedDocument("table", TABLE + table.name, keys, lines, tuple(statements))
 
@@ -382,13 +369,19 @@ _NOWHERE = Fact("", 0, 0)
 
 
 def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
-    """Derive the routes of a Django repository."""
+    """Derive the routes of a Django repository.
+
+    A route has a document for each HTTP method with a view of its own, or else one document.
+    """
     python = [file for file in files if file.language == "python"]
     lines = _Lines(python)
     routes = read_routes(python)
-    documents = (
-        document for route in routes.routes for document in _iter_django_documents(route, lines)
-    )
+    documents: list[DerivedDocument] = []
+    for route in routes.routes:
+        views: list[tuple[Sequence[str], str]]
+        views = [([method.upper()], action) for method, action in route.view.actions]
+        for methods, action in views or [(route.view.methods, "")]:
+            documents.append(_build_django_document(route, methods, action, lines))
     computed = ((" ".join(one.reason.split()), one.evidence) for one in routes.unresolved)
     unresolved = (
         UnresolvedStatement(at.path, lines.find_fact(at).line_start, why, ROUTES)
@@ -401,38 +394,22 @@ class _Lines:
     """The facts of files by path and start offset; they state the line numbers of evidence."""
 
     def __init__(self, files: Sequence[FileFacts]) -> None:
-        facts: dict[str, dict[int, Fact]] = {}
-        for file in files:
-            starts = facts.setdefault(file.path, {})
-            for fact in file.facts:
-                longest = starts.get(fact.start)
-                if longest is None or fact.end > longest.end:
-                    starts[fact.start] = fact
-        self._facts = facts
+        # Of the facts at one offset, the longest counts.
+        self._facts = {
+            file.path: {fact.start: fact for fact in sorted(file.facts, key=lambda f: f.end)}
+            for file in files
+        }
 
     def find_fact(self, evidence: Evidence) -> Fact:
         """Return the fact at the start of the evidence, else the nearest fact before it."""
         starts = self._facts.get(evidence.path, {})
-        if evidence.start in starts:
-            return starts[evidence.start]
-        before = [start for start in starts if start <= evidence.start]
-        return starts[max(before)] if before else _NOWHERE
+        before = (start for start in starts if start <= evidence.start)
+        nearest = evidence.start if evidence.start in starts else max(before, default=None)
+        return _NOWHERE if nearest is None else starts[nearest]
 
-    def build_statement(
-        self, kind: str, target: str, evidence: Evidence, source: str = ""
-    ) -> DerivedStatement:
+    def build_statement(self, kind: str, target: str, evidence: Evidence) -> DerivedStatement:
         """Return a statement supported by the lines of its evidence."""
-        return DerivedStatement.from_fact(
-            kind, target, evidence.path, self.find_fact(evidence), source=source
-        )
-
-
-def _iter_django_documents(route: DjangoRoute, lines: _Lines) -> Iterator[DerivedDocument]:
-    """Yield the documents of a route: one per HTTP method that has a view of its own, else one."""
-    if not route.view.actions:
-        yield _build_django_document(route, route.view.methods, "", lines)
-    for method, action in route.view.actions:
-        yield _build_django_document(route, (method.upper(),), action, lines)
+        return DerivedStatement.from_fact(kind, target, evidence.path, self.find_fact(evidence))
 
 
 def _build_django_document(
@@ -441,16 +418,14 @@ def _build_django_document(
     path = "/" + build_path_template(route.pattern).lstrip("/")
     name = f"{'|'.join(methods) or 'ANY'} {path}"
     handler, owner = route.view.handlers.get(action, ""), route.view.name
-    view = handler or (f"{owner}.{action}" if action and owner else owner)
     parameters = [f"{parameter} ({kind})" for parameter, kind in list_parameters(route.pattern)]
-    shown = (
-        f"route {name}",
-        *([f"methods: {', '.join(methods)}"] if methods else []),
-        *([f"name: {route.name}"] if route.name else []),
-        *([f"view: {view}"] if view else ["view: computed"]),
-        *([f"parameters: {', '.join(parameters)}"] if parameters else []),
-        *(["conditional: yes"] if route.conditional else []),
-    )
+    labelled = {
+        "methods": ", ".join(methods),
+        "name": route.name,
+        "view": handler or (f"{owner}.{action}" if action and owner else owner) or "computed",
+        "parameters": ", ".join(parameters),
+        "conditional": "yes" if route.conditional else "",
+    }
     statements: list[DerivedStatement] = []
     if route.evidence:
         *groups, last = route.evidence
@@ -458,13 +433,9 @@ def _build_django_document(
         # An inherited action also routes to the view. An action that only a package defines routes
         # to the view alone.
         unlisted_owner = "" if handler.startswith(f"{owner}.") else owner
-        statements += [
-            lines.build_statement("routes_to", one, last)
-            for one in (handler, unlisted_owner)
-            if one
-        ]
-        served = methods or ("ANY",)
-        targets = [ENDPOINT + format_endpoint(method, path) for method in served]
-        statements += [lines.build_statement("serves", target, last) for target in targets]
-    keys = route_keys(tuple(methods), path, route.name)
+        ends = [("routes_to", target) for target in (handler, unlisted_owner) if target]
+        served = (format_endpoint(method, path) for method in methods or ("ANY",))
+        ends += [("serves", ENDPOINT + endpoint) for endpoint in served]
+        statements += [lines.build_statement(kind, target, last) for kind, target in ends]
+    keys, shown = route_keys(tuple(methods), path, route.name), describe(f"route {name}", labelled)
     return DerivedDocument("route", ROUTE + name, keys, shown, tuple(statements))

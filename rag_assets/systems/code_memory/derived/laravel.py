@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -15,6 +16,7 @@ from rag_assets.systems.code_memory.derived.model import (
     DerivedDocument,
     DerivedStatement,
     UnresolvedStatement,
+    describe,
     link_groups,
 )
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
@@ -157,10 +159,13 @@ class _RouteDocumentBuilder:
     def build_document(self, route: LaravelRoute) -> DerivedDocument:
         """Return the document of a route."""
         path, name = "/" + route.uri.lstrip("/"), format_route_name(route)
+        action = route.action
+        if route.kind != "controller":
+            action = route.kind if action.lower() == route.kind else f"{route.kind} {action}"
         described = {
             "methods": ", ".join(route.methods),
             "name": route.name,
-            "action": _describe_action(route),
+            "action": action,
             "middleware": ", ".join(route.middleware),
             "without middleware": ", ".join(route.without_middleware),
             "parameters": ", ".join(_describe_parameters(route)),
@@ -169,7 +174,7 @@ class _RouteDocumentBuilder:
             "incomplete": "; ".join(route.missing),
         }
         words = {label: " ".join(text.split()) for label, text in described.items()}
-        lines = (f"route {name}", *(f"{label}: {text}" for label, text in words.items() if text))
+        lines = describe(f"route {name}", words)
         keys = route_keys(route.methods, path, route.name)
         statements = tuple(self._iter_statements(route, path)) if route.evidence else ()
         return DerivedDocument("route", ROUTE + name, keys, lines, statements)
@@ -234,24 +239,12 @@ class _RouteDocumentBuilder:
             yield _build_statement("authorizes", method, at, how=how)
 
 
-def _describe_action(route: LaravelRoute) -> str:
-    if route.kind == "controller":
-        return route.action
-    return route.kind if route.action.lower() == route.kind else f"{route.kind} {route.action}"
-
-
 def _describe_parameters(route: LaravelRoute) -> Iterator[str]:
     for parameter in route.parameters:
         more = ["optional"] if parameter.optional else []
         more += [f"by {parameter.field}"] if parameter.field else []
         more += [f"matching {parameter.pattern}"] if parameter.pattern else []
         yield f"{parameter.name} ({', '.join(more)})" if more else parameter.name
-
-
-def _get_guard_node(name: str) -> str:
-    """Return the node of a middleware's class or alias; its arguments are dropped."""
-    bare = name.partition(":")[0]
-    return bare if "\\" in bare else MIDDLEWARE + bare
 
 
 def _names_guard(at: LocatedFact, guard: str) -> bool:
@@ -265,14 +258,12 @@ def _group_by_pivot(
     models: Iterable[EloquentModel],
 ) -> Mapping[str, Sequence[tuple[str, EloquentRelation]]]:
     """Return the relations that use each pivot table by convention, each with its method."""
-    pivots: dict[str, dict[tuple[str, int], tuple[str, EloquentRelation]]] = {}
-    for model in models:
-        for relation in model.relations:
-            values = relation.evidence.fact.values
-            if relation.table and "table" not in values["arguments"]:
-                place = relation.evidence.path, relation.evidence.fact.start
-                name = f"{values['class']}::{relation.name}"
-                pivots.setdefault(relation.table, {}).setdefault(place, (name, relation))
+    pivots: dict[str, dict[tuple[str, int], tuple[str, EloquentRelation]]] = defaultdict(dict)
+    for relation in (relation for model in models for relation in model.relations):
+        at = relation.evidence
+        if relation.table and "table" not in at.fact.values["arguments"]:
+            name = f"{at.fact.values['class']}::{relation.name}"
+            pivots[relation.table].setdefault((at.path, at.fact.start), (name, relation))
     return {table: [*relations.values()] for table, relations in pivots.items()}
 
 
@@ -284,9 +275,13 @@ def _build_table_document(
 ) -> DerivedDocument:
     statements = [_build_statement("changed_in", FILE + at.path, at) for at in table.evidence]
     for key in table.foreign_keys.values():
-        # The last statement about a foreign key counts.
-        places = [at for at in table.evidence if _states_key(at.fact, key.columns)]
-        if key.table and places:
+        places = [
+            at
+            for at in table.evidence
+            for command in at.fact.values.get("commands") or ()
+            if command.get("name") == "foreign" and [*command.get("columns", ())] == key.columns
+        ]
+        if key.table and places:  # The last statement about a foreign key counts.
             statements.append(_build_statement("references", TABLE + key.table, places[-1]))
     statements += map(_build_mapping_statement, models)
     node = TABLE + name
@@ -300,20 +295,11 @@ def _build_table_document(
 
 def _build_unmigrated_table_document(name: str, models: Sequence[EloquentModel]) -> DerivedDocument:
     """Return the document of a table that models use although no migration creates it."""
-    lines = (
-        f"table {name}",
-        f"models: {', '.join(model.name for model in models)}",
-        "incomplete: no migration makes it",
-    )
+    names = ", ".join(model.name for model in models)
+    labelled = {"models": names, "incomplete": "no migration makes it"}
     statements = tuple(map(_build_mapping_statement, models))
+    lines = describe(f"table {name}", labelled)
     return DerivedDocument("table", TABLE + name, table_keys(name), lines, statements)
-
-
-def _states_key(fact: Fact, columns: Sequence[str]) -> bool:
-    return any(
-        command.get("name") == "foreign" and list(command.get("columns", ())) == list(columns)
-        for command in fact.values.get("commands") or ()
-    )
 
 
 def _build_mapping_statement(model: EloquentModel) -> DerivedStatement:
@@ -321,8 +307,13 @@ def _build_mapping_statement(model: EloquentModel) -> DerivedStatement:
     return _build_statement("maps_to", target, model.evidence, source=model.name, how=model.how)
 
 
+def _get_guard_node(name: str) -> str:
+    """Return the node of a middleware's class or alias; its arguments are dropped."""
+    bare = name.partition(":")[0]
+    return bare if "\\" in bare else MIDDLEWARE + bare
+
+
 def _describe_table(name: str, table: MigratedTable, models: Sequence[str]) -> tuple[str, ...]:
-    """Return the lines of a table's description."""
     columns = (_describe_column(*column) for column in table.columns.items())
     indexes = [
         f"- {kind} ({', '.join(columns)}) {index}".rstrip()
@@ -334,8 +325,7 @@ def _describe_table(name: str, table: MigratedTable, models: Sequence[str]) -> t
         for key in table.foreign_keys.values()
     ]
     return (
-        f"table {name}",
-        *([f"models: {', '.join(models)}"] if models else []),
+        *describe(f"table {name}", {"models": ", ".join(models)}),
         "columns:",
         *(f"- {column}" for column in columns),
         *(["indexes:", *indexes] if indexes else []),

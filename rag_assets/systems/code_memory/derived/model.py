@@ -7,7 +7,7 @@ Only the description is embedded, so a line that only moves in its file needs no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeAlias, get_args
 from urllib.parse import unquote
@@ -134,11 +134,7 @@ class Derivation:
 
 
 def link_groups(places: Iterable[DerivedStatement]) -> Iterator[DerivedStatement]:
-    """Yield statements that put a route into its groups, and each group into the next outer.
-
-    Args:
-        places: statements of the groups, outermost first; only their lines are used.
-    """
+    """Yield statements that put a route into its groups (outermost first) and nest the groups."""
     outer = ""
     for place in places:
         name = f"{GROUP}{place.path}:{place.line_start}"
@@ -160,23 +156,23 @@ def limit_unresolved(
     """
     kept = []
     for about in (TABLES, ROUTES):
-        about_same = [
-            unresolved
-            for unresolved in statements
-            if _is_about_tables(unresolved) == (about == TABLES)
+        same = [
+            statement
+            for statement in statements
+            if statement.about.startswith((TABLES, TABLE)) == (about == TABLES)
         ]
-        about_same.sort(key=lambda one: one.about != about)
-        kept += about_same[:most]
-        if more := about_same[most:]:
-            last, more_text = kept.pop(), f"and {format_count(len(more), 'statement')} after it"
-            kept.append(
-                UnresolvedStatement(last.path, last.line, f"{last.reason}, {more_text}", about)
-            )
+        same.sort(key=lambda one: one.about != about)
+        kept += same[:most]
+        if more := same[most:]:
+            last = kept.pop()
+            reason = f"{last.reason}, and {format_count(len(more), 'statement')} after it"
+            kept.append(UnresolvedStatement(last.path, last.line, reason, about))
     return kept
 
 
-def _is_about_tables(unresolved: UnresolvedStatement) -> bool:
-    return unresolved.about == TABLES or unresolved.about.startswith(TABLE)
+def describe(heading: str, labelled: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the lines of a description: its heading, and each label that has a text."""
+    return heading, *(f"{label}: {text}" for label, text in labelled.items() if text)
 
 
 _SPECIAL: Final = re.compile(r"[\s%\x00-\x1f\x7f]")
@@ -197,12 +193,8 @@ REFERENCES: Final = "references "
 
 def render_document(document: DerivedDocument) -> str:
     """Return the text of a derived document."""
-    return (
-        "\n".join(document.lines)
-        + EVIDENCE
-        + "\n".join(_render_statements(document.statements))
-        + "\n"
-    )
+    statements = "\n".join(_render_statements(document.statements))
+    return "\n".join(document.lines) + EVIDENCE + statements + "\n"
 
 
 def read_document(text: str) -> CodeText:

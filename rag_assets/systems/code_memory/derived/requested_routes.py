@@ -66,7 +66,6 @@ class _Request(NamedTuple):
     """A request in a test.
 
     Attributes:
-        method: the HTTP method; "" if it is computed.
         parts: the parts of its path; empty if it names a route instead.
         route: a key of the requested route, such as `name:orders` or `helper:edit_order`, else "".
     """
@@ -82,11 +81,7 @@ def add_tests_to_routes(
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[UnresolvedStatement]]:
-    """Add the requests in tests to the documents of the routes that they reach.
-
-    Returns:
-        the documents by name, and a note for each route with more requests than are listed.
-    """
+    """Add tests' requests to routes; also return a note for each with too many requests."""
     rules = [(framework.languages, rule) for framework in frameworks for rule in framework.requests]
     routes = _Routes(documents)
     requests: dict[str, list[DerivedStatement]] = {}
@@ -99,8 +94,14 @@ def add_tests_to_routes(
                 repositories[file_facts.language] = RepositoryFiles(same)
             own_rules = [rule for languages, rule in rules if file_facts.language in languages]
             for request in _iter_requests(file, repositories[file_facts.language], own_rules):
+                # The statement is about the enclosing definition, or else about the file.
+                fact = request.fact
+                around = file.find_enclosing(file.declared, fact.start)
+                source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
                 for name in routes.find_requested(request):
-                    requests.setdefault(name, []).append(_build_statement(file, request, name))
+                    place = name, file.path, fact
+                    statement = DerivedStatement.from_fact(REQUESTS, *place, source=source)
+                    requests.setdefault(name, []).append(statement)
     routes_with_tests = dict(documents)
     cut = []
     for name, statements in requests.items():
@@ -199,18 +200,18 @@ def _list_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
         elif label == "handler":
             yield f"action:{text}"
             yield f"handler:{LAST_PARTS.split(text)[-1]}"
-    *before, last = _list_words(path) or [""]
-    yield "helper:" + "_".join([*before, last] if last else ["root"])
+    parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
+    words = [
+        # A part before a parameter names one object.
+        singularize(one) if after == _HOLE else one
+        for one, after in zip(parts, [*parts, ""][1:], strict=True)
+        if one != _HOLE
+    ]
+    *before, last = words or ["root"]
+    yield "helper:" + "_".join([*before, last])
     if before:
         yield "helper:" + "_".join([last, *before])
         yield "helper:" + "_".join([last, *before[:-1], singularize(before[-1])])
-
-
-def _list_words(path: str) -> list[str]:
-    """Return the literal parts of a path; a part before a parameter is put in the singular."""
-    parts = [part for part in _PARAMETER.sub(_HOLE, path).split("/") if part]
-    words = zip(parts, [*parts, ""][1:], strict=True)
-    return [singularize(one) if after == _HOLE else one for one, after in words if one != _HOLE]
 
 
 def _iter_requests(
@@ -323,13 +324,6 @@ def _split_path(path: str) -> tuple[str, ...]:
     return tuple(parts)[:_MOST_PARTS]
 
 
-def _build_statement(file: File, request: _Request, route: str) -> DerivedStatement:
-    """Return the statement that the enclosing definition, or else the file, requests a route."""
-    enclosing = file.find_enclosing(file.declared, request.fact.start)
-    source = defined_name(enclosing[-1].symbol, file.path) if enclosing else FILE + file.path
-    return DerivedStatement.from_fact(REQUESTS, route, file.path, request.fact, source=source)
-
-
 OPERATION: Final = "operation"
 """Kind of the fact that an API description states an operation."""
 _MOST_HANDLERS: Final = 3
@@ -397,11 +391,7 @@ def _index_served_paths(
 
 
 def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str, list[_Definition]]:
-    """Return the definitions outside of tests whose last part is in `names`, by that part.
-
-    Args:
-        names: names in the form of fold_name.
-    """
+    """Return definitions outside tests whose folded last part is in `names`, by that part."""
     definitions: dict[str, list[_Definition]] = {}
     for file in files:
         if is_test(file.path):
@@ -426,21 +416,19 @@ def _select_handlers(operation: Fact, same: Sequence[_Definition]) -> Sequence[_
         wanted = _split_words(
             " ".join([*filter(None, operation.values["tags"]), operation.values["path"]])
         )
-        scored = [(len(wanted & _split_words(_describe_owner(item))), item) for item in same]
+        # An owner is the innermost class or module, and the file.
+        owners = (
+            " ".join([*LAST_PARTS.split(fact.symbol)[:-1][-1:], file.path.rpartition("/")[2]])
+            for file, fact in same
+        )
+        counts = (len(wanted & _split_words(owner)) for owner in owners)
+        scored = [*zip(counts, same, strict=True)]
         best = max(score for score, _ in scored)
         same = [one for score, one in scored if score == best and (best or len(same) == 1)]
     return same if len(same) <= _MOST_HANDLERS else ()
 
 
-def _describe_owner(definition: _Definition) -> str:
-    """Return the innermost class or module of a definition and its file name, joined by a blank."""
-    file, fact = definition
-    owners = LAST_PARTS.split(fact.symbol)[:-1][-1:]
-    return " ".join([*owners, file.path.rpartition("/")[2]])
-
-
 def _split_words(text: str) -> set[str]:
-    """Return the words of a name in lower case and in the singular."""
     words = (word.lower().removesuffix("s") for word in _WORDS.findall(text))
     return {word for word in words if len(word) >= _SHORTEST_WORD}
 

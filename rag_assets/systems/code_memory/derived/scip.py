@@ -83,7 +83,6 @@ class _IndexedFile:
 
     Attributes:
         encoding: the position encoding of its columns; 0 if the index states none.
-        text_hash: hash of the text that was indexed, or NO_HASH.
     """
 
     encoding: int
@@ -169,9 +168,7 @@ class _Place(NamedTuple):
     """An occurrence of a symbol in the present text of a file.
 
     Attributes:
-        start, end: character offsets in the text.
         written: the text between them.
-        symbol: as in _Occurrence.
     """
 
     line: int
@@ -218,11 +215,7 @@ def _find_current_places(
 
 
 def _list_places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> list[_Place] | None:
-    """Return the occurrences in a present file; None if it has certainly changed since indexing.
-
-    Args:
-        encoding: the position encoding to use if the index states none.
-    """
+    """Return the occurrences in a present file; None if it changed since indexing."""
     is_hashed = indexed.text_hash != NO_HASH and not source.is_masked
     if is_hashed and indexed.text_hash != hash_text(source.text):
         return None
@@ -237,26 +230,22 @@ def _list_places(indexed: _IndexedFile, source: SourceFile, encoding: int) -> li
         first, last = occurrence.start, occurrence.end
         if not text.isascii():
             if line not in offsets:
-                offsets[line] = _list_unit_offsets(text, encoding)
-            first, last = (_find_column(offsets[line], units) for units in (first, last))
+                codec, width = _CODECS[encoding]
+                units = (
+                    len(character.encode(codec, "surrogatepass")) // width for character in text
+                )
+                offsets[line] = [0, *accumulate(units)]
+            # Columns in code units become columns in characters, or -1 past the end of the line.
+            before = offsets[line]
+            first, last = (
+                bisect_left(before, at) if at <= before[-1] else -1 for at in (first, last)
+            )
         if not 0 <= first < last <= len(text):
             return None
         at = begins[line]
         place = line, at + first, at + last, text[first:last]
         places.append(_Place(*place, occurrence.symbol, occurrence.is_definition))
     return places
-
-
-def _list_unit_offsets(line: str, encoding: int) -> Sequence[int]:
-    """Return the number of code units before each character of a line, and before its end."""
-    codec, width = _CODECS[encoding]
-    units = (len(character.encode(codec, "surrogatepass")) // width for character in line)
-    return [0, *accumulate(units)]
-
-
-def _find_column(offsets: Sequence[int], units: int) -> int:
-    """Return the column in characters after `units` code units; -1 past the end of the line."""
-    return bisect_left(offsets, units) if units <= offsets[-1] else -1
 
 
 def _iter_aliases(
@@ -319,11 +308,7 @@ class ScipReferences(NamedTuple):
 def find_exact_references(
     indexes: Iterable[ScipIndex], sources: Mapping[str, SourceFile]
 ) -> ScipReferences:
-    """Return the references of indexes in the files that have not changed since indexing.
-
-    Args:
-        sources: the present files of the repository, by path.
-    """
+    """Return the references of indexes in the files that have not changed since indexing."""
     statements: dict[str, dict[DerivedStatement, None]] = defaultdict(dict)
     reports = []
     definitions = _Definitions(sources)
@@ -334,7 +319,10 @@ def find_exact_references(
         for path, places in agreeing.items():
             reader = _ReferenceReader(path, sources[path], definitions, nodes)
             statements[sources[path].uri] |= dict.fromkeys(reader.iter_statements(places))
-        reports.append((index.path, _describe_figures(index, len(placed), len(agreeing))))
+        others, stale = len(index.files) - len(placed), len(placed) - len(agreeing)
+        figures = f"{format_count(len(placed), 'document')} read, {stale:,} stale, ignored"
+        unknown = f", {others:,} not among the indexed files" if others else ""
+        reports.append((index.path, figures + unknown))
     documents = (
         DerivedDocument("scip", uri, (), (REFERENCES + uri,), tuple(reader))
         for uri, reader in sorted(statements.items())
@@ -343,19 +331,8 @@ def find_exact_references(
     return ScipReferences(tuple(documents), reports)
 
 
-def _describe_figures(index: ScipIndex, placed: int, agreeing: int) -> str:
-    """Return how many files of an index were read, stale or unknown, as a text for people."""
-    others = len(index.files) - placed
-    unknown = f", {others:,} not among the indexed files" if others else ""
-    return f"{format_count(placed, 'document')} read, {placed - agreeing:,} stale, ignored{unknown}"
-
-
 class _Definitions:
-    """The definitions that the facts of the present files declare.
-
-    Attributes:
-        names: the last part of the name of each definition.
-    """
+    """The definitions that the facts of the present files declare."""
 
     def __init__(self, sources: Mapping[str, SourceFile]) -> None:
         self._facts: dict[str, list[Fact]] = {}

@@ -25,11 +25,7 @@ from rag_assets.systems.code_memory.symbols.source_types import SourceType
 
 
 def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], SourceType]:
-    """Return the source type of each definition that has one.
-
-    Returns:
-        types by path and qualified name within the file; methods have the type of their class.
-    """
+    """Return the source type of each definition that has one, by path and qualified name."""
     program = PythonProgram(files)
     reader = _TypeReader(program)
     types = {

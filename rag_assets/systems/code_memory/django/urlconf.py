@@ -109,8 +109,6 @@ class _Prefix:
 
     Attributes:
         pattern: the pattern before the route's own.
-        namespaces: the namespaces of its name, outermost first.
-        evidence: the include statements, outermost first.
         within: the enclosing lists, by module and variable.
     """
 
@@ -130,11 +128,7 @@ class _Prefix:
 
 
 class _UrlReader:
-    """A reader of the lists of patterns in URL configurations.
-
-    Attributes:
-        entered: names of the modules whose lists were read.
-    """
+    """A reader of the lists of patterns in URL configurations."""
 
     def __init__(self, program: PythonProgram) -> None:
         self._program = program

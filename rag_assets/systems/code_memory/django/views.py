@@ -77,7 +77,6 @@ class DjangoRoute:
     Attributes:
         pattern: the pattern as Django writes it: the concatenation of all its parts.
         name: the name with its namespaces (`billing:invoice`); "" if it has none.
-        view: its function or class, and the HTTP methods that it answers.
         evidence: the include statements, outermost first, then its own.
         conditional: whether it depends on a condition that is evaluated at run time.
     """
@@ -97,11 +96,7 @@ class ViewReader:
         self._data = get_framework("django").views
 
     def build_view(self, value: Any, module: Module) -> DjangoView:
-        """Return the view in a route's expression.
-
-        Args:
-            value: the expression: a function, `X.as_view()`, or one of these within decorators.
-        """
+        """Return the view in a route's expression: a function or `X.as_view()`, maybe decorated."""
         for _ in range(_DEEPEST):
             written = written_name(value)
             owner = written.rpartition(".")[0]
@@ -173,8 +168,6 @@ class _ExtraAction:
 
     Attributes:
         is_detail: whether its path contains the key of an object.
-        path: the last part of its path.
-        url_name: the last part of its route's name.
     """
 
     is_detail: bool
@@ -284,7 +277,6 @@ class _Registration:
     """A call that registers a viewset with a router.
 
     Attributes:
-        call: the call of `register`.
         under: the compound statement around it; "" if there is none.
         parents: with drf-extensions, the registrations in whose result it registers, nearest first.
     """
@@ -307,11 +299,7 @@ class _Registration:
         return Viewset(program, program.absolute(value["name"], self.module))
 
     def build_nested_prefix(self, program: PythonProgram) -> str | None:
-        """Return the path prefix including the keys of the parents, as drf-extensions builds it.
-
-        Returns:
-            None if it is computed at run time.
-        """
+        """Return the prefix with the parents' keys, as drf-extensions; None if computed."""
         if not isinstance(self.prefix, str):
             return None
         full_prefix = self.prefix
@@ -345,11 +333,7 @@ class RouterReader:
         return any(ancestor in self._classes for ancestor in self._program.ancestry(function))
 
     def iter_routes(self, router: PythonName) -> Iterator[DjangoRoute | Unresolved]:
-        """Yield the routes of a router: for each viewset list, extra actions, then detail.
-
-        Args:
-            router: the variable with the router.
-        """
+        """Yield the routes of a router: for each viewset list, extra actions, then detail."""
         creation, evidence = router.value, router.module.evidence(router.value)
         name = self._program.called_name(creation, router.module)
         classes = [*self._program.lineage(name)]

@@ -54,7 +54,6 @@ class _NamesOfInterest:
     Attributes:
         called: names of calls, annotations and fields.
         ends: endings of the names of calls that create a column.
-        makers: names of calls that create a router.
         routers: usual names and types of routers.
     """
 
@@ -168,11 +167,7 @@ def _calls_in_chain(
 
 
 def _is_relevant(fact: Fact, words: _NamesOfInterest, router_variables: set[str]) -> bool:
-    """Return whether a statement has a name or a path that a framework's rules may match.
-
-    Args:
-        router_variables: names of the text's variables that may contain routers.
-    """
+    """Return whether a statement has a name or a path that a framework's rules may match."""
     values = fact.values
     name = values["name"]
     if fact.kind == CLASS:
@@ -210,12 +205,6 @@ def _is_relevant_value(
 def _list_event_facts(
     statements: Sequence[Fact], facts: Sequence[Fact], frameworks: Sequence[Framework]
 ) -> list[Fact]:
-    """Return facts for the events that a text emits and listens to.
-
-    Args:
-        facts: the text's other facts; only definitions and imports are used.
-        frameworks: frameworks with event rules and with markers in the text.
-    """
     rules = [rule for framework in frameworks for rule in framework.events]
     names = _EventNames(facts if rules else ())
     found: dict[tuple[str, int, str], Fact] = {}
@@ -271,7 +260,6 @@ def _last_name(name: str) -> str:
 
 
 def _read_events(fact: Fact, rule: EventRules, names: _EventNames) -> Iterator[Fact]:
-    """Yield the events of one statement according to one rule."""
     name, place = fact.values["name"], (fact.start, fact.end)
     if fact.kind == ANNOTATION and name in rule.annotations:
         for event in _iter_event_names(find_argument(fact, "0"), is_object=rule.is_object):

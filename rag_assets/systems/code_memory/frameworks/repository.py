@@ -5,9 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.statements import (
@@ -21,7 +21,12 @@ from rag_assets.systems.code_memory.frameworks.statements import (
 )
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
+_Key = TypeVar("_Key")
+_Item = TypeVar("_Item")
+
 LAST_PARTS: Final = re.compile(r"[.:#/\\]+")
+MOST_PREFIXES: Final = 20
+"""Maximum number of paths of one router; a router that is mounted several times has several."""
 _MOST_STEPS: Final = 8
 """Maximum number of imports followed to find the definition of a name."""
 _MOST_STEPS_OF_TEXT: Final = 60
@@ -40,9 +45,7 @@ class File:
     def __init__(self, file: FileFacts) -> None:
         self.path = file.path
         self.language = file.language
-        kinds: dict[str, list[Fact]] = {}
-        for fact in file.facts:
-            kinds.setdefault(fact.kind, []).append(fact)
+        kinds = group((fact.kind, fact) for fact in file.facts)
         self.calls = kinds.get(CALL, [])
         self.annotations = kinds.get(ANNOTATION, [])
         self.classes = kinds.get(CLASS, [])
@@ -55,11 +58,7 @@ class File:
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
     def find_enclosing(self, facts: Sequence[Fact], at: int) -> list[Fact]:
-        """Return those of the facts that enclose an offset, outer facts first.
-
-        Args:
-            facts: all calls, classes, functions or annotations of this file.
-        """
+        """Return those of one kind of this file's facts that enclose an offset, outer first."""
         starts, outer, ordered = self._nest_facts(facts)
         found: list[Fact] = []
         index = bisect_right(starts, at) - 1
@@ -74,18 +73,16 @@ class File:
 
         All three are in the order of the text; the results are cached.
         """
-        known = self._around.get(id(facts))
-        if known is not None:
-            return known
-        ordered = sorted(facts, key=lambda one: (one.start, -one.end))
-        outer: list[int] = []
-        opened: list[int] = []
-        for index, fact in enumerate(ordered):
-            while opened and ordered[opened[-1]].end <= fact.start:
-                opened.pop()
-            outer.append(opened[-1] if opened else -1)
-            opened.append(index)
-        self._around[id(facts)] = [one.start for one in ordered], outer, ordered
+        if id(facts) not in self._around:
+            ordered = sorted(facts, key=lambda one: (one.start, -one.end))
+            outer: list[int] = []
+            opened: list[int] = []
+            for index, fact in enumerate(ordered):
+                while opened and ordered[opened[-1]].end <= fact.start:
+                    opened.pop()
+                outer.append(opened[-1] if opened else -1)
+                opened.append(index)
+            self._around[id(facts)] = [one.start for one in ordered], outer, ordered
         return self._around[id(facts)]
 
     def is_in_annotation(self, fact: Fact) -> bool:
@@ -111,10 +108,7 @@ class File:
 
     @cached_property
     def _assignments_by_name(self) -> Mapping[str, list[Fact]]:
-        found: dict[str, list[Fact]] = {}
-        for value in self.values:
-            found.setdefault(last_part(value.values["name"]), []).append(value)
-        return found
+        return group((last_part(value.values["name"]), value) for value in self.values)
 
     @cached_property
     def _names_of_calls(self) -> Mapping[int, str]:
@@ -155,28 +149,15 @@ class RepositoryFiles:
     @cached_property
     def calls(self) -> Mapping[str, list[tuple[File, Fact]]]:
         """Return all calls, by the name of the called function."""
-        found: dict[str, list[tuple[File, Fact]]] = {}
-        for file in self.files:
-            for call in file.calls:
-                found.setdefault(call.values["name"], []).append((file, call))
-        return found
+        return group((call.values["name"], (f, call)) for f in self.files for call in f.calls)
 
     @cached_property
     def functions(self) -> Mapping[str, list[tuple[File, Fact]]]:
         """Return all functions that the facts include, by name."""
-        found: dict[str, list[tuple[File, Fact]]] = {}
-        for file in self.files:
-            for function in file.functions:
-                found.setdefault(function.values["name"], []).append((file, function))
-        return found
+        return group((one.values["name"], (f, one)) for f in self.files for one in f.functions)
 
     def text(self, file: File, value: Sequence[Any], at: int) -> str | None:
-        """Return the string that a value evaluates to; None if it is computed at run time.
-
-        Args:
-            value: a value in the form described in `statements`.
-            at: offset of the value in its file.
-        """
+        """Return the string that a value evaluates to; None if it is computed at run time."""
         todo: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
         parts: list[str] = []
         for _ in range(_MOST_STEPS_OF_TEXT):
@@ -216,13 +197,10 @@ class RepositoryFiles:
     @cached_property
     def _constants(self) -> Mapping[str, Sequence[str]]:
         """Return all strings assigned to a name or an attribute in any file, by its last part."""
-        found: dict[str, dict[str, None]] = {}
-        for file in self.files:
-            for value in file.values:
-                if value.values["value"][0] == "s":
-                    texts = found.setdefault(last_part(value.values["name"]), {})
-                    texts[str(value.values["value"][1])] = None
-        return {name: tuple(texts) for name, texts in found.items()}
+        values = (value.values for file in self.files for value in file.values)
+        texts = ((one["name"], one["value"][1]) for one in values if one["value"][0] == "s")
+        found = group((last_part(name), str(text)) for name, text in texts)
+        return {name: tuple(dict.fromkeys(texts)) for name, texts in found.items()}
 
     def definitions(self, file: File, name: str) -> list[tuple[File, str]]:
         """Return the files and variables that a name may refer to, following imports.
@@ -245,11 +223,8 @@ class RepositoryFiles:
             is_own = assignment is not None and assignment.values["value"][0] == "c" and not rest
             if first not in here.modules_by_name or is_own:
                 last = last_part(written)
-                holder = (
-                    here
-                    if here.find_assignment(last) is not None
-                    else self._find_in_package(here, last)
-                )
+                is_known = here.find_assignment(last) is not None
+                holder = here if is_known else self._find_in_package(here, last)
                 found.setdefault((holder.path, last), (holder, last))
             elif depth < _MOST_STEPS:
                 last = last_part(rest)
@@ -258,18 +233,14 @@ class RepositoryFiles:
 
     def _find_in_package(self, file: File, name: str) -> File:
         """Return the file of the package that assigns a name; this file unless exactly one does."""
-        if file.language not in _OPEN_IN_FOLDER:
-            return file
-        package = self._by_folder.get((posixpath.dirname(file.path), file.language), ())
+        folder = posixpath.dirname(file.path), file.language
+        package = self._by_folder[folder] if file.language in _OPEN_IN_FOLDER else ()
         known = [other for other in package if other.find_assignment(name) is not None]
         return known[0] if len(known) == 1 else file
 
     @cached_property
     def _by_folder(self) -> Mapping[tuple[str, str], list[File]]:
-        found: dict[tuple[str, str], list[File]] = {}
-        for file in self.files:
-            found.setdefault((posixpath.dirname(file.path), file.language), []).append(file)
-        return found
+        return group(((posixpath.dirname(file.path), file.language), file) for file in self.files)
 
     def _find_exports(self, file: File, first: str, last: str) -> list[tuple[File, str]]:
         """Return the files and names that an imported name refers to.
@@ -291,11 +262,7 @@ class RepositoryFiles:
         return [(one, name) for one in self.modules(file, owner) if one is not file]
 
     def modules(self, file: File, import_path: str) -> list[File]:
-        """Return the files that an import names, usually a single file.
-
-        Args:
-            import_path: the module's path as written; in Python with the leading dots.
-        """
+        """Return the files that an import's path, as written, names: usually a single file."""
         folder = posixpath.dirname(file.path)
         if file.language == "python":
             levels = len(import_path) - len(import_path.lstrip("."))
@@ -318,19 +285,21 @@ class RepositoryFiles:
 
     @cached_property
     def _by_stem(self) -> Mapping[str, list[File]]:
-        found: dict[str, list[File]] = {}
-        for file in self.files:
-            stem = posixpath.splitext(file.path)[0].removesuffix("/__init__")
-            found.setdefault(stem, []).append(file)
-        return found
+        stems = ((posixpath.splitext(file.path)[0], file) for file in self.files)
+        return group((stem.removesuffix("/__init__"), file) for stem, file in stems)
 
     @cached_property
     def _by_last(self) -> Mapping[str, list[str]]:
         """Return the paths of all files without suffix, by their last part; `index` is skipped."""
-        found: dict[str, list[str]] = {}
-        for stem in self._by_stem:
-            found.setdefault(stem.removesuffix("/index").rpartition("/")[2], []).append(stem)
-        return found
+        return group((s.removesuffix("/index").rpartition("/")[2], s) for s in self._by_stem)
+
+
+def group(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
+    """Return the second items of pairs, by the first."""
+    found: dict[_Key, list[_Item]] = {}
+    for key, item in pairs:
+        found.setdefault(key, []).append(item)
+    return found
 
 
 def last_part(name: str) -> str:
@@ -357,17 +326,13 @@ def join_paths(before: str, after: str) -> str:
     return "/" + "/".join(filter(None, (before.strip("/"), after.strip("/"))))
 
 
-def join_all(
-    before: Sequence[str | None], after: Sequence[str | None], limit: int
-) -> list[str | None]:
-    """Return every combination of a prefix and a path, at most `limit`; None is a computed path."""
-    found: dict[str | None, None] = {}
-    for one in before:
-        for other in after:
-            found[None if one is None or other is None else join_paths(one, other)] = None
-            if len(found) >= limit:
-                return [*found]
-    return [*found]
+def join_all(before: Sequence[str | None], after: Sequence[str | None]) -> list[str | None]:
+    """Return every combination of a prefix and a path, limited; None is a computed path."""
+    pairs = ((one, other) for one in before for other in after)
+    found = dict.fromkeys(
+        None if one is None or other is None else join_paths(one, other) for one, other in pairs
+    )
+    return [*found][:MOST_PREFIXES]
 
 
 def list_strings(values: Sequence[Value]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.frameworks.definitions import Framework, ResourceRules
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
+    MOST_PREFIXES,
     File,
     RepositoryFiles,
     join_all,
@@ -22,8 +23,6 @@ from rag_assets.systems.code_memory.frameworks.repository import (
 )
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
-MOST_PREFIXES: Final = 20
-"""Maximum number of paths of one router; a router that is mounted several times has several."""
 _DEEPEST: Final = 8
 """Maximum depth of routers that are mounted in, passed to, or created by each other."""
 _LONGEST_CHAIN: Final = 200
@@ -56,8 +55,8 @@ class RouterPaths:
         found = self.paths_of_value(file, on, fact.start)
         if not found and on[0] == "n":
             return self._list_paths_of_block_parameter(file, fact)
-        inner = join_all(found, [self.paths_of_blocks(file, fact)], MOST_PREFIXES)
-        return join_all(self.paths_of_holders(file, fact), inner, MOST_PREFIXES)
+        inner = join_all(found, [self.paths_of_blocks(file, fact)])
+        return join_all(self.paths_of_holders(file, fact), inner)
 
     def paths_of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
@@ -77,7 +76,7 @@ class RouterPaths:
             on = one.values.get("on", _NO_CALL)
             if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
                 found = self.paths_of_value(file, on, one.start, depth + 1)
-                return join_all(self.paths_of_holders(file, one, depth + 1), found, MOST_PREFIXES)
+                return join_all(self.paths_of_holders(file, one, depth + 1), found)
         return [""]
 
     def paths_of_added_function(self, function: str) -> list[str | None]:
@@ -88,24 +87,25 @@ class RouterPaths:
                 names = (one[1] for one in call.values["arguments"] if one[0] == "n")
                 if any(LAST_PARTS.split(str(name))[-1] == function for name in names):
                     own = self.paths_of_value(file, call.values.get("on", _NO_CALL), call.start, 1)
-                    found += join_all(self.paths_of_holders(file, call), own or [""], MOST_PREFIXES)
+                    found += join_all(self.paths_of_holders(file, call), own or [""])
         return found[:MOST_PREFIXES]
 
     def paths_of_blocks(self, file: File, fact: Fact) -> str | None:
         """Return the joined prefixes of the blocks around a call; None if any is computed."""
-        path: str | None = ""
+        path = ""
         resources = self._framework.resources
-        around = [one for one in file.find_enclosing(file.calls, fact.start) if one is not fact]
-        for one in around:
-            name = one.values["name"]
-            if path is None or ["f"] not in one.values["arguments"]:
+        for one in file.find_enclosing(file.calls, fact.start):
+            name, part = one.values["name"], ""
+            if one is fact or ["f"] not in one.values["arguments"]:
                 continue
-            part: str | None = ""
+            known: str | None = part
             if name in self._routers.nested:
-                part = self._find_nested_path(file, one)
+                known = self._find_nested_path(file, one)
             elif resources is not None and name in resources.calls:
-                part = self._find_resource_path(file, resources, one, fact)
-            path = None if part is None else join_paths(path, part)
+                known = self._find_resource_path(file, resources, one, fact)
+            if known is None:
+                return None
+            path = join_paths(path, known)
         return path
 
     def modules_around(self, file: File, fact: Fact) -> Iterator[str]:
@@ -124,12 +124,7 @@ class RouterPaths:
     def _find_resource_path(
         self, file: File, resources: ResourceRules, resource: Fact, fact: Fact
     ) -> str | None:
-        """Return the path prefix of the routes in a resource's block: `articles/{article_id}`.
-
-        Args:
-            resource: the call that defines the resource.
-            fact: a route in its block.
-        """
+        """Return the prefix of a route in a resource's block: `articles/{article_id}`."""
         value = find_argument(resource, "0")
         text = self._repository.text(file, value, resource.start) if value else None
         if text is None:
@@ -182,9 +177,7 @@ class RouterPaths:
         for _ in range(_LONGEST_CHAIN):
             on = call.values.get("on")
             if self._is_maker(call):
-                return join_all(
-                    self._list_paths_of_maker(file, call, depth, name), [path], MOST_PREFIXES
-                )
+                return join_all(self._list_paths_of_maker(file, call, depth, name), [path])
             if call.values["name"] in self._routers.nested and on is not None:
                 part = self._find_nested_path(file, call)
                 path = None if path is None or part is None else join_paths(part, path)
@@ -193,7 +186,7 @@ class RouterPaths:
                 found = self._list_paths_of_factory(file, call, depth)
                 if not found and on is not None:
                     found = self.paths_of_value(file, on, call.start, depth)
-                return join_all(found, [path], MOST_PREFIXES)
+                return join_all(found, [path])
             call = before
         return []
 
@@ -213,8 +206,9 @@ class RouterPaths:
         variable = name or file.find_receiving_variable(call)
         mounted = self._list_paths_of_mounts(file, variable, depth, at=call.start)
         is_root = call.values["name"] in self._routers.roots or not self._routers.roots
-        outside: list[str | None] = [None if self._has_computed_mounts and not is_root else ""]
-        return join_all(mounted or outside, [own], MOST_PREFIXES)
+        # A mount with a computed path and a computed router may mount any router.
+        is_outside = is_root or _COMPUTED not in self._mounts_by_router
+        return join_all(mounted or ["" if is_outside else None], [own])
 
     def _list_paths_of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
         """Return the paths of the router that a function in the repository creates and returns."""
@@ -293,11 +287,10 @@ class RouterPaths:
         is_unknown = False
         for file, call in self._repository.calls.get(function, ()):
             arguments = call.values["arguments"]
-            if index >= len(arguments) or len(found) >= MOST_PREFIXES:
-                continue
-            own = self.paths_of_value(file, arguments[index], call.start, depth + 1)
-            found += join_all(own, [self.paths_of_blocks(file, call)], MOST_PREFIXES)
-            is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
+            if index < len(arguments) and len(found) < MOST_PREFIXES:
+                own = self.paths_of_value(file, arguments[index], call.start, depth + 1)
+                found += join_all(own, [self.paths_of_blocks(file, call)])
+                is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
 
     def _list_paths_of_mounts(
@@ -325,7 +318,7 @@ class RouterPaths:
                 if len(found) >= MOST_PREFIXES or is_own:
                     continue
                 outer = self.paths_of_value(other, on, call.start, depth + 1) or [""]
-                found += join_all(outer, [path], MOST_PREFIXES)
+                found += join_all(outer, [path])
             if found:
                 break
         return found[:MOST_PREFIXES]
@@ -357,11 +350,6 @@ class RouterPaths:
                 for key in keys:
                     found.setdefault(key, []).append((file, call, path))
         return found
-
-    @property
-    def _has_computed_mounts(self) -> bool:
-        """Return whether any mount has both a path and a router computed at run time."""
-        return _COMPUTED in self._mounts_by_router
 
     def _mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
         """Return the keys that a mounted router has in _mounts_by_router."""

@@ -19,6 +19,7 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
 )
 from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
+    MOST_PREFIXES,
     File,
     RepositoryFiles,
     join_paths,
@@ -26,7 +27,7 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     named_text,
     named_words,
 )
-from rag_assets.systems.code_memory.frameworks.routers import MOST_PREFIXES, RouterPaths, last_word
+from rag_assets.systems.code_memory.frameworks.routers import RouterPaths, last_word
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
 _MOST_VERBS: Final = 8
@@ -43,7 +44,6 @@ class FrameworkRoute:
     Attributes:
         handler: the handler's name as written; "" if it has none.
         handler_at: offset of the handler in `file`; -1 if only its name is known.
-        name: the name of the route in the source; "" if it has none.
     """
 
     methods: tuple[str, ...]
@@ -258,11 +258,7 @@ class RouteReader:
                 yield route
 
     def _find_path_in_annotations(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
-        """Return the path in an annotation, else in another annotation of the same function.
-
-        Returns:
-            "" if there is no path, None if it is computed.
-        """
+        """Return the path in an annotation or its siblings; "" if absent, None if computed."""
         path = self._route_path(file, fact, routes)
         target = fact.values["target"]
         for other in file.annotations if path == "" and routes.path_annotation else ():
@@ -325,7 +321,6 @@ class RouteReader:
                     yield self._build_route(methods, path, handler, (file, fact, -1))
 
     def _iter_routes_of_pages(self, file: File, pages: PageRules) -> Iterator[FrameworkRoute]:
-        """Yield the routes of a file whose own path states the route."""
         route = find_page_route(pages, file.path)
         if route is None:
             return

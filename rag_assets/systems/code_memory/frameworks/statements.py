@@ -14,13 +14,10 @@ import tomllib
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
 
 Value: TypeAlias = list[Any]
 _Visit: TypeAlias = "tuple[Node, int, Node | None, str]"
@@ -90,11 +87,7 @@ _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
 
 def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
-    """Return the statements of a text in order, and a note, which is "" if all were read.
-
-    Args:
-        language: the language of the text, a key of GRAMMARS.
-    """
+    """Return a text's statements in order, and a note, which is "" if all were read."""
     if tree.gave_up or len(tree.text) > _LONGEST:
         return [], "framework calls were not read: the text is too long or the parser stopped"
     found: list[Fact] = []
@@ -120,11 +113,7 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
 def _visit_children(
     node: Node, children: Sequence[Node], depth: int, annotated: Node | None
 ) -> Iterator[_Visit]:
-    """Yield the children of a node, last child first, each with the definition it may annotate.
-
-    Args:
-        annotated: the definition that the node itself may annotate.
-    """
+    """Yield a node's children, last first, each with the definition it may annotate."""
     kind = node.type
     own: Node | None = None
     if kind == "decorated_definition":
@@ -213,7 +202,7 @@ class _StatementReader:
             on = node.child_by_field_name("receiver") or node.child_by_field_name("object")
             name = self._word(name_node)
         else:
-            callee = callee or (node.named_children[0] if node.named_children else None)
+            callee = callee or (first_child(node))
             if callee is None:
                 return "", None
             parts = callee.named_children
@@ -380,7 +369,7 @@ class _StatementReader:
             name = call["name"] if call is not None else self._word(inner)
             values |= call or {}
         elif node.type == "model_multi_attribute":
-            name = self._word(next(iter(node.named_children), None)).strip("@")
+            name = self._word(first_child(node)).strip("@")
             values["arguments"] = [self.value(c) for c in node.named_children[1:_MOST_VALUES]]
         else:
             name = self._word(node.child_by_field_name("name"))
@@ -444,7 +433,6 @@ class _StatementReader:
         return ",".join([*names, tags])
 
     def _read_parameters(self, node: Node) -> list[list[str]]:
-        """Return the name and the declared type of each parameter."""
         listed = node.child_by_field_name("parameters")
         nodes = listed.named_children if listed is not None else node.named_children
         parameters = []

@@ -24,6 +24,7 @@ from rag_assets.systems.code_memory.frameworks.definitions import (
 from rag_assets.systems.code_memory.frameworks.repository import (
     File,
     RepositoryFiles,
+    group,
     last_part,
 )
 from rag_assets.systems.code_memory.frameworks.statements import Value, find_argument
@@ -49,6 +50,11 @@ class ClassStatement:
         """Return the name of the class without its module."""
         return str(self.fact.values["name"])
 
+    @property
+    def place(self) -> tuple[str, int]:
+        """Return the path and the offset, which identify the class."""
+        return self.file.path, self.fact.start
+
 
 @dataclass(frozen=True, slots=True)
 class MappedColumn:
@@ -57,7 +63,6 @@ class MappedColumn:
     Attributes:
         kind: the call that creates it; "" for a column that the framework adds.
         refers_to: the table that it refers to; "" if absent.
-        is_key: whether the source states that it is the primary key.
     """
 
     name: str
@@ -115,12 +120,11 @@ class TableReader:
             for file in self._files:
                 for name, mapped in _iter_tables_of_calls(tables, file):
                     self._add_mapping(name, mapped)
-                for fact in file.classes:
-                    class_ = ClassStatement(file, fact)
-                    is_new = (file.path, fact.start) not in self._table_of
+                for class_ in (ClassStatement(file, fact) for fact in file.classes):
+                    is_new = class_.place not in self._table_of
                     if is_new and (mapping := self._map_class(tables, class_)) is not None:
                         self._add_mapping(*mapping)
-                        self._table_of[file.path, fact.start] = mapping[0]
+                        self._table_of[class_.place] = mapping[0]
                         self._mapped_classes.append((tables, class_, mapping[0]))
         for tables, class_, name in self._mapped_classes:
             if tables.columns is not None and not _is_true(_find_assignment(class_, tables.shared)):
@@ -139,29 +143,25 @@ class TableReader:
         if class_.name in tables.bases:
             return None
         lineage = self._lineage(class_)
+        key = self._application_of_path(class_.file.path), class_.name.lower()
         is_model = bool(
             any(self._has_outside_base(tables, each) for each in lineage)
             or {a.values["name"] for a in marks} & {*tables.annotations}
-            or self._is_created(class_)
+            or (class_.fact.values["bases"] and key in self._created_classes)
         )
-        stated = _find_assignment(class_, tables.field) if tables.field else None
+        stated = _find_assignment(class_, tables.field)
         is_text = stated is not None and stated.values["value"][0] == "s"
         if stated is not None and is_text and (is_model or not tables.bases):
             name = stated.values["value"][1].strip('"')
             return name, MappedClass(class_.file, stated, class_.name, True)
-        if not is_model or _is_true(_find_assignment(class_, tables.abstract)):
-            return None
-        if stated is not None and not is_text:
+        is_abstract = _is_true(_find_assignment(class_, tables.abstract))
+        if not is_model or is_abstract or (stated is not None and not is_text):
             return None
         if tables.shared == "*" or _is_true(_find_assignment(class_, tables.shared)):
             for parent in lineage[1:]:
                 if (inherited := self._map_class(tables, parent)) is not None:
                     return inherited[0], MappedClass(class_.file, class_.fact, class_.name, False)
         return self._find_table_by_name(tables, class_, marks, lineage)
-
-    def _is_created(self, class_: ClassStatement) -> bool:
-        key = self._application_of_path(class_.file.path), class_.name.lower()
-        return bool(class_.fact.values["bases"]) and key in self._created_classes
 
     def _find_table_by_name(
         self,
@@ -195,43 +195,36 @@ class TableReader:
     def _has_outside_base(self, tables: TableRules, class_: ClassStatement) -> bool:
         """Return whether a class extends a model class from outside the repository."""
         of_bases = tables.columns.of_bases if tables.columns is not None else ()
-        for base in class_.fact.values["bases"]:
-            is_known = base in tables.bases or last_part(base) in of_bases
-            # Only in Python files is the origin of a name such as `Model` known.
-            if is_known and (
-                class_.file.language != "python" or self._resolve_class(class_.file, base) is None
-            ):
-                return True
-        return False
+        named = class_.fact.values["bases"]
+        bases = [base for base in named if base in tables.bases or last_part(base) in of_bases]
+        # Only in Python files is the origin of a name such as `Model` known.
+        is_python = class_.file.language == "python"
+        return any(
+            not is_python or self._resolve_class(class_.file, base) is None for base in bases
+        )
 
     def _lineage(self, class_: ClassStatement) -> list[ClassStatement]:
         """Return a class and its ancestors in the repository, nearest first."""
-        found = {(class_.file.path, class_.fact.start): class_}
+        found = {class_.place: class_}
         todo = [class_]
         while todo and len(found) < _MOST_ANCESTORS:
             here = todo.pop(0)
             for base in here.fact.values["bases"]:
                 parent = self._resolve_class(here.file, base)
-                if parent is not None and (parent.file.path, parent.fact.start) not in found:
-                    found[parent.file.path, parent.fact.start] = parent
+                if parent is not None and parent.place not in found:
+                    found[parent.place] = parent
                     todo.append(parent)
         return [*found.values()]
 
     @cached_property
     def _classes(self) -> Mapping[str, list[ClassStatement]]:
         """Return the top-level classes by name."""
-        found: dict[str, list[ClassStatement]] = {}
-        for file in self._files:
-            for fact in file.classes:
-                if not [
-                    class_
-                    for class_ in file.find_enclosing(file.classes, fact.start)
-                    if class_ is not fact
-                ]:
-                    found.setdefault(last_part(fact.values["name"]), []).append(
-                        ClassStatement(file, fact)
-                    )
-        return found
+        return group(
+            (last_part(fact.values["name"]), ClassStatement(file, fact))
+            for file in self._files
+            for fact in file.classes
+            if all(one is fact for one in file.find_enclosing(file.classes, fact.start))
+        )
 
     def _resolve_class(self, file: File, name: str) -> ClassStatement | None:
         """Return the class that a name in a file refers to; None if no file here defines it."""
@@ -289,28 +282,28 @@ class TableReader:
         bases = {base for tables in self._framework.tables for base in tables.apps}
         found: dict[str, str] = {}
         for file in self._files:
+            folder = posixpath.dirname(file.path)
             for fact in file.classes:
                 if bases & {last_part(base) for base in fact.values["bases"]}:
-                    folder = posixpath.dirname(file.path)
                     assignment = _find_assignment(ClassStatement(file, fact), "label")
-                    is_text = assignment is not None and assignment.values["value"][0] == "s"
-                    label = str(assignment.values["value"][1]) if assignment and is_text else ""
-                    found[folder] = label or posixpath.basename(folder)
+                    kind, text, *_ = assignment.values["value"] if assignment else ("", "")
+                    found[folder] = (str(text) if kind == "s" else "") or posixpath.basename(folder)
         return found
 
     def _add_columns(
         self, columns: ColumnRules, class_: ClassStatement, table: MappedTable
     ) -> None:
         """Add the columns of a class to its table, including those of ancestors without a table."""
-        lineage = self._lineage(class_)
-        parent = next((p for p in lineage[1:] if self._has_table(p, table.name)), None)
+        lineage, name = self._lineage(class_), table.name
+        parents = (p for p in lineage[1:] if self._table_of.get(p.place, name) != name)
+        parent = next(parents, None)
         above = set() if parent is None else {id(p.fact) for p in self._lineage(parent)}
         found: dict[str, MappedColumn] = {}
         hidden: set[str] = set()
         for each in lineage:
             if id(each.fact) not in above:
-                for name, column in self._iter_stated_columns(columns, each, class_, table):
-                    if name not in hidden:
+                for assigned, column in self._iter_stated_columns(columns, each, class_, table):
+                    if assigned not in hidden:
                         found.setdefault(column.name, column)
                 hidden |= {last_part(v.values["name"]) for v in _own_assignments(each)}
                 for column in self._iter_columns_of_bases(columns, each, class_, table):
@@ -327,12 +320,9 @@ class TableReader:
     def _iter_columns_of_bases(
         self, columns: ColumnRules, class_: ClassStatement, heir: ClassStatement, table: MappedTable
     ) -> Iterator[MappedColumn]:
-        """Yield the columns that a class inherits from base classes in other packages.
+        """Yield the columns of `heir` that a class inherits from base classes in other packages.
 
         A join table is added to the tables instead of being yielded.
-
-        Args:
-            heir: the class of the table: this class or a subclass of it.
         """
         for base in class_.fact.values["bases"]:
             known = columns.of_bases.get(last_part(base), "").split()
@@ -344,43 +334,31 @@ class TableReader:
                 else:
                     yield column
 
-    def _has_table(self, class_: ClassStatement, but: str) -> bool:
-        return self._table_of.get((class_.file.path, class_.fact.start), but) != but
-
     def _iter_stated_columns(
         self, columns: ColumnRules, class_: ClassStatement, heir: ClassStatement, table: MappedTable
     ) -> Iterator[tuple[str, MappedColumn]]:
-        """Yield the columns that a class assigns, each with the assigned name.
-
-        Args:
-            heir: the class of the table: this class or a subclass of it.
-        """
+        """Yield the columns of `heir` that a class assigns, each with the assigned name."""
         for value in _own_assignments(class_):
             call = class_.file.find_call(value.values["value"])
             name = last_part(value.values["name"])
             if call is None:
                 continue
-            kind = call.values["name"]
+            kind, options = call.values["name"], call.values.get("named", {})
+            refers_to = self._referenced_table(columns, class_, call)
             if find_pattern(kind, columns.joins):
-                if columns.through not in call.values.get("named", {}):
+                if columns.through not in options:
                     target = self._target_class(columns, class_, call)
-                    refers_to = self._referenced_table(columns, class_, call)
                     place = MappedColumn("", kind, False, refers_to, class_.file, value)
                     self._add_join_table(columns, heir, table, (name, target, place))
                 continue
             pattern = find_pattern(kind, columns.calls)
-            if not pattern or not (shown := columns.calls[pattern]):
-                continue
+            shown = columns.calls[pattern] if pattern else ""
             stated = find_argument(call, columns.stated) if columns.stated else None
             named = str(stated[1]) if stated is not None and stated[0] == "s" else ""
-            options = call.values.get("named", {})
             flags = [_is_true_value(options.get(f)) for f in (columns.nullable, "primary_key")]
-            refers_to = self._referenced_table(columns, class_, call)
             for each in shown.replace("{name}", name).split():
-                column = MappedColumn(
-                    named or each, kind, flags[0], refers_to, class_.file, value, flags[1]
-                )
-                yield name, column
+                place_of_column = refers_to, class_.file, value, flags[1]
+                yield name, MappedColumn(named or each, kind, flags[0], *place_of_column)
 
     def _add_join_table(
         self,
@@ -395,13 +373,11 @@ class TableReader:
             join: the last part of the join table's name; the other class in lower case, "" if it is
                 computed; and a column that refers to the other table.
         """
-        name, target, made_by = join
-        first, second = heir.name.lower(), target
+        name, second, made_by = join
+        first, joined = heir.name.lower(), f"{table.name}_{name}"
         if first == second:
             first, second = f"from_{first}", f"to_{second}"
-        between = self._tables.setdefault(
-            f"{table.name}_{name}", MappedTable(f"{table.name}_{name}")
-        )
+        between = self._tables.setdefault(joined, MappedTable(joined))
         keys = ((first, table.name), (second, made_by.refers_to))
         names = [(columns.key, ""), *((f"{last}_id", other) for last, other in keys if last)]
         for column, refers_to in names:
@@ -422,16 +398,15 @@ class TableReader:
         The call, or a call in its arguments, names a class, or a table with its column.
         """
         for value in self._iter_reference_targets(columns, class_, call):
-            # The name may stand for a class or for one of its attributes: `Customer`,
-            # `Customer.id`.
+            # A name is a class or one of its attributes: `Customer`, `Customer.id`.
             names = (str(value[1]), str(value[1]).rpartition(".")[0]) if value[0] == "n" else ()
             for name in filter(None, names):
                 if (known := self._resolve_class(class_.file, name)) is not None:
-                    return self._table_of.get((known.file.path, known.fact.start), "")
+                    return self._table_of.get(known.place, "")
             text = self._target_text(columns, class_, value, call.start)
-            if text == "self":
-                return self._table_of.get((class_.file.path, class_.fact.start), "")
-            return self._table_in_text(class_, text)
+            is_self = text == "self"
+            own = self._table_of.get(class_.place, "")
+            return own if is_self else self._table_in_text(class_, text)
         return ""
 
     def _iter_reference_targets(
@@ -461,15 +436,12 @@ class TableReader:
     def _table_in_text(self, class_: ClassStatement, text: str) -> str:
         """Return the table that a text refers to: `users.id`, `billing.Invoice` or `Invoice`."""
         first, _, last = text.rpartition(".")
-        if first in self._tables:
-            return first
-        for name in (f"{first}_{last}".lower(), text):
+        for name in (first, f"{first}_{last}".lower(), text):
             if name in self._tables:
                 return name
         known = self._classes.get(last, ())
         own = [each for each in known if each.file is class_.file] or known
-        target = own[0] if len(own) == 1 else None
-        return self._table_of.get((target.file.path, target.fact.start), "") if target else ""
+        return self._table_of.get(own[0].place, "") if len(own) == 1 else ""
 
     def _add_changes(self) -> None:
         """Add the calls in migrations to the tables that they name, directly or by class."""
@@ -544,49 +516,31 @@ class TableReader:
     @cached_property
     def _tables_by_label(self) -> Mapping[tuple[str, str], str]:
         """Return the table of each class, by application and class name in lower case."""
-        return {
-            (
-                self._application_label(tables, class_, self._lineage(class_)),
-                class_.name.lower(),
-            ): name
-            for tables, class_, name in self._mapped_classes
-        }
+        found: dict[tuple[str, str], str] = {}
+        for tables, class_, name in self._mapped_classes:
+            label = self._application_label(tables, class_, self._lineage(class_))
+            found[label, class_.name.lower()] = name
+        return found
 
 
 def _own_assignments(class_: ClassStatement) -> list[Fact]:
     """Return the assignments directly in a class, not in its nested classes."""
-    inner = [
-        c for c in class_.file.classes if class_.fact.start < c.start and c.end <= class_.fact.end
-    ]
-    return [
-        v
-        for v in class_.file.values
-        if class_.fact.start <= v.start < class_.fact.end
-        and not any(c.start <= v.start < c.end for c in inner)
-    ]
+    file, (start, end) = class_.file, (class_.fact.start, class_.fact.end)
+    inner = [c for c in file.classes if start < c.start and c.end <= end]
+    own = (value for value in file.values if start <= value.start < end)
+    return [v for v in own if not any(c.start <= v.start < c.end for c in inner)]
 
 
 def _find_assignment(class_: ClassStatement, name: str) -> Fact | None:
-    """Return the assignment of a name in a class; None for an empty name or a missing assignment.
-
-    Args:
-        name: `db_table`, or `Meta.db_table` for an assignment in the nested class Meta.
-    """
+    """Return the assignment of `db_table` or `Meta.db_table` in a class; None if absent."""
     inner, _, last = name.rpartition(".")
-    if not name:
+    is_own = not inner or inner == "self"
+    holder = class_.fact if is_own else _find_inner_class(class_, inner)
+    if not name or holder is None:
         return None
-    holder = class_.fact
-    if inner and inner != "self":
-        inner_class = _find_inner_class(class_, inner)
-        if inner_class is None:
-            return None
-        holder = inner_class
-    start, end = holder.start, holder.end
     wanted = name if inner == "self" else last
-    return next(
-        (v for v in class_.file.values if start <= v.start < end and v.values["name"] == wanted),
-        None,
-    )
+    values = (v for v in class_.file.values if holder.start <= v.start < holder.end)
+    return next((v for v in values if v.values["name"] == wanted), None)
 
 
 def _find_inner_class(class_: ClassStatement, name: str) -> Fact | None:
@@ -608,9 +562,8 @@ def _iter_tables_of_calls(tables: TableRules, file: File) -> Iterator[tuple[str,
     for call in file.calls:
         if call.values["name"] in tables.calls:
             value = find_argument(call, tables.argument)
-            owner = file.find_enclosing(
-                [c for c in file.calls if c.values["name"] == "defmodule"], call.start
-            )
+            modules = [c for c in file.calls if c.values["name"] == "defmodule"]
+            owner = file.find_enclosing(modules, call.start)
             classes = file.find_enclosing(file.classes, call.start)
             name = classes[-1].values["name"] if classes else ""
             if owner and owner[-1].values["arguments"]:

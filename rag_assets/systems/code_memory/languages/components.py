@@ -12,7 +12,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import LARGE, Reading, read_definitions
 from rag_assets.systems.code_memory.languages.javascript import Jsx, Tsx, TypeScript
 from rag_assets.systems.code_memory.languages.tree import cover_text
-from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 
 _TAG = re.compile(r"<!--|<(/?)(script|style|template|svelte:head)(?=[\s/>])", re.IGNORECASE)
 _ENDS = {
@@ -55,7 +55,8 @@ def _find_scripts(text: str) -> Iterator[ScriptBlock]:
             return
         name, at = tag[2].lower(), first
         if name not in _ENDS:
-            depth = max(0, depth + _depth_change(text, tag[1], first))
+            is_empty = text[first - 2] == "/"
+            depth = max(0, depth - 1) if tag[1] else depth + (not is_empty)
             continue
         if tag[1] or text[first - 2] == "/":
             continue
@@ -64,16 +65,9 @@ def _find_scripts(text: str) -> Iterator[ScriptBlock]:
             return
         at = end.end()
         if name == "script" and depth == 0:
-            yield ScriptBlock(
-                tag.start(), at, first, end.start(), _parse_attributes(text, tag.end(), first)
-            )
-
-
-def _depth_change(text: str, closing: str, after: int) -> int:
-    """Return the change of nesting at a tag: 1, -1 for a closing tag, 0 for `<… />`."""
-    if closing:
-        return -1
-    return 0 if text[after - 2] == "/" else 1
+            found = _ATTRIBUTE.finditer(text, tag.end(), min(first - 1, tag.end() + _LONG))
+            attributes = {match[1].lower(): (match[2] or "").strip("\"'") for match in found}
+            yield ScriptBlock(tag.start(), at, first, end.start(), attributes)
 
 
 def _find_tag_end(text: str, at: int) -> int:
@@ -87,11 +81,6 @@ def _find_tag_end(text: str, at: int) -> int:
     return -1
 
 
-def _parse_attributes(text: str, start: int, end: int) -> dict[str, str]:
-    found = _ATTRIBUTE.finditer(text, start, min(end - 1, start + _LONG))
-    return {match[1].lower(): (match[2] or "").strip("\"'") for match in found}
-
-
 _GRAMMARS = {"ts": TypeScript, "typescript": TypeScript, "tsx": Tsx}
 _NAMED = re.compile(
     r"defineOptions\(\s{0,80}\{[^}]{0,400}?\bname\s{0,9}:\s{0,9}[\"']([\w$-]{1,80})"
@@ -99,11 +88,7 @@ _NAMED = re.compile(
 
 
 def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]) -> CodeText:
-    """Return the units and facts of a component file.
-
-    Args:
-        is_component: returns whether a script with these attributes is the component's body.
-    """
+    """Read a component file; `is_component` recognizes its body by a script's attributes."""
     units: list[Unit] = []
     facts: list[Fact] = []
     cuts: list[int] = []
@@ -122,22 +107,14 @@ def _read_component(text: str, is_component: Callable[[Mapping[str, str]], bool]
         facts += reading.facts
         cuts += reading.cuts
         notes += reading.notes
-    facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts), tuple(notes))
+    return CodeText(cover_text(text, units, sorted(cuts)), sort_facts(facts), tuple(notes))
 
 
 def _shift_reading(reading: Reading, by: int) -> Reading:
-    """Return a reading of part of a file, with its offsets moved by `by` characters."""
-    return replace(
-        reading,
-        units=tuple(
-            replace(unit, start=unit.start + by, end=unit.end + by) for unit in reading.units
-        ),
-        facts=tuple(
-            replace(fact, start=fact.start + by, end=fact.end + by) for fact in reading.facts
-        ),
-        cuts=tuple(cut + by for cut in reading.cuts),
-    )
+    units = (replace(one, start=one.start + by, end=one.end + by) for one in reading.units)
+    facts = (replace(one, start=one.start + by, end=one.end + by) for one in reading.facts)
+    cuts = (cut + by for cut in reading.cuts)
+    return replace(reading, units=tuple(units), facts=tuple(facts), cuts=tuple(cuts))
 
 
 def _convert_to_component(text: str, block: ScriptBlock, reading: Reading) -> Reading:
@@ -185,9 +162,8 @@ def _iter_component_units(
         yield replace(unit, symbol=symbol)
 
 
-def _is_instance(attributes: Mapping[str, str]) -> bool:
-    return "module" not in attributes and attributes.get("context") != "module"
-
-
-read_svelte: Final = partial(_read_component, is_component=_is_instance)
+read_svelte: Final = partial(
+    _read_component,
+    is_component=lambda given: "module" not in given and given.get("context") != "module",
+)
 read_vue: Final = partial(_read_component, is_component=lambda attributes: "setup" in attributes)

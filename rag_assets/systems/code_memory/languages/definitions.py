@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.grammar import (
@@ -17,11 +17,8 @@ from rag_assets.systems.code_memory.languages.grammar import (
     ResolvedName,
     find_definitions,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, cover_text, syntax_tree
-from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, cover_text, syntax_tree
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 
 LARGE: Final = 6_000
 """Maximum characters of a type that is one unit; a larger type is split into head and members."""
@@ -33,13 +30,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def _list_units(tree: SyntaxTree, definitions: Sequence[PlacedDefinition]) -> list[Unit]:
-    """Return a unit for each definition, in order and without overlaps.
-
-    Text outside definitions gets no unit.
-
-    Args:
-        definitions: definitions of the file, outer definitions first.
-    """
+    """Return units of definitions (outer ones first), without overlaps and without other text."""
     head_ends = _find_head_ends(definitions)
     units: list[Unit] = []
     at = 0
@@ -311,10 +302,7 @@ class Reading:
     """The result of reading a text with a grammar, without units for text outside definitions.
 
     Attributes:
-        units: the units of definitions.
-        facts: the facts, in the order of their evidence.
         cuts: offsets after which a statement ends.
-        notes: descriptions of parts that could not be read.
     """
 
     units: tuple[Unit, ...] = ()
@@ -331,11 +319,7 @@ def read_code(text: str, grammar: type[LanguageGrammar]) -> CodeText:
 
 
 def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
-    """Return the definitions, facts and statement ends of a text.
-
-    Args:
-        text: the text of a file, or of a part of a file.
-    """
+    """Return the definitions, facts and statement ends in the text of a file or of a part of it."""
     if len(text) > LONGEST:
         note = f"the text has {len(text)} characters, more than the {grammar.language} parser reads"
         return Reading(notes=(f"{note}: cut at blank lines",))
@@ -353,9 +337,8 @@ def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
         if size > _BROKEN_SHARE * max(1, len(text.strip())):
             return Reading(notes=(f"{note}: cut at blank lines",))
         notes = (note,)
-    facts = [*walk.facts, *_declaration_facts(tree, walk, definitions)]
-    facts.sort(key=lambda fact: (fact.start, fact.end))
-    return Reading(tuple(_list_units(tree, definitions)), tuple(facts), tuple(walk.cuts), notes)
+    facts = sort_facts([*walk.facts, *_declaration_facts(tree, walk, definitions)])
+    return Reading(tuple(_list_units(tree, definitions)), facts, tuple(walk.cuts), notes)
 
 
 def _declaration_facts(

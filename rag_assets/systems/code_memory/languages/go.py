@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import takewhile
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
@@ -18,10 +18,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, field_children
 
 _SPECS: Final = frozenset({"type_spec", "type_alias", "const_spec", "var_spec"})
 _VALUES: Final = frozenset({"const_declaration", "var_declaration"})

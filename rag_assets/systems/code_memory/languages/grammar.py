@@ -8,14 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, is_comment
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child, is_comment
 from rag_assets.systems.code_memory.symbols.model import Role
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +53,13 @@ class CodeDefinition:
     Attributes:
         node: the whole statement.
         symbol: the qualified name; "" for a group.
-        role: the role of its unit.
         what: its kind in the words of its language: struct, view, interface.
         body: the node after its signature, which contains its members.
         has_members: whether the body has members that may be separate units.
-        exported: whether other files may use it.
         alone: whether its unit is never joined with others in a chunk.
         parameters: name and type of each parameter, as written; empty if no types are declared.
         extends, implements: names of supertypes, as written.
         type: symbol of the type that contains it; its own symbol if it is a type itself.
-        fields: name and declared type of each field.
         locals: name and type of other names bound in its body, such as a method's receiver.
     """
 
@@ -90,7 +84,6 @@ class PlacedDefinition:
     """A definition with its position.
 
     Attributes:
-        definition: the definition.
         start, end: character offsets, including its comments and attributes.
         parent: index of the definition that contains it; -1 at top level.
         first: whether it is the first definition in its statement. Further definitions of the
@@ -109,10 +102,8 @@ class BindingScope:
     """The name bindings at the current position of a walk within a function or a type.
 
     Attributes:
-        symbol: the symbol of the innermost definition.
         type: symbol of the innermost type; "" outside types.
         names: bindings by name; None hides a name of an outer scope.
-        fields: the fields of the type, by name.
     """
 
     symbol: str = ""
@@ -125,7 +116,6 @@ class LanguageGrammar:
     """The grammar of one language; each instance reads one file.
 
     Attributes:
-        language: its name.
         module, function: Python module, and its function that returns the grammar.
         separator: text between the names of a type and its member.
         leading: types of nodes, besides comments, that belong to the definition after them.
@@ -217,7 +207,7 @@ class LanguageGrammar:
             names.append(self.tree.field(node, member[0]))
             node = node.child_by_field_name(member[1])
             if node is not None and node.type == "non_null_expression":
-                node = node.named_child(0)
+                node = first_child(node)
         if node is None or node.type not in self.roots:
             return None
         return [self.tree.node_text(node), *reversed(names)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
@@ -17,11 +17,8 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, field_children
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _TYPES: Final[dict[str, tuple[Role, str]]] = {
     "class_declaration": ("class", "class"),

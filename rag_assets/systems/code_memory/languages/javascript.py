@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
@@ -27,11 +27,13 @@ from rag_assets.systems.code_memory.languages.javascript_modules import (
     read_parameters,
     required_module,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    SyntaxTree,
+    field_children,
+    first_child,
+)
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _NAMED: Final = frozenset(
     {"identifier", "type_identifier", "member_expression", "nested_type_identifier"}
@@ -122,7 +124,7 @@ def _unwrap_value(value: Node | None) -> Node | None:
         if value is None:
             return None
         if value.type in {"as_expression", "satisfies_expression", "parenthesized_expression"}:
-            value = value.named_child(0)
+            value = first_child(value)
         elif value.type == "call_expression":
             listed = value.child_by_field_name("arguments")
             if listed is None or not listed.named_child_count:
@@ -235,9 +237,9 @@ class Jsx(LanguageGrammar):
     def _define_expression(
         self, node: Node, outer: CodeDefinition | None
     ) -> Iterator[CodeDefinition]:
-        if not node.named_child_count:
+        inner = first_child(node)
+        if inner is None:
             return
-        inner = node.named_child(0)
         if inner.type in _SPACES:
             yield from self._define_declaration(node, inner, outer, False)
         elif inner.type == "assignment_expression":
@@ -259,7 +261,7 @@ class Jsx(LanguageGrammar):
             return
         named = inner.child_by_field_name("name")
         if inner.type == "import_alias":
-            named = inner.named_child(0)
+            named = first_child(inner)
         name = get_string(self.tree, named) or self.tree.node_text(named) or "default"
         exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.grammar import Binding, ResolvedName
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, code_children
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    SyntaxTree,
+    code_children,
+    field_children,
+    first_child,
+)
 
 _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
 _LONG: Final = 200
@@ -73,18 +76,17 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
         names = list(_iter_imported_names(tree, node))
         yield from _import_fact(tree, node, _get_imported_module(tree, node), names)
     elif node.type == "export_statement":
-        source = _get_imported_module(tree, node)
-        if source:
-            for fact, _ in _import_fact(
-                tree, node, source, list(_iter_reexported_names(tree, node))
-            ):
-                yield fact, {}  # A re-export does not bind its name in this file.
+        clauses = [clause for clause in node.named_children if clause.type == "export_clause"]
+        names = [pair for one in clauses for pair in _iter_aliases(tree, one, "export_specifier")]
+        for fact, _ in _import_fact(tree, node, _get_imported_module(tree, node), names):
+            yield fact, {}  # A re-export does not bind its name in this file.
     elif node.type == "variable_declarator":
-        source = required_module(tree, node)
-        if source:
+        if source := required_module(tree, node):
             yield from _import_fact(tree, node, source, list(_iter_destructured_names(tree, node)))
     elif node.type == "call_expression":
-        yield from _dynamic_import(tree, node)
+        function = node.child_by_field_name("function")
+        if function is not None and function.type == "import":
+            yield from _import_fact(tree, node, _first_string_argument(tree, node), [])
 
 
 def get_string(tree: SyntaxTree, node: Node | None) -> str:
@@ -113,18 +115,8 @@ def required_module(tree: SyntaxTree, declarator: Node) -> str:
 
 
 def _first_string_argument(tree: SyntaxTree, call: Node) -> str:
-    listed = call.child_by_field_name("arguments")
-    if listed is None or not listed.named_child_count:
-        return ""
-    return get_string(tree, listed.named_child(0))
-
-
-def _dynamic_import(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str, Binding]]]:
-    function = node.child_by_field_name("function")
-    if function is not None and function.type == "import":
-        source = _first_string_argument(tree, node)
-        if source:
-            yield from _import_fact(tree, node, source, [])
+    listed = field_children(call, "arguments")
+    return get_string(tree, listed[0]) if listed else ""
 
 
 def _import_fact(
@@ -142,7 +134,7 @@ def _import_fact(
 def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
         if clause.type == "import_require_clause":
-            yield "*", tree.node_text(clause.named_child(0))
+            yield "*", tree.node_text(first_child(clause))
         elif clause.type == "import_clause":
             for node in clause.named_children:
                 yield from _read_import_clause(tree, node)
@@ -152,15 +144,9 @@ def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str
     if node.type == "identifier":
         yield "default", tree.node_text(node)
     elif node.type == "namespace_import":
-        yield "*", tree.node_text(node.named_child(0))
+        yield "*", tree.node_text(first_child(node))
     elif node.type == "named_imports":
         yield from _iter_aliases(tree, node, "import_specifier")
-
-
-def _iter_reexported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
-    for clause in statement.named_children:
-        if clause.type == "export_clause":
-            yield from _iter_aliases(tree, clause, "export_specifier")
 
 
 def _iter_aliases(tree: SyntaxTree, clause: Node, specifier: str) -> Iterator[tuple[str, str]]:
@@ -227,7 +213,7 @@ def find_exports(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
         if node.type == "export_statement":
             exports[node.id] = tuple(_iter_exports_of_statement(tree, node))
         elif node.type == "expression_statement":
-            exports[node.id] = tuple(_iter_assigned_exports(tree, node.named_child(0)))
+            exports[node.id] = tuple(_iter_assigned_exports(tree, first_child(node)))
     return {key: names for key, names in exports.items() if names}
 
 
@@ -235,7 +221,9 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
     declaration = node.child_by_field_name("declaration")
     kinds = {child.type for child in node.children}
     if "default" in kinds:
-        yield ExportedName("default", _local_name_of_default(tree, node, declaration))
+        identifier = _find_default_identifier(node) if declaration is None else None
+        named = identifier if declaration is None else declaration.child_by_field_name("name")
+        yield ExportedName("default", tree.node_text(named))
     elif declaration is not None:
         for name in _declared_names(tree, declaration):
             yield ExportedName(name, name)
@@ -252,19 +240,13 @@ def _find_default_identifier(node: Node) -> Node | None:
     return value if value is not None and value.type == "identifier" else None
 
 
-def _local_name_of_default(tree: SyntaxTree, node: Node, declaration: Node | None) -> str:
-    if declaration is not None:
-        return tree.field(declaration, "name")
-    return tree.node_text(_find_default_identifier(node))
-
-
 def _iter_exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]:
     source = _get_imported_module(tree, node)
     has_names = False
     for child in node.named_children:
         if child.type == "namespace_export":
             has_names = True
-            yield ExportedName(_unquote(tree, child.named_child(0)), "", source, "*")
+            yield ExportedName(_unquote(tree, first_child(child)), "", source, "*")
         elif child.type == "export_clause":
             has_names = True
             for specifier in child.named_children:
@@ -287,7 +269,6 @@ def _unquote(tree: SyntaxTree, node: Node | None) -> str:
 
 
 def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
-    """Yield the names that a declaration binds."""
     if declaration.type == "ambient_declaration":
         for child in declaration.named_children:
             if child.type != "comment":
@@ -299,7 +280,7 @@ def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
             if name is not None:
                 yield from pattern_names(tree, name)
     elif declaration.type == "import_alias":
-        yield tree.node_text(declaration.named_child(0))
+        yield tree.node_text(first_child(declaration))
     else:
         name = declaration.child_by_field_name("name")
         if name is not None:
@@ -369,11 +350,7 @@ class RequestFinder:
         self._base_urls: dict[str, str] = {}
 
     def find_requests(self, node: Node, symbol: str) -> Iterator[Fact]:
-        """Yield the request that a node sends, if it is a call of an HTTP client.
-
-        Args:
-            symbol: the definition around the node.
-        """
+        """Yield the HTTP request that a node sends; `symbol` is the definition around it."""
         if node.type == "variable_declarator":
             self._record_client(node)
         if node.type != "call_expression":
@@ -399,7 +376,7 @@ class RequestFinder:
         maker = self._tree.field(function, "property")
         client = self._tree.field(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
-            options = listed.named_child(0)
+            options = first_child(listed)
             url = _find_option_value(self._tree, options, "baseURL")
             url = url or _find_option_value(self._tree, options, "prefixUrl")
             name = self._tree.field(declarator, "name")

@@ -141,13 +141,7 @@ def _add_words(
 def _split_words(
     line: str, start: int, comments: Sequence[tuple[int, int]], pattern: re.Pattern[str]
 ) -> tuple[set[str], set[str]]:
-    """Return the words of a line outside comments, and the words in comments that look like names.
-
-    Args:
-        start: offset of the line in the text.
-        comments: the spans of the comments in the line.
-        pattern: matches a word.
-    """
+    """Return the words of a line outside comments, and the names in its comments."""
     words: set[str] = set()
     noted: set[str] = set()
     for found in pattern.finditer(line):

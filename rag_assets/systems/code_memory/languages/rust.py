@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
@@ -16,11 +16,8 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import field_children
+from rag_assets.systems.code_memory.languages.tree import Node, field_children
 from rag_assets.systems.code_memory.symbols.model import Role
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _ITEMS: Final[dict[str, tuple[Role, str]]] = {
     "struct_item": ("type", "struct"),
@@ -171,7 +168,6 @@ class Rust(LanguageGrammar):
             yield self.tree.fact("imports", node, "", values), {name: Binding(ResolvedName(name))}
 
     def _imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
-        """Yield the paths that a `use` imports, each with its local name."""
         todo = [] if argument is None else [(argument, "")]
         while todo:
             node, before = todo.pop()

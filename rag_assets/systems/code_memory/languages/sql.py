@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Final
 
@@ -68,7 +67,9 @@ class _StatementScanner:
                 return token.start(), at
             elif token.lastgroup == "word":
                 if routine is None:
-                    routine = _ROUTINE.match(_remove_comments(text, start, at)) is not None
+                    _, head = _find_statement_head(text, start, at)
+                    shown = text[head : min(at, head + _LONGEST_HEAD)]
+                    routine = _ROUTINE.match(shown) is not None
                 depth += self._depth_change(word, at) if routine else 0
             else:
                 at = self._end_of_literal(token[0], token.start(), at)
@@ -144,11 +145,6 @@ def _find_statement_head(text: str, start: int, end: int) -> tuple[int, int]:
     return first, at
 
 
-def _remove_comments(text: str, start: int, end: int) -> str:
-    _, head = _find_statement_head(text, start, end)
-    return text[head : min(end, head + 1_000)]
-
-
 _PART = r"(?:`[^`]{1,128}`|\"[^\"]{1,128}\"|\[[^\]\n]{1,128}\]|[\w$#@]{1,128})"
 _NAME = rf"(?P<name>{_PART}(?:\s?\.\s?{_PART}){{0,3}})"
 _KINDS: Final = (
@@ -198,6 +194,8 @@ _SHOWN: Final = 200
 _LONGEST_SEARCHED: Final = 20_000
 """Number of characters at the start of a statement in which table names are searched."""
 
+_LONGEST_HEAD: Final = 1_000
+"""Maximum characters at the start of a statement that say what it creates or changes."""
 _MOST_TABLES: Final = 50
 
 
@@ -209,27 +207,20 @@ def read_sql(text: str) -> CodeText:
     for start, end in _iter_statements(text):
         first, head = _find_statement_head(text, start, end)
         cuts.add(end)
-        found = _match_definition(text, head, end)
-        if found is not None:
-            unit = _build_unit(text, first, head, end, found)
-            units.append(unit)
-            if unit.symbol:
-                tables = _list_tables(text, end, unit, found)
-                facts.append(_statement_fact(head, unit, found, tables))
+        last = min(end, head + _LONGEST_HEAD)
+        found = _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
+        if found is None:
+            continue
+        verb, what = found["verb"].lower(), found["kind"].lower()
+        role = _ROLES.get(what.upper(), "definition")
+        symbol, signature = _object_name(found), _read_signature(text, head, end, found)
+        units.append(Unit(first, end, role, symbol, signature, alone=verb == "create"))
+        if symbol:
+            tables = _list_tables(text, end, symbol, found)
+            values = {"role": role, "what": what, "verb": verb, "tables": tables}
+            kind = "declares" if verb == "create" else "changes"
+            facts.append(Fact(kind, head, min(end, head + _SHOWN), symbol, values))
     return CodeText(cover_text(text, units, sorted(cuts)), tuple(facts))
-
-
-def _match_definition(text: str, head: int, end: int) -> re.Match[str] | None:
-    last = min(end, head + 1_000)
-    return _CREATE.match(text, head, last) or _CHANGE.match(text, head, last)
-
-
-def _build_unit(text: str, first: int, head: int, end: int, found: re.Match[str]) -> Unit:
-    """Return the unit of a statement whose comments start at `first` and text at `head`."""
-    is_definition = found["verb"].upper() == "CREATE"
-    role = _ROLES.get(found["kind"].upper(), "definition")
-    signature = _read_signature(text, head, end, found)
-    return Unit(first, end, role, _object_name(found), signature, alone=is_definition)
 
 
 def _object_name(found: re.Match[str]) -> str:
@@ -245,25 +236,14 @@ def _read_signature(text: str, head: int, end: int, found: re.Match[str]) -> str
     return " ".join(text[head:last].split()).rstrip(";( ")[:_SHOWN]
 
 
-def _list_tables(text: str, end: int, unit: Unit, found: re.Match[str]) -> list[str]:
+def _list_tables(text: str, end: int, symbol: str, found: re.Match[str]) -> list[str]:
     """Return the tables that a statement refers to, except the table that it creates."""
     pattern = _NAMING.get(found["kind"].upper(), _QUERIED_TABLE)
     last = min(end, found.start() + _LONGEST_SEARCHED)
     start = found.end() if found["name"] else found.start()
     names = dict.fromkeys(_object_name(match) for match in pattern.finditer(text, start, last))
-    kept = [
-        name
-        for name in names
-        if name.upper() not in _NO_TABLES_IN_STATEMENTS and name != unit.symbol
-    ]
-    return kept[:_MOST_TABLES]
-
-
-def _statement_fact(head: int, unit: Unit, found: re.Match[str], tables: list[str]) -> Fact:
-    verb, what = found["verb"].lower(), found["kind"].lower()
-    values = {"role": unit.role, "what": what, "verb": verb, "tables": tables}
-    kind = "declares" if verb == "create" else "changes"
-    return Fact(kind, head, min(unit.end, head + _SHOWN), unit.symbol, values)
+    kept = (name for name in names if name.upper() not in _NO_TABLES_IN_STATEMENTS)
+    return [name for name in kept if name != symbol][:_MOST_TABLES]
 
 
 _TABLES: Final = re.compile(
@@ -324,11 +304,7 @@ def with_queries(text: str, reading: CodeText) -> CodeText:
 
     Each table yields the fact `queries_table` {table}; its symbol is the enclosing definition.
     """
-    facts = [*_query_facts(text, reading)]
-    if not facts:
-        return reading
-    ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
-    return replace(reading, facts=tuple(ordered))
+    return reading.add_facts(_query_facts(text, reading))
 
 
 def tables_in_sql(query: str) -> list[str]:
@@ -347,26 +323,18 @@ def _query_facts(text: str, reading: CodeText) -> Iterator[Fact]:
     while (opening := _QUERY.search(text, at)) is not None:
         start = opening.start() + len(opening["quote"])
         end = _string_end(text, opening["quote"], start)
-        if not _is_complete(text[opening.end() : end]):
+        statement = text[opening.end() : end].partition(";")[0]
+        needed = [word for verb, word in _COMPLETED_BY if verb.match(statement)]
+        if not all(word.search(statement) for word in needed):
             # This quotation mark may end a string and not start one.
             at = start
             continue
         at = end
         symbol = _enclosing_symbol(reading, opening.start())
-        for table in tables_in_sql(_HOLE.sub(_replace_hole, text[start:end]))[:_MOST]:
+        query = _HOLE.sub(lambda hole: "" if hole[0].endswith(".") else "{}", text[start:end])
+        for table in tables_in_sql(query)[:_MOST]:
             last = min(end, start + _SHOWN)
             yield Fact("queries_table", opening.start(), last, symbol, {"table": table})
-
-
-def _is_complete(query: str) -> bool:
-    """Return whether a query has the words that its verb requires before its first semicolon."""
-    statement = query.partition(";")[0]
-    needed = [word for verb, word in _COMPLETED_BY if verb.match(statement)]
-    return all(word.search(statement) for word in needed)
-
-
-def _replace_hole(hole: re.Match[str]) -> str:
-    return "" if hole[0].endswith(".") else "{}"
 
 
 def _string_end(text: str, quote: str, start: int) -> int:
@@ -379,7 +347,6 @@ def _string_end(text: str, quote: str, start: int) -> int:
 
 
 def _enclosing_symbol(reading: CodeText, at: int) -> str:
-    """Return the name of the innermost definition at an offset."""
     around = [
         fact for fact in reading.facts if fact.kind == "declares" and fact.start <= at < fact.end
     ]

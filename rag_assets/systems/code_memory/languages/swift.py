@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.definitions import read_code
@@ -14,11 +13,9 @@ from rag_assets.systems.code_memory.languages.grammar import (
     CodeDefinition,
     LanguageGrammar,
 )
+from rag_assets.systems.code_memory.languages.tree import Node, field_children, first_child
 from rag_assets.systems.code_memory.manifests import iter_swift_facts as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _ROLES: Final[dict[str, Role]] = {"class": "class", "enum": "class", "actor": "class"}
 _FUNCTIONS: Final = {
@@ -40,10 +37,7 @@ _LONG: Final = 200
 def read_swift(text: str) -> CodeText:
     """Return the units and facts of a .swift file."""
     reading = read_code(text, Swift)
-    if "PackageDescription" not in text:
-        return reading
-    facts = sorted((*reading.facts, *swift_packages(text)), key=lambda fact: (fact.start, fact.end))
-    return replace(reading, facts=tuple(facts))
+    return reading.add_facts(swift_packages(text)) if "PackageDescription" in text else reading
 
 
 class Swift(LanguageGrammar):
@@ -92,9 +86,14 @@ class Swift(LanguageGrammar):
         if kind == "struct" and {"View", "SwiftUI.View"} & set(inherited):
             kind = "view"
         extends: tuple[str, ...] = ()
-        if kind == "class" and inherited and not _is_protocol(inherited[0]):
+        is_protocol = inherited and (
+            inherited[0] in _PROTOCOLS or inherited[0].endswith(_PROTOCOL_ENDS)
+        )
+        if kind == "class" and inherited and not is_protocol:
             extends = (inherited.pop(0),)
         body = node.child_by_field_name("body")
+        members = field_children(node, "body")
+        properties = [member for member in members if member.type == "property_declaration"]
         return CodeDefinition(
             node,
             symbol,
@@ -106,7 +105,7 @@ class Swift(LanguageGrammar):
             extends=extends,
             implements=tuple(inherited),
             type=symbol,
-            fields=() if body is None else tuple(self._read_fields(body)),
+            fields=tuple(pair for member in properties for pair in self._typed_names(member)),
         )
 
     def _define_protocol(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
@@ -129,11 +128,6 @@ class Swift(LanguageGrammar):
                 name = _TYPE.match(self.tree.node_text(child))
                 if name is not None:
                     yield name[1]
-
-    def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
-        for node in body.named_children:
-            if node.type == "property_declaration":
-                yield from self._typed_names(node)
 
     def _typed_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names in a property or variable, each with its declared type or ""."""
@@ -238,12 +232,12 @@ class Swift(LanguageGrammar):
         if node.type != "call_expression" or not node.named_child_count:
             return None
         names: list[str] = []
-        target = node.named_child(0)
+        target = first_child(node)
         while target is not None and target.type in {"navigation_expression", "optional_chain"}:
             suffix = target.child_by_field_name("suffix")
             if suffix is not None:
                 names.append(self.tree.field(suffix, "suffix"))
-            target = target.child_by_field_name("target") or target.named_child(0)
+            target = target.child_by_field_name("target") or first_child(target)
         if target is None or target.type not in {"simple_identifier", "self_expression"}:
             return None
         return [self.tree.node_text(target), *reversed(names)]
@@ -258,7 +252,3 @@ class Swift(LanguageGrammar):
         if found is None or "->" in written or "&" in written:
             return ""
         return found[1]
-
-
-def _is_protocol(name: str) -> bool:
-    return name in _PROTOCOLS or name.endswith(_PROTOCOL_ENDS)

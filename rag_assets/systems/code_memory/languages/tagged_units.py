@@ -15,7 +15,6 @@ from rag_assets.systems.code_memory.languages.tags import (
     DefinitionKind,
     TagDefinition,
     Tags,
-    TagSupertype,
 )
 from rag_assets.systems.code_memory.languages.tree import cover_text
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
@@ -62,29 +61,27 @@ def with_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
     if not shown or any(unit.symbol for unit in reading.units):
         return reading
     facts = [*map(_declaration_fact, shown), *_iter_supertype_facts(text, tags)]
-    ordered = sorted((*reading.facts, *facts), key=lambda fact: (fact.start, fact.end))
     units = cover_text(text, [*_iter_units_of_definitions(text, shown)], ())
-    return replace(reading, units=units, facts=tuple(ordered))
+    return replace(reading, units=units).add_facts(facts)
 
 
 def _iter_units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Iterator[Unit]:
     """Yield a unit for each definition; the unit of a type ends where its first member starts."""
-    starts = [_start_with_comment(text, tag_definition.start) for tag_definition in shown]
+    starts = [_start_with_comment(text, definition.start) for definition in shown]
     at = 0
-    for index, tag_definition in enumerate(shown):
+    for index, definition in enumerate(shown):
         start = max(starts[index], at)
         after = starts[index + 1] if index + 1 < len(shown) else len(text)
-        holds = index + 1 < len(shown) and shown[index + 1].start < tag_definition.end
-        end = start + len(text[start : min(tag_definition.end, after)].rstrip())
+        holds = index + 1 < len(shown) and shown[index + 1].start < definition.end
+        end = start + len(text[start : min(definition.end, after)].rstrip())
         end = _closing_end(text, end, after)
         if end <= start:
             continue
-        at = end
-        is_alone = tag_definition.kind not in _SMALL and (tag_definition.kind != "module" or holds)
-        role = _ROLES[tag_definition.kind]
-        yield Unit(
-            start, end, role, tag_definition.name, _first_line(text, tag_definition), alone=is_alone
-        )
+        at, kind = end, definition.kind
+        is_alone = kind not in _SMALL and (kind != "module" or holds)
+        line = text[definition.start : definition.end].partition("\n")[0].strip()
+        signature = line.rstrip("{").rstrip()[:_SIGNATURE]
+        yield Unit(start, end, _ROLES[kind], definition.name, signature, alone=is_alone)
 
 
 def _closing_end(text: str, end: int, after: int) -> int:
@@ -110,37 +107,26 @@ def _start_with_comment(text: str, start: int) -> int:
     return first
 
 
-def _first_line(text: str, tag_definition: TagDefinition) -> str:
-    """Return the first line of a declaration."""
-    end = text.find("\n", tag_definition.start, tag_definition.end)
-    line = text[tag_definition.start : tag_definition.end if end < 0 else end].strip()
-    return line.rstrip("{").rstrip()[:_SIGNATURE]
-
-
-def _declaration_fact(tag_definition: TagDefinition) -> Fact:
-    values: dict[str, object] = {"role": _ROLES[tag_definition.kind]}
-    last = tag_definition.name.rpartition("::")[2].lower()
-    if tag_definition.kind in _TYPES and last != short_name(tag_definition.name):
+def _declaration_fact(definition: TagDefinition) -> Fact:
+    values: dict[str, object] = {"role": _ROLES[definition.kind]}
+    last = definition.name.rpartition("::")[2].lower()
+    if definition.kind in _TYPES and last != short_name(definition.name):
         # Code that uses the type may leave out the namespace in its short name.
         values["called"] = ["", last]
-    return Fact("declares", tag_definition.start, tag_definition.end, tag_definition.name, values)
+    return Fact("declares", definition.start, definition.end, definition.name, values)
 
 
 def _iter_supertype_facts(text: str, tags: Tags) -> Iterator[Fact]:
     """Yield a fact for each supertype of a type that other files can use."""
     around: list[TagDefinition] = []
-    following = 0
+    following = [*reversed(tags.definitions)]
     for supertype in tags.supertypes:
-        while (
-            following < len(tags.definitions)
-            and tags.definitions[following].start <= supertype.start
-        ):
-            _drop_ended(around, tags.definitions[following].start)
-            around.append(tags.definitions[following])
-            following += 1
+        while following and following[-1].start <= supertype.start:
+            _drop_ended(around, following[-1].start)
+            around.append(following.pop())
         _drop_ended(around, supertype.start)
         if around and around[-1].kind in _TYPES and not around[-1].is_local:
-            span = _evidence_span(text, supertype)
+            span = _evidence_span(text, supertype.start)
             yield Fact(supertype.kind, *span, around[-1].name, {"name": SCOPED + supertype.name})
 
 
@@ -149,11 +135,9 @@ def _drop_ended(around: list[TagDefinition], at: int) -> None:
         around.pop()
 
 
-def _evidence_span(text: str, tag_supertype: TagSupertype) -> tuple[int, int]:
+def _evidence_span(text: str, at: int) -> tuple[int, int]:
     """Return the span of the line with a supertype, without surrounding white space."""
-    first = (
-        text.rfind("\n", max(0, tag_supertype.start - _LONGEST_EVIDENCE), tag_supertype.start) + 1
-    )
-    first = first or max(0, tag_supertype.start - _LONGEST_EVIDENCE)
-    line = text[first : tag_supertype.start + _LONGEST_EVIDENCE].partition("\n")[0]
+    low = max(0, at - _LONGEST_EVIDENCE)
+    first = text.rfind("\n", low, at) + 1 or low
+    line = text[first : at + _LONGEST_EVIDENCE].partition("\n")[0]
     return first + len(line) - len(line.lstrip()), first + len(line.rstrip())

@@ -51,12 +51,10 @@ class TagLanguage:
     """A language with a tag query for its files.
 
     Attributes:
-        name: its name in media types.
         grammars: grammars in order of preference: the first that parses a text without errors is
             used; if all report errors, the first.
         separators: characters that join the parts of a qualified name.
         family: name of a group of languages that use each other's definitions.
-        word: matches a name.
         ignored: matches words that the grammar does not know, and that are not names; None if the
             language has no such words.
         is_interpreted: whether the language has its own reader for definitions and chunks.
@@ -184,7 +182,6 @@ class TagDefinition(NamedTuple):
 
     Attributes:
         name: its name, qualified by the definitions around it; the parts are joined by `::`.
-        start, end: character offsets.
         line, line_end: first and last line, counted from 1.
         is_local: whether it lies in the body of a function.
     """
@@ -203,7 +200,6 @@ class TagReference(NamedTuple):
 
     Attributes:
         name: the last part of the name, without qualifiers.
-        line: the line, counted from 1.
         receiver: the last name of the expression before the dot; `self` for the object itself, ""
             if absent.
     """
@@ -219,7 +215,6 @@ class TagSupertype(NamedTuple):
 
     Attributes:
         name: its name as written, without type arguments; the parts are joined by `::`.
-        start, end: character offsets of the name.
     """
 
     kind: SupertypeKind
@@ -233,8 +228,6 @@ class Tags(NamedTuple):
 
     Attributes:
         definitions: in order, outer definitions before inner definitions.
-        references, supertypes: in order.
-        comments: character offsets, in order.
         note: why the text was not read; "" if it was read.
     """
 
@@ -482,9 +475,7 @@ class _EnclosingDefinitions(NamedTuple):
     """The definitions that contain a definition.
 
     Attributes:
-        end: offset after the innermost definition.
         qualifier: name of the innermost definition that qualifies names; "" if absent.
-        is_local: whether any of them is a function.
         in_type: whether any of them is a type.
     """
 

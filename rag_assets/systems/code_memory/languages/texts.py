@@ -10,7 +10,7 @@ from typing import Final
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.tree import add_rest_units
 from rag_assets.systems.code_memory.settings.entries import ITEM, yaml_entries
-from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
+from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 from rag_assets.systems.code_memory.symbols.names import FILE, RUN
 
 _SECTION_LEVEL: Final = 3
@@ -43,8 +43,7 @@ def read_markdown(text: str) -> CodeText:
     """
     sections = _find_sections(text)
     facts = [*_iter_front_matter_facts(text), *_mention_facts(text, sections)]
-    facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(add_rest_units(text, sections), tuple(facts))
+    return CodeText(add_rest_units(text, sections), sort_facts(facts))
 
 
 def list_known_bugs(text: str) -> tuple[Unit, ...]:
@@ -54,12 +53,12 @@ def list_known_bugs(text: str) -> tuple[Unit, ...]:
     if len(inner) > 1:
         return add_rest_units(text, list(_extend_sections(sections, inner)))
     starts = [at for at, line in _iter_lines_outside_code(text) if _ITEM.match(line)]
-    after_each = [*starts[1:], len(text)]
+    spans = zip(starts, [*starts[1:], len(text)], strict=False)
     heading = inner[0].symbol if inner else ""
-    items = []
-    for start, after in zip(starts, after_each, strict=False):
-        end = start + len(text[start:after].rstrip())
-        items.append(Unit(start, end, "section", heading))
+    items = [
+        Unit(start, start + len(text[start:after].rstrip()), "section", heading)
+        for start, after in spans
+    ]
     return add_rest_units(text, items)
 
 
@@ -136,21 +135,14 @@ def _front_matter_end(text: str) -> int:
 def _iter_front_matter_facts(text: str) -> Iterator[Fact]:
     """Yield a fact `applies_to` with the globs of files that a rule's front matter names."""
     end = _front_matter_end(text)
-    if not end:
-        return
-    entries, _ = yaml_entries(text[:end])
+    entries, _ = yaml_entries(text[:end]) if end else ((), True)
     keys = {entry.path[0]: entry.value for entry in entries if len(entry.path) == 1 and entry.value}
     globs = [part.strip() for part in (keys.get("globs") or keys.get("paths") or "").split(",")]
     globs = [glob.strip("\"'") for glob in globs]
-    globs += [
-        entry.value
-        for entry in entries
-        if entry.value and entry.path in {("globs", ITEM), ("paths", ITEM)}
-    ]
-    values = {
-        "globs": [glob for glob in globs if glob],
-        "always": (keys.get("alwaysApply") or "").lower() == "true",
-    }
+    listed = {("globs", ITEM), ("paths", ITEM)}
+    globs += [entry.value for entry in entries if entry.value and entry.path in listed]
+    always = (keys.get("alwaysApply") or "").lower() == "true"
+    values = {"globs": [glob for glob in globs if glob], "always": always}
     if any(values.values()):
         yield Fact("applies_to", 0, min(end, 1_000), "", values)
 
@@ -159,8 +151,7 @@ def _mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
     starts = [section.start for section in sections]
     for at, line in _iter_lines_outside_code(text):
         for found in _SPAN.finditer(line):
-            fields = _classify_name(found)
-            if fields is not None:
+            if (fields := _classify_name(found)) is not None:
                 index = bisect_right(starts, at) - 1
                 symbol = sections[index].symbol if index >= 0 else ""
                 values = {"name": fields[0], "what": fields[1]}

@@ -13,13 +13,16 @@ from functools import cache, cached_property, lru_cache
 from importlib import import_module
 from operator import itemgetter
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.symbols.model import Unit
 
 if TYPE_CHECKING:
-    from tree_sitter import Node, Parser, Tree
+    import tree_sitter
+
+Node: TypeAlias = "tree_sitter.Node"
+"""A node of a syntax tree; tree-sitter is imported when a text is parsed."""
 
 _PARSE_SECONDS: Final = 10.0
 """Maximum parse time; ordinary code takes a tenth of a second for 1 MiB."""
@@ -169,12 +172,7 @@ def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTre
 
 
 def iter_descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
-    """Yield a node and all nodes within it, in the order of the text.
-
-    Args:
-        node: the root of the walk; it is yielded first.
-        into: types of nodes to yield without visiting their children.
-    """
+    """Yield a node and all nodes within it, in order; not the children of nodes of types `into`."""
     todo = [node]
     while todo:
         at = todo.pop()
@@ -193,6 +191,11 @@ def code_children(node: Node) -> list[Node]:
     return [child for child in node.named_children if not is_comment(child)]
 
 
+def first_child(node: Node) -> Node | None:
+    """Return the first named child of a node; None if there is none."""
+    return node.named_children[0] if node.named_child_count else None
+
+
 def field_children(node: Node, name: str) -> list[Node]:
     """Return the named children of a field of a node; empty if the node has no such field."""
     inner = node.child_by_field_name(name)
@@ -200,13 +203,15 @@ def field_children(node: Node, name: str) -> list[Node]:
 
 
 @cache
-def _load_parser(module: str, function: str) -> Parser:
+def _load_parser(module: str, function: str) -> tree_sitter.Parser:
     from tree_sitter import Language, Parser
 
     return Parser(Language(getattr(import_module(module), function)()))
 
 
-def _parse_within_limit(parser: Parser, data: bytes, seconds: float) -> Tree | None:
+def _parse_within_limit(
+    parser: tree_sitter.Parser, data: bytes, seconds: float
+) -> tree_sitter.Tree | None:
     """Return the tree of a text in UTF-8; None if parsing takes longer than `seconds`."""
     last = monotonic() + seconds
     slices: dict[int, bytes] = {}
@@ -241,11 +246,7 @@ _BLANK_LINES = re.compile(r"\n(?:[ \t\r\f\v]*\n)+")
 
 
 def add_rest_units(text: str, units: Iterable[Unit]) -> tuple[Unit, ...]:
-    """Return the units in order, with units of the role `rest` for the text between them.
-
-    Args:
-        units: units in any order, without overlaps.
-    """
+    """Return the units in order, with units of the role `rest` for the text between them."""
     whole: list[Unit] = []
     at = 0
     for unit in sorted(units, key=lambda unit: unit.start):
@@ -270,12 +271,7 @@ def _split_paragraphs(text: str, start: int, end: int) -> Iterator[Unit]:
 
 
 def cover_text(text: str, units: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a whole text, each with the ends of the statements within it.
-
-    Args:
-        units: units of definitions.
-        cuts: offsets after which a statement ends, ascending.
-    """
+    """Return units that cover a text, each with the ends of statements (`cuts`) within it."""
     whole = add_rest_units(text, _extend_to_closing_brackets(text, units))
     return tuple(replace(unit, cuts=cuts_within(cuts, unit)) for unit in whole)
 

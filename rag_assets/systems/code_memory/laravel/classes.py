@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -20,8 +21,8 @@ class Inheritance:
         self._declared: dict[str, Fact] = {}
         self._spelled: dict[str, str] = {}
         self._paths: dict[str, str] = {}
-        self._calls: dict[str, list[Fact]] = {}
-        above: dict[str, list[tuple[int, str]]] = {}
+        self._calls: dict[str, list[Fact]] = defaultdict(list)
+        above: dict[str, list[tuple[int, str]]] = defaultdict(list)
         for file in files:
             for fact in file.facts:
                 if fact.kind == "declares":
@@ -31,14 +32,10 @@ class Inheritance:
                     key = f"{owner}::{method.lower()}" if separator else fact.symbol
                     self._spelled.setdefault(key, fact.symbol)
                 elif fact.kind == "calls" and "::" in str(fact.values["name"]):
-                    self._calls.setdefault(fact.symbol, []).append(fact)
+                    self._calls[fact.symbol].append(fact)
                 elif fact.kind in _ABOVE:
-                    ancestor = _ABOVE[fact.kind], str(fact.values["name"])
-                    above.setdefault(fact.symbol, []).append(ancestor)
-        self._above = {
-            name: [name_above for _, name_above in sorted(ancestor)]
-            for name, ancestor in above.items()
-        }
+                    above[fact.symbol].append((_ABOVE[fact.kind], str(fact.values["name"])))
+        self._above = {name: [parent for _, parent in sorted(of)] for name, of in above.items()}
 
     def iter_inherited_calls(self, method: str) -> Iterator[tuple[str, Fact]]:
         """Yield the inherited methods that a method calls, each with the fact of the call.
@@ -69,19 +66,14 @@ class Inheritance:
     def iter_ancestors(self, owner: str) -> Iterator[str]:
         """Yield a class, then its traits and parents in lookup order, each once.
 
-        Args:
-            owner: qualified name of the class; ancestors may form a circle, and may come from
-                packages.
+        Ancestors may form a circle, and may come from packages.
         """
         seen, todo = {owner}, [owner]
         while todo:
             name = todo.pop()
             yield name
-            following = [
-                ancestor
-                for ancestor in dict.fromkeys(self._above.get(name, ()))
-                if ancestor not in seen
-            ]
+            above = dict.fromkeys(self._above.get(name, ()))
+            following = [ancestor for ancestor in above if ancestor not in seen]
             seen.update(following)
             todo += reversed(following)
 
@@ -226,28 +218,25 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
 
 
 def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
-    """Return all classes by name; anonymous classes by path and name."""
     classes: dict[str, _Class] = {}
     for file in files:
-        own_classes: dict[str, _Class] = {}
+        own = {
+            fact.symbol: _Class(file.path, fact.symbol, str(fact.values["role"]))
+            for fact in file.facts
+            if fact.kind == "declares" and fact.values.get("role") in _ROLES
+        }
         for fact in file.facts:
-            if fact.kind == "declares" and fact.values.get("role") in _ROLES:
-                own_classes[fact.symbol] = _Class(file.path, fact.symbol, str(fact.values["role"]))
-        for fact in file.facts:
-            class_ = own_classes.get(fact.symbol.partition("::")[0])
-            if class_ is None:
-                continue
-            if fact.kind in {"extends", "implements"}:
+            class_ = own.get(fact.symbol.partition("::")[0])
+            if class_ is not None and fact.kind in {"extends", "implements"}:
                 class_.above.append(str(fact.values["name"]))
-            elif fact.kind == "declares" and fact.symbol.endswith(_HANDLES):
-                class_.handles = True
-        for name, class_ in own_classes.items():
+            elif class_ is not None and fact.kind == "declares":
+                class_.handles |= fact.symbol.endswith(_HANDLES)
+        for name, class_ in own.items():
             classes.setdefault(f"{file.path} {name}" if "@" in name else name, class_)
     return classes
 
 
 def _list_ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
-    """Yield all classes and interfaces that a class descends from, each once."""
     seen, todo = {name}, [name]
     while todo:
         class_ = classes.get(todo.pop())

@@ -17,12 +17,7 @@ _LONGEST = 256
 
 @lru_cache(maxsize=8192)
 def plural(word: str) -> str:
-    """Return the plural of an English noun as `Str::plural` does.
-
-    Args:
-        word: a noun, or words that end in a noun; a word longer than any name is returned
-            unchanged.
-    """
+    """Return the plural of an English noun as `Str::plural` does; long words stay as they are."""
     if (
         len(word) > _LONGEST
         or word.lower() in _load_rules()["uncountable"]
@@ -56,19 +51,8 @@ def snake(name: str) -> str:
     return _BEFORE_CAPITAL.sub(r"\1_", _SPACES.sub("", words)).lower()
 
 
-def studly(name: str) -> str:
-    """Return a name in studly case as `Str::studly` does: InvoiceLine for invoice_line."""
-    words = name.replace("-", " ").replace("_", " ").split(" ")
-    return "".join(word[:1].upper() + word[1:] for word in words)
-
-
 def table_of_class(name: str, *, pivot: bool = False) -> str:
-    r"""Return the conventional table of a model.
-
-    Args:
-        name: the name of the class, with or without its namespace (`App\\Models\\InvoiceLine`).
-        pivot: whether it is a pivot class, which has a table name in the singular.
-    """
+    """Return the conventional table of a model; a pivot class has a singular table name."""
     base = class_basename(name)
     return snake(singular(base)) if pivot else snake(plural_studly(base))
 
@@ -90,11 +74,7 @@ def morph_table(name: str) -> str:
 
 
 def _inflect(word: str, form: str) -> str:
-    """Return the form of a word that the first matching inflection rule gives.
-
-    Args:
-        form: `singular` or `plural`.
-    """
+    """Return the `singular` or `plural` form of a word by the first matching inflection rule."""
     unchanged, irregular_forms, patterns = _load_form_rules(form)
     if unchanged.fullmatch(word):
         return word
@@ -109,7 +89,6 @@ def _inflect(word: str, form: str) -> str:
 
 @cache
 def _load_rules() -> Mapping[str, Any]:
-    """Return the tables of inflection.toml."""
     return tomllib.loads(files(__package__).joinpath("inflection.toml").read_text("utf-8"))
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
-from rag_assets.systems.code_memory.languages.tree import iter_descendants
+from rag_assets.systems.code_memory.languages.tree import first_child, iter_descendants
 from rag_assets.systems.code_memory.laravel.inflection import (
     class_basename,
     joining_table,
@@ -22,9 +22,6 @@ from rag_assets.systems.code_memory.laravel.schema.expressions import (
 )
 from rag_assets.systems.code_memory.laravel.settings import has_marks
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 How: TypeAlias = Literal["stated", "convention"]
 
@@ -79,7 +76,10 @@ def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
     table = class_like.property("table")
     evidence = table.node if table is not None else None
     value = reader.read_value(table.value, NameScope(class_like)) if table else None
-    returned = _find_returned_table(class_like)
+    method = class_like.method("getTable")
+    body = method.body.named_children if method is not None and method.body is not None else ()
+    statement = next((node for node in body if node.type == "return_statement"), None)
+    returned = first_child(statement) if statement is not None else None
     if returned is not None:
         scope = reader.build_scope(class_like, "getTable")
         evidence, value = returned, reader.read_value(returned, scope)
@@ -92,17 +92,10 @@ def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
     return Fact("eloquent_class", start, end, class_like.name, values)
 
 
-def _find_returned_table(class_like: ClassLike) -> Node | None:
-    """Return the expression that the class's own method `getTable` returns; None if absent."""
-    method = class_like.method("getTable")
-    body = method.body.named_children if method is not None and method.body is not None else ()
-    returned = next((node for node in body if node.type == "return_statement"), None)
-    return next(iter(returned.named_children), None) if returned is not None else None
-
-
 def _iter_relation_facts(
     reader: ExpressionReader, class_like: ClassLike, method: Method
 ) -> Iterator[Fact]:
+    symbol = f"{class_like.name}::{method.name}"
     read_nodes = set[int]()
     for node in iter_descendants(method.body, into=_INNER) if method.body is not None else ():
         chain = reader.source.chain(node) if node.type == "member_call_expression" else None
@@ -118,13 +111,8 @@ def _iter_relation_facts(
             for position, name in enumerate(_PARAMETERS[call.name])
             if (value := reader.read_value(call.argument(position, name), scope)) is not None
         }
-        values = {
-            "class": class_like.name,
-            "name": method.name,
-            "kind": call.name,
-            "arguments": arguments,
-        }
-        yield reader.tree.fact("relation", chain.node, f"{class_like.name}::{method.name}", values)
+        values = {"class": class_like.name, "name": method.name, "kind": call.name}
+        yield reader.tree.fact("relation", chain.node, symbol, {**values, "arguments": arguments})
 
 
 def _to_json(value: Any) -> Any:
@@ -139,7 +127,6 @@ class EloquentRelation:
     Attributes:
         kind: the method that defines it: hasMany, belongsTo …
         related: qualified name of the related class; "" for morphTo, or if it is computed.
-        table: the pivot table; "" if it has none.
     """
 
     name: str
@@ -156,9 +143,7 @@ class EloquentModel:
     Attributes:
         table: its table; "" for an abstract class, or if it is computed.
         how: whether the class or an ancestor states the table, or Laravel's convention names it.
-        abstract: whether the class is abstract and therefore has no records.
         relations: its own relations, then the inherited ones.
-        evidence: the statement that determines the table.
     """
 
     name: str
@@ -170,11 +155,7 @@ class EloquentModel:
 
 
 def resolve_models(files: Iterable[FileFacts]) -> Mapping[str, EloquentModel]:
-    """Return the models of a repository by qualified name.
-
-    Args:
-        files: the files, in any order; if two classes share a name, the first by path counts.
-    """
+    """Return the models by qualified name; of two with the same name, the first by path."""
     world = _ModelClasses(sorted(files, key=lambda file: file.path))
     names = [name for name in sorted(world.classes) if world.is_model(name)]
     return {name: world.build_model(name) for name in names}
@@ -267,12 +248,11 @@ class _ModelClasses:
         relations: dict[tuple[str, int], EloquentRelation] = {}
         names: set[str] = set()
         for holder in self._list_member_holders(name):
-            evidences = self._relations.get(holder, [])
-            new = [e for e in evidences if e.fact.values["name"] not in names]
-            for evidence in new:
-                relation = self._build_relation(name, holder, evidence)
-                relations[relation.name, evidence.fact.start] = relation
-            names |= {evidence.fact.values["name"] for evidence in new}
+            for evidence in self._relations.get(holder, ()):
+                if evidence.fact.values["name"] not in names:
+                    relation = self._build_relation(name, holder, evidence)
+                    relations[relation.name, evidence.fact.start] = relation
+            names |= {relation for relation, _ in relations}
         return tuple(relations.values())
 
     def _build_relation(self, name: str, holder: str, evidence: LocatedFact) -> EloquentRelation:

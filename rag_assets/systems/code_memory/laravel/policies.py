@@ -11,12 +11,13 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import resources
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import OR, ClassLike, Method, PhpSource
 from rag_assets.systems.code_memory.languages.php.types import NAMED
-from rag_assets.systems.code_memory.languages.php.values import Call, Chain, list_arguments
+from rag_assets.systems.code_memory.languages.php.values import Call, Chain, Value, list_arguments
+from rag_assets.systems.code_memory.languages.tree import Node, first_child
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.inflection import snake
 from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoute
@@ -27,9 +28,6 @@ from rag_assets.systems.code_memory.symbols.names import (
     method_of_ability,
     tried_policies,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 CHECKS: Final = frozenset(
     {"authorize", "authorizeforuser", "allows", "denies", "check", "can", "cannot", "cant"}
@@ -65,9 +63,9 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     The subject is a class, or a variable with an object. If the subject is the only argument, the
     ability follows from the enclosing method.
     """
-    arguments = [call.argument(0), call.argument(1), call.argument(2)]
-    # The first argument is the user whose abilities are checked.
-    first, second = arguments[1:] if call.name.lower() == "authorizeforuser" else arguments[:2]
+    # The first argument of `authorizeForUser` is the user whose abilities are checked.
+    skipped = int(call.name.lower() == "authorizeforuser")
+    first, second = call.argument(skipped), call.argument(skipped + 1)
     stated = source.value(first)
     is_subject = first is not None and first.type == "variable_name"
     is_class = isinstance(stated, str) and "\\" in stated
@@ -75,7 +73,7 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     subject, stated = (first, "") if is_only_subject else (_get_subject(second), stated)
     subject_value = source.value(subject)
     model = subject_value if isinstance(subject_value, str) else ""
-    variable = source.tree.node_text(subject) if subject is not None else ""
+    variable = source.tree.node_text(subject)
     if constant := _get_constant(source, first):
         yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
     for ability in stated if isinstance(stated, list) else [stated]:
@@ -90,23 +88,19 @@ def _get_constant(source: PhpSource, node: Node | None) -> str:
     """Return the name of another class's constant: `InvoicePolicy::SEND`; "" for other nodes."""
     if node is None or node.type != "class_constant_access_expression":
         return ""
-    if isinstance(source.value(node), str):
-        return ""
     scope, name = node.named_children[0], node.named_children[-1]
-    written = source.tree.node_text(scope) if scope.type in NAMED else ""
-    return f"{source.class_name(written, node)}::{source.tree.node_text(name)}" if written else ""
+    if isinstance(source.value(node), str) or scope.type not in NAMED:
+        return ""
+    owner = source.class_name(source.tree.node_text(scope), node)
+    return f"{owner}::{source.tree.node_text(name)}"
 
 
 def _get_subject(node: Node | None) -> Node | None:
     """Return the subject of a check; in a list, the subject is the first item."""
     if node is None or node.type != "array_creation_expression":
         return node
-    entries = [
-        named_child
-        for named_child in node.named_children
-        if named_child.type == "array_element_initializer"
-    ]
-    return entries[0].named_children[0] if entries and entries[0].named_children else None
+    items = [child for child in node.named_children if child.type in _LISTS]
+    return first_child(items[0]) if items else None
 
 
 def read_resource_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
@@ -145,12 +139,7 @@ def _find_deciding_method(action: Any) -> str:
 
 
 def resolve_checks(values: _Values, types: Mapping[str, str]) -> Iterator[_Values]:
-    """Yield a check for each class that the checked variable may have.
-
-    Args:
-        values: the check of a variable, as read_checks states it.
-        types: classes of variables, joined by `|`, by variable.
-    """
+    """Yield a check of read_checks for each class that the checked variable may have."""
     model = values["model"] or types.get(values[VARIABLE], "")
     for class_name in model.split(OR):
         check = {"ability": values["ability"], "model": class_name}
@@ -209,11 +198,7 @@ class Policies:
         return ("", ABILITY + ability, True) if is_defined else None
 
     def _find_bound_class(self, route: LaravelRoute, about: str) -> str:
-        """Return the class that a middleware's argument means; "" if it is unknown.
-
-        Args:
-            about: a class, or a route parameter; its class is the type in the controller's method.
-        """
+        """Return the class of a middleware's argument, which is a class or a route parameter."""
         if "\\" in about:
             return about.lstrip("\\")
         if route.kind != "controller" or about not in {
@@ -272,12 +257,7 @@ def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
 def _find_guarded_methods(
     class_like: ClassLike, only: Sequence[str], without: Sequence[str]
 ) -> list[str] | None:
-    """Return the methods to which a middleware applies: [] for all methods, None for no method.
-
-    Args:
-        only: the methods it is limited to; empty for all.
-        without: methods that are excluded.
-    """
+    """Return the methods that a middleware guards: [] for all methods, None for no method."""
     if not without:
         return [*only]
     own = [m.name for m in class_like.methods if m.public and not m.static and m.name[:2] != "__"]
@@ -287,25 +267,21 @@ def _find_guarded_methods(
 
 def _iter_constructor_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield the middleware that a constructor adds: `$this->middleware('auth')->only('store')`."""
-    if method.body is None:
-        return
     read_nodes: set[int] = set()
-    for node in source.tree.nodes(_STATING, method.body):
+    for node in source.tree.nodes(_STATING, method.body) if method.body is not None else ():
         chain = None if node.id in read_nodes else source.chain(node)
         if chain is None:
             continue
         read_nodes.update(call.node.id for call in chain.calls)
         if chain.root == "$this" and chain.calls[0].name.lower() == "middleware":
             names = list_strings(source, chain.calls[0].argument(0, "middleware"))
-            only, without = (_list_option_names(source, chain, name) for name in ("only", "except"))
+            limits = (chain.call(name) for name in ("only", "except"))
+            arguments = (call.arguments if call is not None else () for call in limits)
+            only, without = (
+                [text for item in items for text in list_strings(source, item.value)]
+                for items in arguments
+            )
             yield names, only, without, node
-
-
-def _list_option_names(source: PhpSource, chain: Chain, name: str) -> list[str]:
-    call = chain.call(name)
-    if call is None:
-        return []
-    return [text for argument in call.arguments for text in list_strings(source, argument.value)]
 
 
 def _iter_listed_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
@@ -364,22 +340,18 @@ def read_names(source: PhpSource, chain: Chain, call: Call) -> Iterator[_Stateme
     The call is on the router, or on the middleware configuration of an application.
     """
     name, on_configuration = call.name.lower(), chain.root == _CONFIGURATION
+    alias: Value = None
+    added: list[Node | None] = []
     if on_configuration and name == "alias":
         yield from read_kernel(source.value(call.argument(0, "aliases")))
     elif on_configuration and name in _GROUPS:
-        added = (call.argument(at, kind) for at, kind in enumerate(("append", "prepend")))
-        yield from (
-            _build_name_statement(name, string)
-            for node in added
-            for string in list_strings(source, node)
-        )
+        alias = name
+        added = [call.argument(at, kind) for at, kind in enumerate(("append", "prepend"))]
     elif name in _NAMING or (on_configuration and name in _CONFIGURING):
-        alias = source.value(call.argument(0))
-        if isinstance(alias, str):
-            yield from (
-                _build_name_statement(alias, string)
-                for string in list_strings(source, call.argument(1))
-            )
+        alias, added = source.value(call.argument(0)), [call.argument(1)]
+    if isinstance(alias, str):
+        for node in added:
+            yield from (_build_name_statement(alias, text) for text in list_strings(source, node))
 
 
 def _build_name_statement(alias: str, name: str) -> _Statement:

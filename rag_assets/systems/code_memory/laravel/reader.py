@@ -10,20 +10,22 @@ from rag_assets.systems.code_memory.laravel.models import list_model_facts
 from rag_assets.systems.code_memory.laravel.policies import iter_guard_facts
 from rag_assets.systems.code_memory.laravel.routes import reader as routes
 from rag_assets.systems.code_memory.laravel.schema.reader import list_schema_facts
-from rag_assets.systems.code_memory.symbols.model import CodeText
+from rag_assets.systems.code_memory.symbols.model import CodeText, sort_facts
 
 
 def read(text: str) -> CodeText:
     """Return the units and facts of a PHP file."""
     source = PhpSource(text)
     bodies = origins.OriginFinders(source)
-    all_facts = [*facts.list_facts(source), *statements.list_facts(source, bodies)]
-    all_facts += origins.origin_facts(source, bodies)
-    all_facts += list_schema_facts(source)
-    all_facts += list_model_facts(source)
-    all_facts += iter_guard_facts(source)
-    all_facts += routes.list_facts(source)
-    all_facts += list_setting_facts(source)
+    all_facts = (
+        *facts.list_facts(source),
+        *statements.list_facts(source, bodies),
+        *origins.origin_facts(source, bodies),
+        *list_schema_facts(source),
+        *list_model_facts(source),
+        *iter_guard_facts(source),
+        *routes.list_facts(source),
+        *list_setting_facts(source),
+    )
     notes = ("parts of the file could not be parsed as PHP",) if source.tree.has_errors else ()
-    all_facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(list_units(source), tuple(all_facts), notes)
+    return CodeText(list_units(source), sort_facts(all_facts), notes)

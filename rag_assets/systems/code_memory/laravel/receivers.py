@@ -32,17 +32,12 @@ Form: TypeAlias = Literal["one", "query", "many"]
 
 @cache
 def _load_methods_by_form() -> Mapping[str, frozenset[str]]:
-    """Return the names of Eloquent's methods, grouped by the form of their results."""
     text = files(__package__).joinpath("eloquent.toml").read_text("utf-8")
     return {form: frozenset(names) for form, names in tomllib.loads(text).items()}
 
 
 def find_result_form(form: Form, name: str) -> Form | None:
-    """Return the form of an Eloquent method's result; None if it is neither models nor a query.
-
-    Args:
-        form: the form of the object on which the method is called.
-    """
+    """Return the form of an Eloquent method's result; None for other results than models."""
     name, methods = name.lower(), _load_methods_by_form()
     if form == "many":
         is_same = name in methods["some_of_several"]
@@ -130,11 +125,7 @@ class Receivers:
         return sorted({value.owner for value in values if value.form == "one"})
 
     def iter_called_methods(self, origins: Iterable[str], own: str) -> Iterator[CalledMethod]:
-        """Yield the methods that the chains of calls in origins call, in order.
-
-        Args:
-            own: the class that contains the chains.
-        """
+        """Yield the methods that chains of calls in the class `own` call, in order."""
         for origin in origins:
             yield from self._follow(origin, own)[1]
 

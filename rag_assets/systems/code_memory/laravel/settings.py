@@ -16,16 +16,14 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from itertools import islice
+from typing import Any, Final
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, is_static, iter_elements
-from rag_assets.systems.code_memory.languages.tree import iter_descendants
+from rag_assets.systems.code_memory.languages.tree import Node, first_child, iter_descendants
 from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _PRIVATE: Final = re.compile(
     # Names of columns, and of Laravel's password brokers, are not secret.
@@ -57,15 +55,13 @@ def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     if "return" not in source.text:
         return None
     returned = next((n for n in source.statements() if n.type == "return_statement"), None)
-    array = None if returned is None else next(iter(returned.named_children), None)
+    array = None if returned is None else first_child(returned)
     if returned is None or array is None or array.type != "array_creation_expression":
         return None
-    leaves = _iter_leaves(source, array, reads_env="env(" in source.text)
-    all_values = dict(leaf for leaf, _ in zip(leaves, range(_MOST), strict=False))
-    known = {name: value for name, value in all_values.items() if value is not _NONE}
-    untold = [name for name in all_values if name not in known]
-    providers = _read_providers(source, array)
-    if providers:
+    leaves = dict(islice(_iter_leaves(source, array, reads_env="env(" in source.text), _MOST))
+    known = {name: value for name, value in leaves.items() if value is not _NONE}
+    untold = [name for name in leaves if name not in known]
+    if providers := _read_providers(source, array):
         known["providers"] = providers
     if not known:
         return None
@@ -88,17 +84,14 @@ def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator
                 if depth < _DEEPEST:
                     todo.append((f"{prefix}{name}.", value, depth + 1))
                 continue
-            may_matter = reads_env or _may_matter(source, prefix + name, value)
-            leaf = _read_value(source, value) if may_matter else _NONE
+            is_class = value.type == "class_constant_access_expression" and (
+                source.tree.node_text(value).endswith("::class")
+            )
+            of_routes_or_tables = _OF_ROUTES_AND_TABLES.search(prefix + name) is not None
+            may_matter = of_routes_or_tables or value.type == "boolean" or is_class
+            leaf = _read_value(source, value) if reads_env or may_matter else _NONE
             is_sentence = isinstance(leaf, str) and " " in leaf.strip()
             yield prefix + name, _NONE if is_sentence and not reads_env else leaf
-
-
-def _may_matter(source: PhpSource, name: str, node: Node) -> bool:
-    if _OF_ROUTES_AND_TABLES.search(name) is not None or node.type == "boolean":
-        return True
-    is_constant = node.type == "class_constant_access_expression"
-    return is_constant and source.tree.node_text(node).endswith("::class")
 
 
 def _read_value(source: PhpSource, node: Node) -> Any:
@@ -147,21 +140,14 @@ def _read_providers(source: PhpSource, array: Node) -> list[str]:
 
     The list may be merged with Laravel's own.
     """
-    lists = (
-        (key is None or source.value(key) == "providers") and value
-        for key, value in iter_elements(array)
-    )
-    names = [
+    names = dict.fromkeys(
         source.class_name(source.tree.node_text(node.named_children[0]), node)
-        for value in lists
-        if value
+        for key, value in iter_elements(array)
+        if key is None or source.value(key) == "providers"
         for node in iter_descendants(value)
         if node.type == "class_constant_access_expression"
-    ]
-    providers = dict.fromkeys(
-        class_name for class_name in names if class_name != "Illuminate\\Support\\ServiceProvider"
     )
-    return [provider for provider in providers if not provider.startswith("Illuminate\\")]
+    return [name for name in names if not name.startswith("Illuminate\\")]
 
 
 _FIRST, _LAST = "\ue000", "\ue001"
@@ -221,21 +207,14 @@ class RepositorySettings:
         if not isinstance(value, Mapping):
             return value
         text = value.get("asked")
-        if isinstance(text, str):
-            return self._resolve_text(text)
-        return {key: self.resolve(item) for key, item in value.items()}
-
-    def _resolve_text(self, text: str) -> Any:
-        whole = _MARK.fullmatch(text)
-        if whole is not None:
+        if not isinstance(text, str):
+            return {key: self.resolve(item) for key, item in value.items()}
+        if (whole := _MARK.fullmatch(text)) is not None:
             return self._read_value(whole)
         values = [self._read_value(mark) for mark in _MARK.finditer(text)]
-        if not all(
-            isinstance(value, str | int) and not isinstance(value, bool) for value in values
-        ):
+        if any(isinstance(item, bool) or not isinstance(item, str | int) for item in values):
             return UNKNOWN
-        next_values = iter(values)
-        return _MARK.sub(lambda _: str(next(next_values)), text)
+        return _MARK.sub(lambda _: str(values.pop(0)), text)
 
     def _read_value(self, mark: re.Match[str]) -> Any:
         setting = _parse_mark(mark)

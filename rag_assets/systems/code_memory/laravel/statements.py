@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.origins import OriginFinder, OriginFinders
@@ -36,6 +36,7 @@ from rag_assets.systems.code_memory.languages.php.types import (
 )
 from rag_assets.systems.code_memory.languages.php.values import CALLS, CLOSURES, Call, Chain
 from rag_assets.systems.code_memory.languages.sql import tables_in_sql
+from rag_assets.systems.code_memory.languages.tree import Node
 from rag_assets.systems.code_memory.laravel.policies import (
     CHECKS,
     CONSTANT,
@@ -50,9 +51,6 @@ from rag_assets.systems.code_memory.laravel.policies import (
     read_resource_checks,
     resolve_checks,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _Values: TypeAlias = Mapping[str, Any]
 _Statement: TypeAlias = tuple[str, _Values]
@@ -70,7 +68,6 @@ _JOINED: Final = re.compile(r"[A-Za-z_][\w.]{0,63}(?=\s|$)")
 
 
 def _iter_query_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    """Yield statements for the tables that a query joins or names in raw SQL."""
     name = call.name.lower()
     if name in _RAW:
         yield from _iter_sql_statements(source, call)
@@ -122,11 +119,7 @@ _OBJECTS: Final = _CALLS | {"variable_name"}
 
 
 def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
-    """Yield the Laravel facts of a file, in no particular order.
-
-    Args:
-        bodies: the origin finders of the file's functions and methods.
-    """
+    """Yield the Laravel facts of a file, in no particular order."""
     for class_ in source.classes:
         for property_ in class_.properties:
             for kind, values in _iter_statements_of_property(source, property_):

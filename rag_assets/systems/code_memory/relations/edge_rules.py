@@ -55,11 +55,14 @@ EVENTS: Final = ("emits_event", "listens_to_event")
 Triple: TypeAlias = tuple[str, str, str]
 """Kind, source and target of an edge."""
 
+EdgeRule: TypeAlias = Callable[[Fact], list[Triple]]
+"""Returns the edges of a fact."""
+
 _REFERENCES: Final = frozenset({"extends", "implements", "calls"})
 """Kinds of facts in all languages whose value `name` is a definition."""
 
 
-def _build_rule(kind: str, prefix: str = "", value: str = "name") -> Callable[[Fact], list[Triple]]:
+def _build_rule(kind: str, prefix: str = "", value: str = "name") -> EdgeRule:
     def build_edges(fact: Fact) -> list[Triple]:
         name = fact.values.get(value)
         return [(kind, fact.symbol, prefix + name)] if isinstance(name, str) and name else []
@@ -67,23 +70,18 @@ def _build_rule(kind: str, prefix: str = "", value: str = "name") -> Callable[[F
     return build_edges
 
 
-def _build_two_ended_rule(kind: str, source: str, target: str) -> Callable[[Fact], list[Triple]]:
-    def build_edges(fact: Fact) -> list[Triple]:
-        return [(kind, str(fact.values.get(source, "")), str(fact.values.get(target, "")))]
-
-    return build_edges
+def _build_two_ended_rule(kind: str, source: str, target: str) -> EdgeRule:
+    return lambda fact: [(kind, str(fact.values.get(source, "")), str(fact.values.get(target, "")))]
 
 
 def _list_edges_of_signature(fact: Fact) -> list[Triple]:
-    """Return edges from a method to its class, and to the classes it takes and returns."""
     types = [str(parameter.get("type", "")) for parameter in fact.values.get("parameters", ())]
-    takes = [name for type_ in types for name in type_.split(_OR)]
-    edges = [("takes", fact.symbol, name) for name in takes if _is_class(name)]
+    takes = [("takes", name) for type_ in types for name in type_.split(_OR)]
+    returns = [("returns", name) for name in str(fact.values.get("returns", "")).split(_OR)]
     owner, separator, _ = fact.symbol.rpartition("::")
-    if separator:
-        edges.append((MEMBER, fact.symbol, owner))
-    returns = str(fact.values.get("returns", "")).split(_OR)
-    return [*edges, *(("returns", fact.symbol, name) for name in returns if _is_class(name))]
+    member = [(MEMBER, owner)] if separator else []
+    ends = [*filter(_is_class, takes), *member, *filter(_is_class, returns)]
+    return [(kind, fact.symbol, name) for kind, name in ends]
 
 
 def _list_edges_of_call(fact: Fact) -> list[Triple]:
@@ -99,21 +97,15 @@ def _list_edges_of_call(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_table_statement(fact: Fact) -> list[Triple]:
-    """Return edges to the table that a statement changes, and to tables that its keys refer to."""
-    edges = []
-    table, action = fact.values.get("table"), _ACTIONS.get(str(fact.values.get("action")))
-    if isinstance(table, str) and action is not None:
-        edges.append((action, fact.symbol, TABLE + table))
-    new_name = fact.values.get("to")
-    if isinstance(new_name, str):
-        edges.append(("renames", fact.symbol, TABLE + new_name))
+    action = _ACTIONS.get(str(fact.values.get("action")))
+    ends = [(action, fact.values.get("table"))] if action is not None else []
+    ends.append(("renames", fact.values.get("to")))
     foreign = [c.get("on") for c in fact.values.get("commands", ()) if c.get("name") == "foreign"]
-    others = [name for name in foreign if isinstance(name, str)]
-    return [*edges, *(("references", fact.symbol, TABLE + name) for name in others)]
+    ends += [("references", name) for name in foreign]
+    return [(kind, fact.symbol, TABLE + name) for kind, name in ends if isinstance(name, str)]
 
 
 def _list_edges_of_event(fact: Fact) -> list[Triple]:
-    """Return the edge to an event from the definition that emits it or listens to it."""
     event = EVENT + str(fact.values["event"])
     if fact.kind == "emits_event":
         return [("fires", fact.symbol, event)]
@@ -121,7 +113,6 @@ def _list_edges_of_event(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_model_relation(fact: Fact) -> list[Triple]:
-    """Return edges to the related model of a model relation, and to its through model and table."""
     arguments = fact.values.get("arguments", {})
     related, through, table = (arguments.get(name) for name in ("related", "through", "table"))
     edges = [("relates_to", fact.symbol, name) for name in (related, through) if _is_text(name)]
@@ -129,7 +120,6 @@ def _list_edges_of_model_relation(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_authorization(fact: Fact) -> list[Triple]:
-    """Return edges from a check to the ability, the model, and the policies that may decide it."""
     model, ability = str(fact.values.get("model", "")), str(fact.values.get("ability", ""))
     source, method = get_authorizing_method(fact), find_policy_method(fact)
     edges = [("authorizes", source, ABILITY + ability)] if ability else []
@@ -142,13 +132,11 @@ def _list_edges_of_authorization(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_ability(fact: Fact) -> list[Triple]:
-    """Return the edge from an ability to the method that decides about it."""
     ability, answers = str(fact.values["ability"]), str(fact.values["answers"])
     return [("authorizes", ABILITY + ability, answers)] if answers else []
 
 
 def _list_edges_of_guard(fact: Fact) -> list[Triple]:
-    """Return edges from a controller, or some of its methods, to their middleware."""
     name = str(fact.values.get("name", ""))
     target = name if "\\" in name else MIDDLEWARE + name
     methods = filter(_is_text, fact.values.get("methods", ()))
@@ -157,7 +145,6 @@ def _list_edges_of_guard(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_applied_rule(fact: Fact) -> list[Triple]:
-    """Return edges to the globs of the files that a rule applies to."""
     globs = [glob for glob in fact.values.get("globs", ()) if _is_text(glob) and glob]
     if fact.values.get("always"):
         globs = [EVERY_FILE]
@@ -165,7 +152,6 @@ def _list_edges_of_applied_rule(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_mention(fact: Fact) -> list[Triple]:
-    """Return edges to the files and uniquely named definitions that a document mentions."""
     name, what = str(fact.values.get("name", "")), str(fact.values.get("what", ""))
     return [("documents", "", target) for target in targets_of_mention(name, what)]
 
@@ -184,16 +170,6 @@ def targets_of_mention(name: str, what: str) -> list[str]:
     return [CALLED + key for key in list_keys(name)]
 
 
-def _list_edges_of_operation(fact: Fact) -> list[Triple]:
-    method, path = str(fact.values.get("method", "")), str(fact.values.get("path", ""))
-    return [("serves", fact.symbol, ENDPOINT + format_endpoint(method, path))]
-
-
-def _list_edges_of_mapping(fact: Fact) -> list[Triple]:
-    table = fact.values.get("table")
-    return [("maps_to", fact.symbol, TABLE + table)] if _is_text(table) else []
-
-
 def _list_edges_of_environment(fact: Fact) -> list[Triple]:
     """Return the edge to an environment variable.
 
@@ -208,12 +184,9 @@ def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str)
 
 
-def _is_class(name: str) -> bool:
-    return name[:1].isupper() or "\\" in name
+def _is_class(end: tuple[str, str]) -> bool:
+    return end[1][:1].isupper() or "\\" in end[1]
 
-
-EdgeRule: TypeAlias = Callable[[Fact], list[Triple]]
-"""Returns the edges of a fact."""
 
 OF_FACTS: Final[Mapping[str, EdgeRule]] = {
     "declares": _list_edges_of_signature,
@@ -241,8 +214,10 @@ OF_FACTS: Final[Mapping[str, EdgeRule]] = {
     "guards": _list_edges_of_guard,
     "applies_to": _list_edges_of_applied_rule,
     "mentions": _list_edges_of_mention,
-    "operation": _list_edges_of_operation,
-    "eloquent_class": _list_edges_of_mapping,
+    "operation": lambda fact: [
+        ("serves", fact.symbol, ENDPOINT + _format_endpoint(fact.values.get("path", ""), fact))
+    ],
+    "eloquent_class": _build_rule("maps_to", TABLE, "table"),
     "depends_on": _build_rule("depends_on", PACKAGE, "package"),
     "changed_by": _build_two_ended_rule("changed_by", "file", "run"),
 }
@@ -257,11 +232,17 @@ _READ_SETTINGS: Final[Mapping[str, str]] = {"configured_by": CONFIG, "reads_env"
 """Prefix of the name of the setting that a fact reads, by the kind of the fact."""
 
 
-def _list_edges_of_read_setting(fact: Fact) -> list[Triple]:
-    """Return the edge from the definition that reads a setting or an environment variable."""
-    key = str(fact.values.get("key", ""))
-    target = _READ_SETTINGS[fact.kind] + key
-    return [("configured_by", _own_name(fact.symbol), target)] if key else []
+def _list_common_edges(fact: Fact) -> list[Triple]:
+    """Return the edges of definitions and of read settings in Python and JavaScript."""
+    source, owner = _own_name(fact.symbol), fact.symbol.rpartition(".")[0]
+    if fact.kind == "declares":
+        return [(MEMBER, source, _own_name(owner))] if owner else []
+    key = str(fact.values.get("key", "")) if fact.kind in _READ_SETTINGS else ""
+    return [("configured_by", source, _READ_SETTINGS[fact.kind] + key)] if key else []
+
+
+def _format_endpoint(path: object, fact: Fact) -> str:
+    return format_endpoint(str(fact.values.get("method", "")), str(path))
 
 
 def edges_of_event(fact: Fact) -> list[Triple]:
@@ -273,23 +254,13 @@ def edges_of_event(fact: Fact) -> list[Triple]:
     ]
 
 
-def _list_edges_of_member(fact: Fact) -> list[Triple]:
-    owner = fact.symbol.rpartition(".")[0]
-    return [(MEMBER, _own_name(fact.symbol), _own_name(owner))] if owner else []
-
-
 def _list_edges_of_python(fact: Fact) -> list[Triple]:
-    """Return the edges of a Python fact."""
-    if fact.kind == "declares":
-        return _list_edges_of_member(fact)
     name = str(fact.values.get("name", ""))
     if fact.kind == "imports":
         return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
-    if fact.kind in _READ_SETTINGS:
-        return _list_edges_of_read_setting(fact)
-    if fact.kind not in {"extends", "calls"} or not name:
-        return []
-    return [(fact.kind, _own_name(fact.symbol), name)]
+    if fact.kind in {"extends", "calls"} and name:
+        return [(fact.kind, _own_name(fact.symbol), name)]
+    return _list_common_edges(fact)
 
 
 _MOST_NAMES: Final = 50
@@ -298,23 +269,18 @@ _MOST_NAMES: Final = 50
 def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
     """Return the edges of a fact of JavaScript or of a language with its syntax."""
     values = fact.values
-    if fact.kind == "declares":
-        return _list_edges_of_member(fact)
     if fact.kind == "fetches":
         path = requested_template(str(values.get("path", "")))
-        endpoint = format_endpoint(str(values.get("method", "")), path)
-        return [("requests", _own_name(fact.symbol), ENDPOINT + endpoint)]
-    if fact.kind in _READ_SETTINGS:
-        return _list_edges_of_read_setting(fact)
-    if fact.kind == "imports":
-        module = str(values.get("name", ""))
-        names = [str(pair[0]) for pair in values.get("names", ())][:_MOST_NAMES] or ["default"]
-        return [("imports", "", spell_module_name(module, name)) for name in names]
+        endpoint = ENDPOINT + _format_endpoint(path, fact)
+        return [("requests", _own_name(fact.symbol), endpoint)]
     name, module = str(values.get("name", "")), str(values.get("module", ""))
-    if fact.kind not in _REFERENCES or not name:
-        return []
-    target = spell_module_name(module, name) if module else _own_name(name)
-    return [(fact.kind, _own_name(fact.symbol), target)]
+    if fact.kind == "imports":
+        names = [str(pair[0]) for pair in values.get("names", ())][:_MOST_NAMES] or ["default"]
+        return [("imports", "", spell_module_name(name, imported)) for imported in names]
+    if fact.kind in _REFERENCES and name:
+        target = spell_module_name(module, name) if module else _own_name(name)
+        return [(fact.kind, _own_name(fact.symbol), target)]
+    return _list_common_edges(fact)
 
 
 def _list_edges_of_java(fact: Fact) -> list[Triple]:
@@ -360,7 +326,6 @@ def _list_edges_of_go(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_rust(fact: Fact) -> list[Triple]:
-    """Return the edges of a Rust fact; modules are files and folders."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
@@ -442,12 +407,7 @@ def spell_module_name(module: str, name: str) -> str:
 
 
 def edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
-    """Return the edge to a table that an SQL query in a string names.
-
-    Args:
-        fact: the fact that states the query.
-        names: how names in its file are qualified; for "none", the edge starts at the file itself.
-    """
+    """Return the edge to a table that an SQL query in a string names; "none" starts at the file."""
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
     source = symbol if names in {"java", "swift"} else _own_name(symbol)
     table = TABLE + _strip_qualifier(str(fact.values["table"]))

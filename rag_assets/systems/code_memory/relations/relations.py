@@ -62,9 +62,6 @@ class Symbol:
     """A definition in a file.
 
     Attributes:
-        name: its qualified name.
-        role: class, interface, trait, enum, function, method and so on.
-        public: whether other files may use it.
         line_start, line_end: first and last line in the file, counted from 1.
         content_hash: the content hash of its embedded text; None if it has no separate chunk.
         called: the search key that replaces its short name; "" if absent.
@@ -89,11 +86,7 @@ class Edge:
     """A relation that a file states, before its names are resolved.
 
     Attributes:
-        kind: the kind of the relation.
         source: the node that the relation starts from; "" for the file itself.
-        target: the node that the relation leads to.
-        how: see How.
-        confidence: 0 to 1.
         line_start, line_end: first and last line of the evidence, counted from 1.
         evidence: the text of the evidence, with credentials masked.
         path: the path of the file with the evidence; None if it is the file that states the edge.
@@ -225,7 +218,6 @@ def _build_ability(fact: Fact) -> Symbol:
 
 
 def _find_setting(fact: Fact, hashes: Mapping[str, str]) -> Symbol | None:
-    """Return the symbol of a setting or environment variable that a file defines; else None."""
     name, lines = str(fact.values["name"]), (fact.line_start, fact.line_end)
     prefix = {"code": OWN_SETTING, "environment": ENV}.get(str(fact.values.get("of")))
     if prefix is None:

@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.settings.entries import (
     toml_entries,
     yaml_entries,
 )
-from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit
+from rag_assets.systems.code_memory.symbols.model import CodeText, Role, Unit, sort_facts
 
 _COMMENT: Final = re.compile(r"[ \t]*(?:#|//|;|/\*|\*)")
 _AFTER: Final = re.compile(r"[ \t]*+,?+[ \t]*+(?:(?:#|//)[^\n]*+)?")
@@ -56,12 +56,7 @@ def _list_units(
 
 
 def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a text; brackets between units belong to the unit next to them.
-
-    Args:
-        units: the units, in order, without overlaps.
-        ends: ascending offsets at which entries end, and at which a unit may be cut.
-    """
+    """Return units that cover a text, cut at `ends`; brackets between units join a neighbour."""
     made: list[Unit] = []
     opening: Unit | None = None
     for unit in add_rest_units(text, units):
@@ -128,17 +123,22 @@ def _read_operations(entries: Sequence[SettingsEntry]) -> list[tuple[SettingsEnt
     starts = [entry.start for entry in entries]
     found = []
     for index, entry in enumerate(entries):
-        if _is_operation(entry):
-            last = bisect_left(starts, entry.end, index)
-            found.append(_read_operation(entry, entries[index + 1 : last], base))
+        top, path, verb = entry.path if len(entry.path) == _DEPTH else ("", "", "")
+        is_path = top == "paths" and path.startswith("/") and len(path) <= _LONGEST_PATH
+        if not is_path or verb.lower() not in _METHODS:
+            continue
+        inner = entries[index + 1 : bisect_left(starts, entry.end, index)]
+        own_values = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
+        method = verb.upper()
+        values = {
+            "method": method,
+            "path": base + path,
+            "operation_id": own_values.get("operationId") or "",
+            "tags": [one.value for one in inner if one.path[3:] == ("tags", ITEM)],
+        }
+        symbol = f"{method} {base}{path}"
+        found.append((entry, Fact("operation", entry.start, entry.end, symbol, values)))
     return found
-
-
-def _is_operation(entry: SettingsEntry) -> bool:
-    path = entry.path
-    if path[0] != "paths" or len(path) != _DEPTH or not path[1].startswith("/"):
-        return False
-    return len(path[1]) <= _LONGEST_PATH and path[2].lower() in _METHODS
 
 
 def _read_server_path(entries: Sequence[SettingsEntry]) -> str:
@@ -147,20 +147,6 @@ def _read_server_path(entries: Sequence[SettingsEntry]) -> str:
         if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:
             return _ORIGIN.sub("", entry.value)[:_LONGEST_PATH].rstrip("/")
     return ""
-
-
-def _read_operation(
-    entry: SettingsEntry, inner: Sequence[SettingsEntry], base: str
-) -> tuple[SettingsEntry, Fact]:
-    method, path = entry.path[2].upper(), base + entry.path[1]
-    own_values = {one.path[3]: one.value for one in inner if len(one.path) == _DEPTH + 1}
-    values = {
-        "method": method,
-        "path": path,
-        "operation_id": own_values.get("operationId") or "",
-        "tags": [one.value for one in inner if one.path[3:] == ("tags", ITEM)],
-    }
-    return entry, Fact("operation", entry.start, entry.end, f"{method} {path}", values)
 
 
 BROKEN: Final = "parts of the file could not be read"
@@ -211,9 +197,8 @@ def _read_settings(text: str, language: str) -> CodeText:
     facts += iter_manifest_facts(language, entries)
     facts += islice(_iter_setting_facts(language, entries), MOST_SETTINGS)
     facts = [replace(one, end=min(one.end, one.start + _EVIDENCE)) for one in facts]
-    facts.sort(key=lambda fact: (fact.start, fact.end))
     notes = () if whole else (BROKEN,)
-    return CodeText(_cover_text(text, units, ends), tuple(facts), notes)
+    return CodeText(_cover_text(text, units, ends), sort_facts(facts), notes)
 
 
 read_ini: Final = partial(_read_settings, language="ini")

@@ -18,8 +18,8 @@ used, line numbers follow the letter, and a receiver may follow a line number:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
@@ -99,6 +99,15 @@ class CodeText:
     facts: tuple[Fact, ...]
     notes: tuple[str, ...] = ()
 
+    def add_facts(self, facts: Iterable[Fact]) -> CodeText:
+        """Return this text with further facts."""
+        return replace(self, facts=sort_facts([*self.facts, *facts]))
+
+
+def sort_facts(facts: Iterable[Fact]) -> tuple[Fact, ...]:
+    """Return facts in the order of their evidence."""
+    return tuple(sorted(facts, key=lambda fact: (fact.start, fact.end)))
+
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
@@ -106,7 +115,6 @@ class FileFacts:
 
     Attributes:
         language: the language of the file, as in media types.
-        facts: the facts, in the order of their evidence, with offsets in this file.
     """
 
     path: str
@@ -150,7 +158,6 @@ class NameUses(NamedTuple):
 
     Attributes:
         uses: the occurrences, the most informative first: definitions first, mentions last.
-        omitted: number of occurrences that are not listed.
     """
 
     uses: tuple[NameUse, ...]
@@ -163,11 +170,7 @@ def list_names(index: str) -> list[str]:
 
 
 def parse_uses(packed: str) -> NameUses:
-    """Return the occurrences of a name from its line in an index.
-
-    Args:
-        packed: the line after the name and its separator.
-    """
+    """Return the occurrences of a name from its line in an index, without the name."""
     uses: list[NameUse] = []
     omitted = 0
     for group in packed.split("|"):

@@ -111,11 +111,7 @@ def table_keys(name: str) -> tuple[str, ...]:
 
 
 def setting_keys(name: str) -> tuple[str, ...]:
-    """Return the search keys of a setting: its name, and the name without its first parts.
-
-    Args:
-        name: the name with its file, `billing.rates.de`, or without it.
-    """
+    """Return the search keys of a setting: its name, and the name without its first parts."""
     parts = name.lower().split(".")[-_MOST_PARTS:]
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
@@ -287,11 +283,7 @@ def table_spellings(written: str) -> list[str]:
 
 
 def route_spellings(written: str) -> Iterator[str]:
-    """Yield the route templates that a requested path may match, fewest parameters first.
-
-    Args:
-        written: a requested path, `/invoices/pdf/a1b2`, with or without its method.
-    """
+    """Yield the route templates that a requested path may match, fewest parameters first."""
     request = parse_request(written)
     if request is None:
         return
@@ -357,11 +349,7 @@ _POLICIES: Final = "Policies"
 
 
 def usual_policies(model: str) -> Iterator[str]:
-    r"""Yield the policy classes that a model usually has; Laravel tries these and others.
-
-    Args:
-        model: the qualified name, `App\Models\Billing\Invoice`.
-    """
+    """Yield the policy classes that a model usually has; Laravel tries these and others."""
     *places, short = model.split("\\")
     if _MODELS not in places:
         yield from tried_policies(model)
@@ -390,11 +378,7 @@ def get_authorizing_method(fact: Fact) -> str:
 
 
 def find_policy_method(fact: Fact) -> str:
-    """Return the policy method that decides about a check; "" if it is unknown.
-
-    Args:
-        fact: a fact of the kind `authorizes`.
-    """
+    """Return the policy method that decides a fact `authorizes`; "" if it is unknown."""
     ability = str(fact.values.get("ability", ""))
     if ability:
         return method_of_ability(ability)

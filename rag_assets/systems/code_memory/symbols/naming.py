@@ -241,11 +241,7 @@ def ends_with_name(defined: str, name: str) -> bool:
 
 
 def spellings(name: str, short: str) -> Iterator[str]:
-    """Yield the spellings by which texts may refer to a definition.
-
-    Args:
-        short: the name in lower case without namespace or module.
-    """
+    """Yield the spellings by which texts may refer to a definition with this short name."""
     if name.startswith(HANDED):
         targets = spellings(name.removeprefix(HANDED), short)
         yield from (HANDED + target for target in targets if not target.startswith(CALLED))

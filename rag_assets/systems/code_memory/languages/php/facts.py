@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
@@ -45,15 +45,14 @@ from rag_assets.systems.code_memory.languages.php.values import (
     iter_elements,
 )
 from rag_assets.systems.code_memory.languages.tree import (
+    Node,
     SyntaxTree,
     add_rest_units,
     end_with_comment,
+    first_child,
     first_comment,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _ROUTERS = frozenset({"$router", "$this->router", "$app->router", "$r"})
 _HEAD = frozenset(
@@ -72,37 +71,28 @@ _RELATIONS = frozenset(
 
 def list_units(source: PhpSource) -> tuple[Unit, ...]:
     """Return the units of a file; together they cover the file."""
-    units = [
-        *_iter_units_of_classes(source),
-        *_iter_units_of_functions(source),
-        *_iter_units_of_statements(source),
-    ]
+    units: list[Unit] = []
+    for class_ in source.classes:
+        around = source.find_class(class_.node.parent or class_.node)
+        if class_.body is not None and (around is None or around is class_):
+            units += _iter_units_of_class(source, class_)
+    for name, function in source.functions:
+        if source.find_class(function.node) is None:
+            units.append(_build_unit(source, function.node, "function", name, alone=True))
+    units += _iter_units_of_statements(source)
     return add_rest_units(source.text, _extend_first_head(source, _drop_nested_units(units)))
 
 
-def _iter_units_of_classes(source: PhpSource) -> Iterator[Unit]:
-    for class_ in source.classes:
-        around = source.find_class(class_.node.parent or class_.node)
-        if class_.body is None or (around is not None and around is not class_):
-            continue
-        yield from _iter_units_of_class(source, class_)
-
-
 def _iter_units_of_class(source: PhpSource, class_like: ClassLike) -> Iterator[Unit]:
-    tree = source.tree
-    start = tree.start(first_comment(_enclosing_statement(class_like.node)))
-    end = tree.end(_enclosing_statement(class_like.node))
+    tree, statement = source.tree, _enclosing_statement(class_like.node)
+    start, end = tree.start(first_comment(statement)), tree.end(statement)
     members = list(_iter_units_of_members(source, class_like))
-    head = members[0].start if members else end
-    head = len(source.text[:head].rstrip())
-    yield Unit(
-        start,
-        head,
-        "class",
-        class_like.name,
+    head = len(source.text[: members[0].start if members else end].rstrip())
+    signature, cuts = (
         _read_signature(source, class_like.node),
-        cuts=_statement_ends(source, class_like.node),
+        _statement_ends(source, class_like.node),
     )
+    yield Unit(start, head, "class", class_like.name, signature, cuts=cuts)
     yield from members[:-1]
     for last in members[-1:]:
         is_last = not source.text[last.end : end].strip(" \t\r\n};")
@@ -110,38 +100,26 @@ def _iter_units_of_class(source: PhpSource, class_like: ClassLike) -> Iterator[U
 
 
 def _iter_units_of_members(source: PhpSource, class_like: ClassLike) -> Iterator[Unit]:
+    is_migration = any(name.rpartition("\\")[2] == "Migration" for name in class_like.parents)
     for method in class_like.methods:
-        symbol = f"{class_like.name}::{method.name}"
-        if statements := [*_iter_schema_statements(source, class_like, method)]:
+        if is_migration and (statements := [*_iter_schema_statements(source, method)]):
             yield from statements
             continue
-        yield _build_unit(
-            source,
-            method.node,
-            "relation" if _is_relation(source, method) else "method",
-            symbol,
-            alone=method.public and not _is_down_method(class_like, method),
-        )
+        symbol = f"{class_like.name}::{method.name}"
+        role: Role = "relation" if _is_relation(source, method) else "method"
+        alone = method.public and not (is_migration and method.name.lower() == "down")
+        yield _build_unit(source, method.node, role, symbol, alone=alone)
 
 
-def _iter_schema_statements(
-    source: PhpSource, class_like: ClassLike, method: Method
-) -> Iterator[Unit]:
+def _iter_schema_statements(source: PhpSource, method: Method) -> Iterator[Unit]:
     """Yield units of the statements that create, alter or drop a table in a migration's `up`."""
-    if not _is_migration(class_like) or method.name.lower() != "up" or method.body is None:
-        return
-    for statement in method.body.named_children:
+    is_up = method.name.lower() == "up" and method.body is not None
+    for statement in method.body.named_children if method.body is not None and is_up else ():
         chain = _find_chain_in_statement(source, statement)
         if chain is not None and chain.static and chain.root.rpartition("\\")[2] == "Schema":
             table = source.value(chain.calls[-1].argument(0))
             name = table if isinstance(table, str) else ""
             yield _build_unit(source, statement, "schema", name, alone=True)
-
-
-def _iter_units_of_functions(source: PhpSource) -> Iterator[Unit]:
-    for name, function in source.functions:
-        if source.find_class(function.node) is None:
-            yield _build_unit(source, function.node, "function", name, alone=True)
 
 
 def _iter_units_of_statements(source: PhpSource) -> Iterator[Unit]:
@@ -156,8 +134,7 @@ def _iter_units_of_statements(source: PhpSource) -> Iterator[Unit]:
 
 
 def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
-    """Yield a unit for each top-level key of the array that a statement returns."""
-    value = next(iter(statement.named_children), None)
+    value = first_child(statement)
     if value is None or value.type != "array_creation_expression":
         return
     for key, element in iter_elements(value):
@@ -188,14 +165,6 @@ def _is_relation(source: PhpSource, method: Method) -> bool:
         tree.field(node, "object") == "$this" and tree.field(node, "name").lower() in _RELATIONS
         for node in tree.nodes(MEMBER_CALLS, method.body)
     )
-
-
-def _is_migration(class_like: ClassLike) -> bool:
-    return any(parent.rpartition("\\")[2] == "Migration" for parent in class_like.parents)
-
-
-def _is_down_method(class_like: ClassLike, method: Method) -> bool:
-    return _is_migration(class_like) and method.name.lower() == "down"
 
 
 def _build_unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone: bool) -> Unit:
@@ -258,6 +227,7 @@ def _extend_first_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
 
 
 _OWN = frozenset({"$this", "self", "static"})
+_DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition"})
 
 
 def list_facts(source: PhpSource) -> Iterator[Fact]:
@@ -271,7 +241,9 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
     for name, function in source.functions:
         yield _declaration_fact(source, "function", name, function)
         yield from _iter_body_facts(source, function, name, None)
-    yield from _top_level_facts(source)
+    for statement in source.statements():
+        if statement.type not in _DECLARATIONS:
+            yield from _iter_call_facts(source, _CallContext(statement, "", {}), _DECLARATIONS)
 
 
 def _iter_class_facts(source: PhpSource, class_like: ClassLike) -> Iterator[Fact]:
@@ -308,24 +280,12 @@ def _iter_body_facts(
         yield from _iter_call_facts(source, _CallContext(method.body, symbol, types, around))
 
 
-def _top_level_facts(source: PhpSource) -> Iterator[Fact]:
-    declarations = {"class_declaration", "interface_declaration", "trait_declaration"}
-    declarations |= {"enum_declaration", "function_definition", "anonymous_class"}
-    into = frozenset(declarations)
-    for statement in source.statements():
-        if statement.type not in into:
-            yield from _iter_call_facts(source, _CallContext(statement, "", {}), into)
-
-
 @dataclass(frozen=True, slots=True)
 class _CallContext:
     """A function body or top-level code, with the names needed to resolve the calls in it.
 
     Attributes:
-        node: the code.
-        symbol: the definition that it belongs to.
         types: class of each variable and property, by its name as written.
-        around: the class that contains the code, if any.
     """
 
     node: Node
@@ -430,7 +390,7 @@ _CALLS: Final = "function_call_expression"
 def list_setting_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield a fact for each setting in the array that a file returns."""
     for statement in source.statements():
-        value = next(iter(statement.named_children), None)
+        value = first_child(statement)
         if statement.type != "return_statement" or value is None:
             continue
         if value.type == "array_creation_expression":

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
@@ -43,9 +43,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     list_arguments,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, first_child
 
 THEN: Final = "->"
 """Separator between the steps of an origin."""
@@ -92,11 +90,7 @@ def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
 
 
 def list_classes(kind: str) -> Origins:
-    """Return the classes in a type as origins; None if it contains no class.
-
-    Args:
-        kind: a class, classes joined by `|`, or a built-in type.
-    """
+    """Return the classes in a PHP type (`A|B`, `int`) as origins; None if it has no class."""
     named = tuple(name for name in kind.split(OR) if name and name not in NO_CLASSES)
     return named or None
 
@@ -205,7 +199,7 @@ class OriginFinder:
                 at = at.child_by_field_name("object")
             elif at.type == "subscript_expression":
                 steps.append(ELEMENT)
-                at = next(iter(at.named_children), None)
+                at = first_child(at)
             else:
                 break
         if at is None or len(steps) > MOST_STEPS:
@@ -215,11 +209,7 @@ class OriginFinder:
         return append_steps(start, steps)
 
     def _start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
-        """Return the origins of a chain's first expression.
-
-        Args:
-            steps: the steps after it; a `user()` that is part of the origin is removed.
-        """
+        """Return the origins of a chain's first expression; consume a step `user()` of it."""
         tree = self._source.tree
         if steps[:1] == ["user()"] and self._provides_user(at):
             del steps[0]

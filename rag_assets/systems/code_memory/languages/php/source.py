@@ -9,7 +9,6 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.php.values import (
     COMPUTED,
@@ -19,10 +18,13 @@ from rag_assets.systems.code_memory.languages.php.values import (
     compute_value,
     parse_chain,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, field_children, syntax_tree
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    SyntaxTree,
+    field_children,
+    first_child,
+    syntax_tree,
+)
 
 _IMPORTED_NAMES = frozenset({"name", "qualified_name", "namespace_name", "relative_name"})
 NO_CLASSES = frozenset(
@@ -37,10 +39,8 @@ class PhpImport:
     """An import: one name in a `use` statement.
 
     Attributes:
-        alias: its name in the file.
         name: the fully qualified name, without a leading backslash.
         kind: class, function or const.
-        node: the node of the clause.
     """
 
     alias: str
@@ -58,7 +58,6 @@ class NamespaceScope:
         start, end: byte offsets, half open.
         imports: the imports of classes, by alias in lower case.
         functions: imports of functions, by alias in lower case.
-        used: the imports of all `use` statements.
     """
 
     namespace: str
@@ -175,7 +174,6 @@ class Parameter:
     """A parameter of a function.
 
     Attributes:
-        name: the name without its dollar sign.
         type: a fully qualified class, several classes joined by `|`, or one built-in type; "" for
             any other type.
         promoted: whether it also declares a property of its class.
@@ -191,10 +189,8 @@ class Property:
     """A property or a constant of a class.
 
     Attributes:
-        name: the name without a dollar sign.
         type: the type, in the same form as for a parameter.
         value: the expression of its value; None if absent.
-        node: the node of the declaration.
     """
 
     name: str
@@ -208,10 +204,7 @@ class Method:
     """A method or a function.
 
     Attributes:
-        name: the name as written.
-        public, static: whether it is public; whether it is static.
         returns: the return type, in the same form as a parameter's type.
-        body: the node of its body; None if absent.
         node: the node of the declaration, including attributes.
     """
 
@@ -229,14 +222,11 @@ class ClassLike:
     """A class, interface, trait or enum.
 
     Attributes:
-        role: class, interface, trait or enum.
         name: the fully qualified name; for an anonymous class, "class@" and its line.
         parents: the class that it extends; for an interface, all interfaces that it extends.
         interfaces, traits: fully qualified names of what it implements and uses.
-        abstract: whether it is declared abstract.
         properties, constants, methods: its members, in order; constants include an enum's cases.
         body: the node of its body; None if the declaration is broken.
-        node: the node of the declaration.
     """
 
     role: str
@@ -328,7 +318,7 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
     if node.type == "intersection_type":
         return ""
     if node.type == "optional_type":
-        return get_type(tree, next(iter(node.named_children), None), scope)
+        return get_type(tree, first_child(node), scope)
     written = tree.node_text(node).lstrip("?")
     return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
 
@@ -384,12 +374,7 @@ _RELATIVE = frozenset({"self", "static"})
 
 
 class PhpSource:
-    """A PHP file.
-
-    Attributes:
-        tree: its syntax tree.
-        scopes: its namespaces, in order.
-    """
+    """A PHP file."""
 
     def __init__(self, text: str) -> None:
         self.tree = syntax_tree(text, "tree_sitter_php", "language_php")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from rag_assets.systems.code_memory.languages.php.source import (
     NO_CLASSES,
@@ -19,10 +19,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     list_arguments,
 )
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
 
 _RETURN: Final = re.compile(r"@return\s+([\w\\|?\[\]]{1,200})(?=\s|$)")
 _PARAMETER: Final = re.compile(r"@param\s+([\w\\|?\[\]]{1,200})\s+(\$\w{1,100})")
@@ -158,7 +155,7 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
         around: the class that contains the expression, if any.
     """
     if value is not None and value.type == "parenthesized_expression":
-        return class_of_value(source, next(iter(value.named_children), None), around)
+        return class_of_value(source, first_child(value), around)
     if value is None:
         return ""
     if value.type == "object_creation_expression":

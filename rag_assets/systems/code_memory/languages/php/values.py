@@ -9,14 +9,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
 
-if TYPE_CHECKING:
-    from tree_sitter import Node
-
-_DEEPEST = 40
+DEEPEST: Final = 40
 """Maximum depth of nested values; deeper values count as computed."""
 
 _ESCAPES: Mapping[str, str] = {
@@ -38,11 +35,7 @@ COMPUTED: Final = Computed()
 
 
 class ClosureValue(Computed):
-    """The value of a closure, which is known only at run time.
-
-    Attributes:
-        node: the closure.
-    """
+    """The value of a closure, which is known only at run time."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -72,7 +65,7 @@ class Constants:
 
 
 def compute_value(
-    tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = _DEEPEST
+    tree: SyntaxTree, node: Node | None, constants: Constants, depth: int = DEEPEST
 ) -> Value:
     """Return the value of an expression; COMPUTED if it is not static.
 
@@ -229,7 +222,7 @@ def _read_class_constant(tree: SyntaxTree, node: Node, constants: Constants, _de
 
 
 def _read_inner(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
-    inner = next(iter(node.named_children), None)
+    inner = first_child(node)
     return COMPUTED if inner is None else compute_value(tree, inner, constants, depth)
 
 
@@ -262,12 +255,7 @@ CLOSURES = frozenset({"anonymous_function", "arrow_function"})
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One argument of a call.
-
-    Attributes:
-        value: its expression.
-        name: the name of a named argument; "" for a positional argument.
-    """
+    """One argument of a call; the name of a positional argument is ""."""
 
     value: Node
     name: str = ""
@@ -279,7 +267,6 @@ class Call:
 
     Attributes:
         name: the name of the method or function; "" if it is computed.
-        arguments: the arguments, in order.
         node: the node from the start of the chain to the end of this call.
     """
 
@@ -305,7 +292,6 @@ class Chain:
             (`$router`), or a property (`$this->router`); "" for a function or any other expression.
         static: whether it starts with a static call.
         calls: the calls, in order; if a function starts the chain, its call is the first.
-        node: the whole expression.
     """
 
     root: str

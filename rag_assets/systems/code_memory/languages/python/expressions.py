@@ -21,16 +21,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from rag_assets.systems.code_memory.languages.tree import (
+    Node,
     SyntaxTree,
     code_children,
     is_comment,
 )
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 Expression: TypeAlias = Any
 """A JSON value in the form that this module describes."""
@@ -56,12 +54,7 @@ _WHY = {
 
 
 def build_expression(tree: SyntaxTree, node: Node | None, references: References) -> Expression:
-    """Return the value of an expression; values nested more than 40 deep count as computed.
-
-    Args:
-        tree: the tree that contains the expression.
-        references: resolves the names in it to references.
-    """
+    """Return an expression's value; values nested more than 40 deep count as computed."""
     return _ExpressionReader(tree, references).read(node)
 
 
@@ -169,7 +162,6 @@ class _ExpressionReader:
         return self._mark_computed(node)
 
     def _read_formatted_string(self, node: Node) -> Expression:
-        """Return the value of a string with inserted expressions."""
         parts = (
             parse_f_string(self._tree, node) if len(self._tree.node_text(node)) < _TEXT else None
         )
@@ -222,20 +214,22 @@ class _ExpressionReader:
         }
 
     def _read_dictionary(self, node: Node, depth: int) -> Expression:
-        items = []
-        for child in code_children(node):
-            if child.type == "pair":
-                key = self.read(child.child_by_field_name("key"), depth)
-                items.append([key, self.read(child.child_by_field_name("value"), depth)])
-            else:
-                items.append([None, self.read(child, depth)])
+        pairs = (
+            (child.child_by_field_name("key"), child.child_by_field_name("value"))
+            if child.type == "pair"
+            else (None, child)
+            for child in code_children(node)
+        )
+        items = [[self.read(key, depth), self.read(value, depth)] for key, value in pairs]
         return {"of": "dict", "items": items, "at": self._offsets(node)}
 
     def _read_sum(self, node: Node, depth: int) -> Expression:
         """Return the value of a sum `a + b + c`, which the grammar nests as `(a + b) + c`."""
         operands: list[Node] = []
         at: Node | None = node
-        while at is not None and at.type == "binary_operator" and self._is_addition(at):
+        while at is not None and at.type == "binary_operator":
+            if self._tree.field(at, "operator") != "+":
+                break
             operands.extend(n for n in [at.child_by_field_name("right")] if n is not None)
             at = at.child_by_field_name("left")
         if not operands or at is None:
@@ -244,9 +238,6 @@ class _ExpressionReader:
         if all(isinstance(item, str) for item in items):
             return "".join(items)
         return {"of": "sum", "items": items, "at": self._offsets(node)}
-
-    def _is_addition(self, node: Node) -> bool:
-        return self._tree.field(node, "operator") == "+"
 
     def _mark_computed(self, node: Node, why: str = "") -> Expression:
         why = why or _WHY.get(node.type, "expression")

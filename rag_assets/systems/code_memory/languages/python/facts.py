@@ -23,8 +23,8 @@ that mention a framework have the facts assigns, invokes and written.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.python.expressions import (
@@ -39,186 +39,20 @@ from rag_assets.systems.code_memory.languages.python.source import (
     PythonSource,
 )
 from rag_assets.systems.code_memory.languages.python.units import list_units
-from rag_assets.systems.code_memory.languages.tree import code_children
-from rag_assets.systems.code_memory.symbols.model import CodeText
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    code_children,
+    field_children,
+    first_child,
+)
+from rag_assets.systems.code_memory.symbols.model import CodeText, sort_facts
 
 _OWN = frozenset({"self", "cls"})
-
-
-def _iter_name_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
-    """Yield the definitions, imports, bases and calls of a file, in no particular order."""
-    yield from (_import_fact(source, imported, "") for imported in source.imports)
-    symbols = frozenset(definition.symbol for definition in source.definitions)
-    yield from _call_facts(source, scopes, None, _iter_top_level_nodes(source), symbols)
-    for definition in source.definitions:
-        values = _declaration_values(source, scopes, definition)
-        yield Fact("declares", *_declaration_span(source, definition), definition.symbol, values)
-        yield from (_import_fact(source, inner, definition.symbol) for inner in definition.imports)
-        if definition.sort == "class":
-            for parent in scopes.parents(definition):
-                yield Fact(
-                    "extends",
-                    *_declaration_span(source, definition),
-                    definition.symbol,
-                    {"name": parent},
-                )
-        yield from _call_facts(source, scopes, definition, nodes_inside(definition), symbols)
-
-
-def _declaration_span(source: PythonSource, definition: PythonDefinition) -> tuple[int, int]:
-    return source.tree.start(definition.node), source.tree.end(definition.last)
-
-
-def _import_fact(source: PythonSource, imported: PythonImport, symbol: str) -> Fact:
-    values = {
-        "name": imported.name,
-        "alias": imported.alias,
-        "level": imported.level,
-        "member": imported.member,
-    }
-    return source.tree.fact("imports", imported.node, symbol, values)
-
-
-def _declaration_values(
-    source: PythonSource, scopes: Scopes, definition: PythonDefinition
-) -> Mapping[str, Any]:
-    decorators = [
-        build_expression(
-            source.tree,
-            node.named_children[0] if node.named_children else None,
-            lambda name: scopes.reference(name, definition.within),
-        )
-        for node in definition.decorators
-    ]
-    return {"role": definition.sort, "public": definition.public, "decorators": decorators}
-
-
-def _call_facts(
-    source: PythonSource,
-    scopes: Scopes,
-    definition: PythonDefinition | None,
-    nodes: Iterator[Node],
-    symbols: Collection[str],
-) -> Iterator[Fact]:
-    seen: set[str] = set()
-    for node in nodes:
-        called = scopes.called_reference(node, definition) if node.type == "call" else ""
-        above = _inherited_methods(source, scopes, definition, node, symbols) if called else ()
-        for name in (called, *above):
-            if name and name not in seen:
-                seen.add(name)
-                symbol = "" if definition is None else definition.symbol
-                yield source.tree.fact("calls", node, symbol, {"name": name})
-
-
-def _inherited_methods(
-    source: PythonSource,
-    scopes: Scopes,
-    definition: PythonDefinition | None,
-    call: Node,
-    symbols: Collection[str],
-) -> Iterator[str]:
-    """Yield the methods that `self.method()` may inherit; none if the class defines the method."""
-    written = dotted_name(source.tree, call.child_by_field_name("function"))
-    root, _, method = written.partition(".")
-    around = definition
-    while around is not None and around.sort != "class":
-        around = around.within
-    if around is None or root not in _OWN or not method or "." in method:
-        return
-    if f"{around.symbol}.{method}" not in symbols:
-        yield from (f"{parent}.{method}" for parent in scopes.parents(around))
-
-
-def _iter_top_level_nodes(source: PythonSource) -> Iterator[Node]:
-    """Yield the nodes outside definitions."""
-    todo = [source.tree.root]
-    while todo:
-        node = todo.pop()
-        yield node
-        todo.extend(c for c in reversed(node.named_children) if c.type not in DEFINITIONS)
-
-
 _MENTIONS_FRAMEWORK = re.compile(
     r"\b(?:django|rest_framework|celery|urlpatterns|app_name|as_view|queryset|http_method_names"
     r"|class Meta|models|migrations|db_table|ForeignKey|AppConfig"
     r"|INSTALLED_APPS|MIDDLEWARE|ROOT_URLCONF|AUTH_USER_MODEL)\b"
 )
-
-
-def _iter_framework_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
-    """Yield the assignments and calls of a file, if the file mentions a framework."""
-    if not _MENTIONS_FRAMEWORK.search(source.text):
-        return
-    yield from _block_facts(source, scopes, None)
-    for definition in source.definitions:
-        if definition.sort == "class":
-            yield from _block_facts(source, scopes, definition)
-
-
-def _block_facts(
-    source: PythonSource, scopes: Scopes, definition: PythonDefinition | None
-) -> Iterator[Fact]:
-    for statement, under in source.statements(None if definition is None else definition.body):
-        if statement.type == "expression_statement" and statement.named_children:
-            yield from _iter_statement_facts(
-                source, scopes, definition, statement.named_children[0], under
-            )
-
-
-def _iter_statement_facts(
-    source: PythonSource,
-    scopes: Scopes,
-    definition: PythonDefinition | None,
-    node: Node,
-    under: str,
-) -> Iterator[Fact]:
-    def reference(name: str) -> str:
-        return scopes.reference(name, definition)
-
-    symbol = "" if definition is None else definition.symbol
-    if node.type == "call" and definition is None:
-        value = build_expression(source.tree, node, reference)
-        yield source.tree.fact("invokes", node, symbol, {"call": value, "under": under})
-        yield from _iter_inner_calls(source, node, symbol)
-    value_node = node.child_by_field_name("right")
-    if node.type not in {"assignment", "augmented_assignment"} or value_node is None:
-        return
-    targets = [node.child_by_field_name("left")]
-    while value_node.type == "assignment":
-        targets.append(value_node.child_by_field_name("left"))
-        right = value_node.child_by_field_name("right")
-        if right is None:
-            return
-        value_node = right
-    value = build_expression(source.tree, value_node, reference)
-    adds = node.type == "augmented_assignment"
-    for target in targets:
-        name = dotted_name(source.tree, target)
-        if name:
-            values = {"name": name, "value": value, "adds": adds, "under": under}
-            yield source.tree.fact("assigns", node, symbol, values)
-    yield from _iter_inner_calls(source, node, symbol)
-
-
-def _iter_inner_calls(source: PythonSource, statement: Node, symbol: str) -> Iterator[Fact]:
-    """Yield a fact `written` for each call inside a statement that starts on a line of its own.
-
-    Such calls are routes in a list of routes, or operations in a migration.
-    """
-    rows = {statement.start_point[0]}
-    todo = [statement]
-    while todo:
-        node = todo.pop()
-        if node.type == "call" and node.start_point[0] not in rows:
-            rows.add(node.start_point[0])
-            yield source.tree.fact("written", node, symbol, {})
-        todo.extend(reversed(node.named_children))
-
-
 _MOST_SETTINGS: Final = 500
 _CONSTANT: Final = re.compile(r"[A-Z][A-Z0-9_]*")
 _MENTIONS_SETTINGS: Final = re.compile(r"\b(?:environ|getenv|env|config|settings)\b")
@@ -227,63 +61,167 @@ _GETS: Final = frozenset({"os.environ.get", "os.getenv", "os.environ.setdefault"
 _READERS: Final = frozenset({"env", "config"})
 """Conventional names of the functions that read settings in django-environ and decouple."""
 
-
-def _iter_setting_facts(source: PythonSource, scopes: Scopes) -> Iterator[Fact]:
-    """Yield facts for the settings that a file defines and for the settings that it reads."""
-    yield from _iter_defined_settings(source)
-    if not _MENTIONS_SETTINGS.search(source.text):
-        return
-    yield from _iter_used_settings(source, scopes, None, _iter_top_level_nodes(source))
-    for definition in source.definitions:
-        yield from _iter_used_settings(source, scopes, definition, nodes_inside(definition))
+_Around: TypeAlias = PythonDefinition | None
+"""The definition around some code; None at top level."""
 
 
-def _iter_defined_settings(source: PythonSource) -> Iterator[Fact]:
-    seen: set[str] = set()
-    for statement, _ in source.statements(None):
-        node = next(iter(statement.named_children), None)
-        if statement.type != "expression_statement" or node is None or node.type != "assignment":
-            continue
-        name = source.tree.field(node, "left")
-        if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MOST_SETTINGS:
-            seen.add(name)
-            yield source.tree.fact("defines_setting", node, "", {"name": name, "of": "code"})
+class _FactReader:
+    """A reader of the names, statements and settings of one Python file."""
+
+    def __init__(self, source: PythonSource) -> None:
+        self._source, self._tree, self._scopes = source, source.tree, Scopes(source)
+        self._symbols = frozenset(definition.symbol for definition in source.definitions)
+
+    def iter_facts(self) -> Iterator[Fact]:
+        """Yield the facts of a file, in no particular order."""
+        yield from self._iter_name_facts()
+        if _MENTIONS_FRAMEWORK.search(self._source.text):
+            classes = (one for one in self._source.definitions if one.sort == "class")
+            for around in (None, *classes):
+                yield from self._iter_statement_facts(around)
+        yield from self._iter_defined_settings()
+        if _MENTIONS_SETTINGS.search(self._source.text):
+            for around in (None, *self._source.definitions):
+                yield from self._iter_used_settings(around)
+
+    def _iter_nodes(self, around: _Around) -> Iterator[Node]:
+        return _iter_top_level_nodes(self._source) if around is None else nodes_inside(around)
+
+    def _iter_name_facts(self) -> Iterator[Fact]:
+        yield from (self._build_import_fact(imported, "") for imported in self._source.imports)
+        yield from self._iter_call_facts(None)
+        for definition in self._source.definitions:
+            symbol = definition.symbol
+            span = self._tree.start(definition.node), self._tree.end(definition.last)
+            decorators = [
+                self._build_expression(first_child(node), definition.within)
+                for node in definition.decorators
+            ]
+            values = {"role": definition.sort, "public": definition.public}
+            yield Fact("declares", *span, symbol, {**values, "decorators": decorators})
+            yield from (self._build_import_fact(inner, symbol) for inner in definition.imports)
+            if definition.sort == "class":
+                for parent in self._scopes.parents(definition):
+                    yield Fact("extends", *span, symbol, {"name": parent})
+            yield from self._iter_call_facts(definition)
+
+    def _build_import_fact(self, imported: PythonImport, symbol: str) -> Fact:
+        names = "name", "alias", "level", "member"
+        values = {name: getattr(imported, name) for name in names}
+        return self._tree.fact("imports", imported.node, symbol, values)
+
+    def _build_expression(self, node: Node | None, around: _Around) -> Any:
+        return build_expression(self._tree, node, lambda n: self._scopes.reference(n, around))
+
+    def _iter_call_facts(self, around: _Around) -> Iterator[Fact]:
+        seen: set[str] = set()
+        for node in self._iter_nodes(around):
+            called = self._scopes.called_reference(node, around) if node.type == "call" else ""
+            above = self._iter_inherited_methods(around, node) if called else ()
+            for name in (called, *above):
+                if name and name not in seen:
+                    seen.add(name)
+                    symbol = "" if around is None else around.symbol
+                    yield self._tree.fact("calls", node, symbol, {"name": name})
+
+    def _iter_inherited_methods(self, around: _Around, call: Node) -> Iterator[str]:
+        """Yield the methods that `self.method()` may inherit; none if the class defines it."""
+        written = dotted_name(self._tree, call.child_by_field_name("function"))
+        root, _, method = written.partition(".")
+        while around is not None and around.sort != "class":
+            around = around.within
+        if around is None or root not in _OWN or not method or "." in method:
+            return
+        if f"{around.symbol}.{method}" not in self._symbols:
+            yield from (f"{parent}.{method}" for parent in self._scopes.parents(around))
+
+    def _iter_statement_facts(self, around: _Around) -> Iterator[Fact]:
+        symbol = "" if around is None else around.symbol
+        for statement, under in self._source.statements(None if around is None else around.body):
+            node = first_child(statement)
+            if statement.type != "expression_statement" or node is None:
+                continue
+            if node.type == "call" and around is None:
+                values = {"call": self._build_expression(node, around), "under": under}
+                yield self._tree.fact("invokes", node, symbol, values)
+                yield from self._iter_inner_calls(node, symbol)
+            targets, value = [], node.child_by_field_name("right")
+            is_assigned = node.type in {"assignment", "augmented_assignment"}
+            at: Node | None = node
+            while at is not None and is_assigned:
+                targets.append(at.child_by_field_name("left"))
+                value = at.child_by_field_name("right")
+                at = value if value is not None and value.type == "assignment" else None
+            if value is None or not is_assigned:
+                continue
+            values = {"value": self._build_expression(value, around)}
+            values |= {"adds": node.type == "augmented_assignment", "under": under}
+            for name in filter(None, (dotted_name(self._tree, target) for target in targets)):
+                yield self._tree.fact("assigns", node, symbol, {"name": name, **values})
+            yield from self._iter_inner_calls(node, symbol)
+
+    def _iter_inner_calls(self, statement: Node, symbol: str) -> Iterator[Fact]:
+        """Yield a fact `written` for each call inside a statement that starts on its own line.
+
+        Such calls are routes in a list of routes, or operations in a migration.
+        """
+        rows = {statement.start_point[0]}
+        todo = [statement]
+        while todo:
+            node = todo.pop()
+            if node.type == "call" and node.start_point[0] not in rows:
+                rows.add(node.start_point[0])
+                yield self._tree.fact("written", node, symbol, {})
+            todo.extend(reversed(node.named_children))
+
+    def _iter_defined_settings(self) -> Iterator[Fact]:
+        seen: set[str] = set()
+        for statement, _ in self._source.statements(None):
+            node = first_child(statement)
+            if statement.type == "expression_statement" and node and node.type == "assignment":
+                name = self._tree.field(node, "left")
+                if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MOST_SETTINGS:
+                    seen.add(name)
+                    values = {"name": name, "of": "code"}
+                    yield self._tree.fact("defines_setting", node, "", values)
+
+    def _iter_used_settings(self, around: _Around) -> Iterator[Fact]:
+        seen: set[tuple[str, str]] = set()
+        for node in self._iter_nodes(around):
+            use = self._read_setting_use(node, around)
+            if use is not None and use not in seen:
+                seen.add(use)
+                symbol = "" if around is None else around.symbol
+                yield self._tree.fact(use[0], node, symbol, {"key": use[1]})
+
+    def _read_setting_use(self, node: Node, around: _Around) -> tuple[str, str] | None:
+        """Return the kind of fact and the key, if a node reads a setting or a variable."""
+        named: Node | None = None
+        if node.type == "attribute":
+            owner, _, key = dotted_name(self._tree, node).rpartition(".")
+            is_setting = owner and _CONSTANT.fullmatch(key)
+            if is_setting and _are_settings(self._scopes.reference(owner, around)):
+                return "configured_by", key
+        elif node.type == "subscript":
+            owner = dotted_name(self._tree, node.child_by_field_name("value"))
+            if owner and self._scopes.reference(owner, around) == "os.environ":
+                named = node.child_by_field_name("subscript")
+        elif node.type == "call":
+            name = dotted_name(self._tree, node.child_by_field_name("function"))
+            is_conventional = name.partition(".")[0] in _READERS
+            if name and (is_conventional or self._scopes.reference(name, around) in _GETS):
+                named = next(iter(field_children(node, "arguments")), None)
+        is_text = named is not None and named.type == "string"
+        text = self._tree.node_text(named).strip("\"'") if is_text else ""
+        return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
 
 
-def _iter_used_settings(
-    source: PythonSource, scopes: Scopes, definition: PythonDefinition | None, nodes: Iterator[Node]
-) -> Iterator[Fact]:
-    symbol = "" if definition is None else definition.symbol
-    seen: set[tuple[str, str]] = set()
-    for node in nodes:
-        setting_use = _read_setting_use(source, scopes, definition, node)
-        if setting_use is not None and setting_use not in seen:
-            seen.add(setting_use)
-            yield source.tree.fact(setting_use[0], node, symbol, {"key": setting_use[1]})
-
-
-def _read_setting_use(
-    source: PythonSource, scopes: Scopes, definition: PythonDefinition | None, node: Node
-) -> tuple[str, str] | None:
-    if node.type == "attribute":
-        owner, _, key = dotted_name(source.tree, node).rpartition(".")
-        if (
-            owner
-            and _CONSTANT.fullmatch(key)
-            and _are_settings(scopes.reference(owner, definition))
-        ):
-            return "configured_by", key
-    elif node.type == "subscript":
-        owner = dotted_name(source.tree, node.child_by_field_name("value"))
-        if owner and scopes.reference(owner, definition) == "os.environ":
-            return _read_variable_name(source, node.child_by_field_name("subscript"))
-    elif node.type == "call":
-        name = dotted_name(source.tree, node.child_by_field_name("function"))
-        arguments = node.child_by_field_name("arguments")
-        reads = name.partition(".")[0] in _READERS or scopes.reference(name, definition) in _GETS
-        if name and reads and arguments is not None and arguments.named_children:
-            return _read_variable_name(source, arguments.named_children[0])
-    return None
+def _iter_top_level_nodes(source: PythonSource) -> Iterator[Node]:
+    todo = [source.tree.root]
+    while todo:
+        node = todo.pop()
+        yield node
+        todo.extend(c for c in reversed(node.named_children) if c.type not in DEFINITIONS)
 
 
 def _are_settings(reference: str) -> bool:
@@ -292,15 +230,6 @@ def _are_settings(reference: str) -> bool:
     return reference == "django.conf.settings" or (
         (reference != name or "." in name) and name.rpartition(".")[2] in _MODULES
     )
-
-
-def _read_variable_name(source: PythonSource, node: Node | None) -> tuple[str, str] | None:
-    text = (
-        source.tree.node_text(node).strip("\"'")
-        if node is not None and node.type == "string"
-        else ""
-    )
-    return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
 
 
 _ALL: Final = "__all__"
@@ -324,7 +253,7 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
     first: Node | None = None
     try:
         for statement, under in source.statements():
-            node = statement.named_children[0] if statement.named_children else None
+            node = first_child(statement)
             if statement.type == "delete_statement" and _ALL in source.tree.node_text(statement):
                 return
             if statement.type != "expression_statement" or node is None:
@@ -352,19 +281,15 @@ def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
         return _find_extended_names(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
         return None
-    target, value = node.child_by_field_name("left"), node.child_by_field_name("right")
-    named = source.tree.node_text(target)
+    named, value = source.tree.field(node, "left"), node.child_by_field_name("right")
     while value is not None and value.type == "assignment":
         named += " " + source.tree.field(value, "left")
         value = value.child_by_field_name("right")
-    if _ALL not in named.split():
-        if _ALL in named:  # Assignments such as `__all__[:] = …` or `__all__, other = …`
-            raise _ComputedError
-        return None
-    if value is None:
-        return None  # A mere annotation.
+    if _ALL not in named or (value is None and _ALL in named.split()):
+        return None  # A mere annotation adds no names.
+    is_other = _ALL not in named.split()  # `__all__[:] = …` or `__all__, other = …`
     operator = source.tree.field(node, "operator")
-    if node.type == "augmented_assignment" and operator != "+=":
+    if value is None or is_other or (node.type != "assignment" and operator != "+="):
         raise _ComputedError
     return _names_in_list(source, value)
 
@@ -375,61 +300,47 @@ def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
     Raises:
         _ComputedError: if a call changes `__all__` in any other way.
     """
-    function = source.tree.field(node, "function")
-    if function.partition(".")[0] != _ALL:
+    owner, _, method = source.tree.field(node, "function").partition(".")
+    if owner != _ALL:
         return None
     arguments = node.child_by_field_name("arguments")
     values = [] if arguments is None else code_children(arguments)
-    if len(values) != 1 or function not in {f"{_ALL}.extend", f"{_ALL}.append"}:
+    if len(values) != 1 or method not in {"extend", "append"}:
         raise _ComputedError
-    if function == f"{_ALL}.append":
-        return [_string_value(source, values[0])]
-    return _names_in_list(source, values[0])
+    is_one = method == "append"
+    return [_string_value(source, values[0])] if is_one else _names_in_list(source, values[0])
 
 
 def _names_in_list(source: PythonSource, node: Node) -> list[str]:
-    """Return the strings in a list literal, or in a sum of list literals."""
     names: list[str] = []
     todo = [node]
     while todo:
         at = todo.pop()
         parts = code_children(at)
+        is_sum = at.type == "binary_operator" and source.tree.field(at, "operator") == "+"
         if at.type in _LISTS:
             names += [_string_value(source, part) for part in parts]
-        elif at.type == "parenthesized_expression" or _is_sum(source, at):
+        elif is_sum or at.type == "parenthesized_expression":
             todo += reversed(parts)
         else:
             raise _ComputedError
     return names
 
 
-def _is_sum(source: PythonSource, node: Node) -> bool:
-    operator = node.child_by_field_name("operator")
-    return node.type == "binary_operator" and source.tree.node_text(operator) == "+"
-
-
 def _string_value(source: PythonSource, node: Node) -> str:
-    if node.type not in {"string", "concatenated_string"}:
+    parts = node.named_children if node.type == "concatenated_string" else [node]
+    strings = [part for part in parts if part.type == "string"]
+    tokens = [token for string in strings for token in string.named_children]
+    is_string = node.type in {"string", "concatenated_string"}
+    if not is_string or any(token.type not in _PLAIN for token in tokens):
         raise _ComputedError
-    parts = [node] if node.type == "string" else node.named_children
-    tokens = [token for part in parts if part.type == "string" for token in part.named_children]
-    if any(token.type not in _PLAIN for token in tokens):
-        raise _ComputedError
-    return "".join(
-        source.tree.node_text(token) for token in tokens if token.type == "string_content"
-    )
+    contents = (token for token in tokens if token.type == "string_content")
+    return "".join(map(source.tree.node_text, contents))
 
 
 def read(text: str) -> CodeText:
     """Return the units and facts of a Python file."""
     source = PythonSource(text)
-    scopes = Scopes(source)
     notes = ("parts of the file could not be parsed as Python",) if source.tree.has_errors else ()
-    facts = [
-        *_iter_name_facts(source, scopes),
-        *_iter_framework_facts(source, scopes),
-        *_iter_setting_facts(source, scopes),
-        *_iter_export_facts(source),
-    ]
-    facts.sort(key=lambda fact: (fact.start, fact.end))
-    return CodeText(list_units(source), tuple(facts), notes)
+    facts = sort_facts([*_FactReader(source).iter_facts(), *_iter_export_facts(source)])
+    return CodeText(list_units(source), facts, notes)

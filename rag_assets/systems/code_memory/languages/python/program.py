@@ -43,13 +43,10 @@ class Module:
     """A Python file as a module.
 
     Attributes:
-        name: the dotted name.
-        path: the path of the file.
         package: whether it is an `__init__.py`.
         declared: its definitions, by symbol.
         bases: references of base classes, by the symbol of the class.
         imported: references, by the names that imports at top level bind.
-        stars: modules imported by `*`.
         assigned: assignments in order, by the symbol of the class ("" for top level).
         invoked: calls at top level, in order.
     """
@@ -177,24 +174,20 @@ class PythonProgram:
         return (value for value in values if isinstance(value, str))
 
     def absolute(self, reference: str, module: Module) -> str:
-        """Return the absolute dotted name of a reference, in the module that defines its target.
-
-        Args:
-            reference: the reference as in a file's facts.
-            module: the module of that file.
-        """
+        """Return the absolute name of a file's reference, in the module that defines its target."""
+        root, name = reference.partition(".")[0], reference
         if reference[:1] in {":", "."}:
-            return self._canonical_name(
-                resolve_reference(reference, module.name, package=module.package)
-            )
-        root = reference.partition(".")[0]
-        if any(root == name.partition(".")[0] for name in module.imported.values()):
-            return self._canonical_name(reference)
-        for star in module.stars:
-            name = f"{resolve_reference(star, module.name, package=module.package)}.{reference}"
-            if name.rpartition(".")[0] not in self.modules or self.place(name) is not None:
-                return self._canonical_name(name)
-        return reference
+            name = resolve_reference(reference, module.name, package=module.package)
+        elif all(root != imported.partition(".")[0] for imported in module.imported.values()):
+            for star in module.stars:
+                source = resolve_reference(star, module.name, package=module.package)
+                name = f"{source}.{reference}"
+                if name.rpartition(".")[0] not in self.modules or self.place(name) is not None:
+                    break
+            else:
+                return reference
+        place = self.place(name)
+        return name if place is None else place.name
 
     def find_place(self, written: str, module: Module) -> PythonName | None:
         """Return the target of a reference in a module; None if it is outside the repository.
@@ -237,10 +230,6 @@ class PythonProgram:
         """
         last, place = self._resolve(name)
         return last if place is None else place.name
-
-    def _canonical_name(self, name: str) -> str:
-        place = self.place(name)
-        return name if place is None else place.name
 
     def _resolve(self, name: str) -> tuple[str, PythonName | None]:
         """Follow imports from a name; return the last name, and its target in the repository."""
@@ -289,12 +278,14 @@ class PythonProgram:
     def _resolve_bases(self, name: str) -> list[str]:
         if name not in self._parents:
             place = self.place(name)
-            bases = [] if place is None else place.module.bases.get(place.symbol, [])
-            self._parents[name] = [
-                self.resolve_name(self.absolute(base, place.module))
-                for base in bases
-                if place is not None
-            ]
+            self._parents[name] = (
+                []
+                if place is None
+                else [
+                    self.resolve_name(self.absolute(base, place.module))
+                    for base in place.module.bases.get(place.symbol, ())
+                ]
+            )
         return self._parents[name]
 
     def _follow_import(self, module: Module, symbol: str) -> str:

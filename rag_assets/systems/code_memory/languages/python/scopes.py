@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
-from rag_assets.systems.code_memory.languages.python.source import PythonDefinition, PythonSource
-from rag_assets.systems.code_memory.languages.tree import field_children
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.python.source import (
+    DEFINITIONS,
+    PythonDefinition,
+    PythonSource,
+)
+from rag_assets.systems.code_memory.languages.tree import Node, field_children
 
 _DEEPEST = 20
 _LONGEST = 200
@@ -30,7 +30,6 @@ class Meaning:
     """The module, class or function that a name stands for, or the class of its object.
 
     Attributes:
-        reference: the reference of the module, class or function; "" if it is unknown.
         instance: whether the name stands for an object of that class.
     """
 
@@ -104,13 +103,9 @@ class Scopes:
         """Return the class of the object that `X()` or `super()` returns; "" for any other node."""
         if node is None or node.type != "call":
             return ""
-        function = node.child_by_field_name("function")
-        written = dotted_name(self._source.tree, function)
-        if written == "super":
-            return self._parent_class(near)
-        return self._resolve_class(written, near) if written else ""
-
-    def _parent_class(self, near: PythonDefinition | None) -> str:
+        written = dotted_name(self._source.tree, node.child_by_field_name("function"))
+        if written != "super":
+            return self._resolve_class(written, near) if written else ""
         around = near
         while around is not None and around.sort != "class":
             around = around.within
@@ -141,10 +136,11 @@ class Scopes:
         at = node
         while at is not None and at.type in {"type", "binary_operator", "subscript"}:
             at = self._unwrap_annotation(at)
-        if at is None or at.type == "string":
-            written = "" if at is None else self._source.tree.node_text(at).strip("\"'")
-            return self._resolve_class(written, near) if _is_dotted(written) else ""
         written = dotted_name(self._source.tree, at)
+        if at is not None and at.type == "string":
+            text = self._source.tree.node_text(at).strip("\"'")
+            is_dotted = len(text) < _LONGEST and all(map(str.isidentifier, text.split(".")))
+            written = text if is_dotted else ""
         return self._resolve_class(written, near) if written else ""
 
     def _unwrap_annotation(self, node: Node) -> Node | None:
@@ -169,17 +165,15 @@ class Scopes:
     def _iter_annotated_attributes(self, definition: PythonDefinition) -> Iterator[tuple[str, str]]:
         for statement, _ in self._source.statements(definition.body):
             for node in statement.named_children:
-                if node.type == "assignment" and node.child_by_field_name("type") is not None:
-                    found = self._class_in_annotation(
-                        node.child_by_field_name("type"), definition.within
-                    )
+                type_ = node.child_by_field_name("type")
+                if node.type == "assignment" and type_ is not None:
+                    found = self._class_in_annotation(type_, definition.within)
                     yield self._source.tree.field(node, "left"), found
 
     def _local_meanings(self, definition: PythonDefinition) -> dict[str, Meaning]:
         if definition not in self._local:
-            found: dict[str, Meaning] = {}
-            self._local[definition] = found
-            self._bind_names(definition, found)
+            self._local[definition] = {}
+            self._bind_names(definition, self._local[definition])
         return self._local[definition]
 
     def _bind_names(self, definition: PythonDefinition, found: dict[str, Meaning]) -> None:
@@ -187,51 +181,42 @@ class Scopes:
             found[imported.alias] = Meaning(imported.reference)
         for member in definition.members:
             found[member.name] = Meaning(f":{member.symbol}")
-        if definition.sort == "class":
-            return
-        for name, meaning in [
-            *self._iter_parameter_meanings(definition),
-            *self._iter_assigned_names(definition),
-        ]:
-            is_same = found.get(name, meaning) == meaning
-            found[name] = meaning if is_same else _UNKNOWN
+        if definition.sort != "class":
+            parameters = self._iter_parameter_meanings(definition)
+            for name, meaning in [*parameters, *self._iter_assigned_names(definition)]:
+                is_same = found.get(name, meaning) == meaning
+                found[name] = meaning if is_same else _UNKNOWN
 
     def _iter_parameter_meanings(
         self, definition: PythonDefinition
     ) -> Iterator[tuple[str, Meaning]]:
-        tree = self._source.tree
+        tree, around = self._source.tree, definition.within
         for index, node in enumerate(field_children(definition.node, "parameters")):
             name = node if node.type == "identifier" else node.child_by_field_name("name")
             if name is None and node.named_children:
                 name = node.named_children[0]
-            around = definition.within
             if index == 0 and definition.sort == "method" and around is not None:
-                yield tree.node_text(name), self._first_parameter_meaning(definition, around)
+                # The first parameter of a method is the object, or its class.
+                marks = {tree.node_text(n).strip("@ \n") for n in definition.decorators}
+                own = Meaning(f":{around.symbol}", "classmethod" not in marks)
+                yield tree.node_text(name), _UNKNOWN if "staticmethod" in marks else own
                 continue
             kind = self._class_in_annotation(node.child_by_field_name("type"), around)
             plain = name is not None and name.type == "identifier"
             yield tree.node_text(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
-    def _first_parameter_meaning(
-        self, definition: PythonDefinition, around: PythonDefinition
-    ) -> Meaning:
-        """Return the meaning of a method's first parameter: the object, or its class."""
-        marks = {self._source.tree.node_text(n).strip("@ \n") for n in definition.decorators}
-        if "staticmethod" in marks:
-            return _UNKNOWN
-        return Meaning(f":{around.symbol}", "classmethod" not in marks)
-
     def _iter_assigned_names(self, definition: PythonDefinition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
         for node in nodes_inside(definition):
-            if node.type in _TARGETS:
-                target = node.child_by_field_name(_TARGETS[node.type])
-                if target is not None and target.type == "identifier":
-                    yield tree.node_text(target), self._assigned_meaning(node, definition)
-                elif target is not None and target.type not in {"attribute", "subscript"}:
-                    yield from ((tree.node_text(n), _UNKNOWN) for n in _iter_identifiers(target))
-            elif node.type in {"as_pattern_target", "lambda_parameters"}:
-                yield from ((tree.node_text(n), _UNKNOWN) for n in _iter_identifiers(node))
+            target = (
+                node.child_by_field_name(_TARGETS[node.type]) if node.type in _TARGETS else None
+            )
+            if node.type in {"as_pattern_target", "lambda_parameters"}:
+                target = node
+            if target is not None and target.type == "identifier":
+                yield tree.node_text(target), self._assigned_meaning(node, definition)
+            elif target is not None and target.type not in {"attribute", "subscript"}:
+                yield from ((tree.node_text(n), _UNKNOWN) for n in _iter_identifiers(target))
 
     def _assigned_meaning(self, node: Node, near: PythonDefinition) -> Meaning:
         if node.type != "assignment":
@@ -250,11 +235,7 @@ def nodes_inside(definition: PythonDefinition) -> Iterator[Node]:
     while todo:
         node = todo.pop()
         yield node
-        todo.extend(
-            child
-            for child in reversed(node.named_children)
-            if child.type not in {"class_definition", "function_definition"}
-        )
+        todo.extend(n for n in reversed(node.named_children) if n.type not in DEFINITIONS)
 
 
 def _iter_identifiers(node: Node) -> Iterator[Node]:
@@ -265,7 +246,3 @@ def _iter_identifiers(node: Node) -> Iterator[Node]:
             yield at
         elif at.type not in {"attribute", "subscript"}:
             todo.extend(at.named_children)
-
-
-def _is_dotted(text: str) -> bool:
-    return len(text) < _LONGEST and all(part.isidentifier() for part in text.split("."))

@@ -11,12 +11,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-from rag_assets.systems.code_memory.languages.tree import SyntaxTree, is_comment, syntax_tree
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, is_comment, syntax_tree
 
 IMPORTS = frozenset({"import_statement", "import_from_statement", "future_import_statement"})
 _LAYOUTS = frozenset({"src", "lib", "python"})
@@ -33,7 +30,6 @@ class PythonImport:
         level: number of dots in a relative import; 0 for an absolute import.
         member: whether the statement is `from … import …`; then the last part of the name is a
             member.
-        node: the statement.
     """
 
     name: str
@@ -52,27 +48,20 @@ class PythonImport:
 
 def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
     """Yield the names that an import statement binds, in order."""
+    named = [_name_and_alias(tree, child) for child in statement.children_by_field_name("name")]
     if statement.type == "import_statement":
-        for child in statement.children_by_field_name("name"):
-            name, alias = _name_and_alias(tree, child)
+        for name, alias in named:
             yield PythonImport(name, alias or name.partition(".")[0], 0, False, statement)
         return
-    module, level = _module_and_level(tree, statement)
-    prefix = f"{module}." if module else ""
-    for child in statement.children_by_field_name("name"):
-        name, alias = _name_and_alias(tree, child)
+    written = "".join(tree.field(statement, "module_name").split())
+    if statement.type == "future_import_statement":
+        written = "__future__"
+    module = written.lstrip(".")
+    level, prefix = len(written) - len(module), f"{module}." if module else ""
+    for name, alias in named:
         yield PythonImport(prefix + name, alias or name, level, True, statement)
     if any(child.type == "wildcard_import" for child in statement.children):
         yield PythonImport(f"{prefix}*", "*", level, True, statement)
-
-
-def _module_and_level(tree: SyntaxTree, statement: Node) -> tuple[str, int]:
-    if statement.type == "future_import_statement":
-        return "__future__", 0
-    node = statement.child_by_field_name("module_name")
-    text = "".join(tree.node_text(node).split())
-    module = text.lstrip(".")
-    return module, len(text) - len(module)
 
 
 def _name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
@@ -101,7 +90,7 @@ def get_module_name(path: str, packages: Collection[str] = (), roots: Collection
     while folder and folder in packages:
         folder, _, last = folder.rpartition("/")
         names.append(last)
-    above = [root for root in roots if _is_within(folder, root)]
+    above = [root for root in roots if not root or f"{folder}/".startswith(f"{root}/")]
     root = max(above, key=len, default="")
     left = folder[len(root) :].strip("/").split("/") if folder != root else []
     if left and left[0] in _LAYOUTS:
@@ -132,10 +121,6 @@ def resolve_reference(reference: str, module: str, *, package: bool) -> str:
     return ".".join([*parts[: len(parts) - up], *([name] if name else [])])
 
 
-def _is_within(folder: str, root: str) -> bool:
-    return not root or folder == root or folder.startswith(f"{root}/")
-
-
 Sort: TypeAlias = Literal["class", "method", "function"]
 DEFINITIONS = frozenset({"class_definition", "function_definition"})
 
@@ -149,10 +134,7 @@ class PythonDefinition:
         sort: class, function, or method for a function directly in a class.
         name, symbol: its own name; the dotted name that includes all definitions around it.
         within: the definition around it; None at top level.
-        depth: number of definitions around it.
-        decorators: the decorators, in order.
         members: the definitions directly within it, in order.
-        imports: imports within it but not within another definition.
     """
 
     node: Node
@@ -197,7 +179,6 @@ class PythonSource:
     """A Python file.
 
     Attributes:
-        tree: its syntax tree.
         definitions: all classes and functions, in order.
         imports: all imports at top level, including conditional imports.
     """
@@ -249,7 +230,6 @@ class PythonSource:
                 yield node, under
 
     def _find_definitions(self) -> None:
-        """Find all definitions and imports in one pass over the tree."""
         todo: list[tuple[Node, PythonDefinition | None]] = [(self.tree.root, None)]
         while todo:
             node, around = todo.pop()

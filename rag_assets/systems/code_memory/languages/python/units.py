@@ -5,23 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from rag_assets.systems.code_memory.languages.python.expressions import dotted_name
 from rag_assets.systems.code_memory.languages.python.source import PythonDefinition, PythonSource
 from rag_assets.systems.code_memory.languages.tree import (
+    Node,
     add_rest_units,
     code_children,
     end_with_comment,
     field_children,
+    first_child,
     first_comment,
     is_comment,
     iter_descendants,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 SMALL = 2_500
 """Maximum characters of a class that is kept whole, unless its framework requires a split."""
@@ -42,11 +40,7 @@ _FEW = 3
 
 @dataclass(frozen=True, slots=True)
 class _ClassPart:
-    """A part of a class that is a separate unit, or a nested class with several units.
-
-    Attributes:
-        nested: the nested class; None for a single unit.
-    """
+    """A part of a class that is one unit, or a `nested` class with several units."""
 
     node: Node
     role: Role
@@ -67,74 +61,47 @@ def list_units(source: PythonSource) -> tuple[Unit, ...]:
 def _iter_definition_units(
     source: PythonSource, definition: PythonDefinition, level: int
 ) -> Iterator[Unit]:
-    if definition.sort != "class":
-        yield _build_unit(
-            source,
-            definition.whole,
-            definition.sort,
-            definition.symbol,
-            alone=definition.public,
-            signed=definition.node,
-        )
+    is_class = definition.sort == "class"
+    parts = list(_iter_class_parts(source, definition)) if is_class and level < _LEVELS else []
+    if parts:
+        yield from _split_class(source, definition, parts, level)
         return
-    parts = list(_iter_class_parts(source, definition))
-    if not parts or level >= _LEVELS:
-        yield _build_unit(
-            source, definition.whole, "class", definition.symbol, alone=True, signed=definition.node
-        )
-        return
-    yield from _split_class(source, definition, parts, level)
+    node, alone = definition.whole, is_class or definition.public
+    named = definition.sort, definition.symbol
+    yield _build_unit(source, node, *named, alone=alone, signed=definition.node)
 
 
 def _split_class(
     source: PythonSource, definition: PythonDefinition, parts: list[_ClassPart], level: int
 ) -> Iterator[Unit]:
     """Yield the units of a class: its head, its parts, and the text between the parts."""
-    text, at = source.text, source.tree.start(first_comment(definition.whole))
-    end = end_with_comment(source.tree, definition.whole)
+    tree, at = source.tree, source.tree.start(first_comment(definition.whole))
+    end = end_with_comment(tree, definition.whole)
     cuts = _statement_ends(source, definition.node)
-    first = True
-    for part in parts:
-        start = source.tree.start(first_comment(part.node))
+    is_head = True
+    for part in (*parts, None):
+        start = end if part is None else tree.start(first_comment(part.node))
         if start < at:
             continue
-        yield from _unit_of_text_between(
-            definition, text, at, start, cuts, head=first, source=source
-        )
-        first = False
-        if part.nested is not None:
-            yield from _iter_definition_units(source, part.nested, level + 1)
-        else:
-            signed = part.node if part.role == "method" else None
-            yield _build_unit(
-                source, part.node, part.role, part.symbol, alone=part.alone, signed=signed
-            )
-        at = end_with_comment(source.tree, part.node)
-    yield from _unit_of_text_between(definition, text, at, end, cuts, head=first, source=source)
+        span = source.text[at:start]
+        if span.strip():
+            begin, stop = at + len(span) - len(span.lstrip()), at + len(span.rstrip())
+            role: Role = "class" if is_head else "rest"
+            signature = _read_signature(source, definition.node) if is_head else ""
+            inner = tuple(cut for cut in cuts if begin < cut <= stop)
+            yield Unit(begin, stop, role, definition.symbol, signature, is_head, inner)
+        is_head = False
+        if part is not None:
+            yield from _iter_units_of_part(source, part, level)
+            at = end_with_comment(tree, part.node)
 
 
-def _unit_of_text_between(
-    definition: PythonDefinition,
-    text: str,
-    start: int,
-    end: int,
-    cuts: tuple[int, ...],
-    *,
-    head: bool,
-    source: PythonSource,
-) -> Iterator[Unit]:
-    """Yield a unit for the head of a class, or for the text between two of its parts."""
-    span = text[start:end]
-    if not span.strip():
+def _iter_units_of_part(source: PythonSource, part: _ClassPart, level: int) -> Iterator[Unit]:
+    if part.nested is not None:
+        yield from _iter_definition_units(source, part.nested, level + 1)
         return
-    begin = start + len(span) - len(span.lstrip())
-    stop = start + len(span.rstrip())
-    inner = tuple(cut for cut in cuts if begin < cut <= stop)
-    if head:
-        signature = _read_signature(source, definition.node)
-        yield Unit(begin, stop, "class", definition.symbol, signature, alone=True, cuts=inner)
-    else:
-        yield Unit(begin, stop, "rest", definition.symbol, "", alone=False, cuts=inner)
+    signed = part.node if part.role == "method" else None
+    yield _build_unit(source, part.node, part.role, part.symbol, alone=part.alone, signed=signed)
 
 
 def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Iterator[_ClassPart]:
@@ -145,8 +112,8 @@ def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Ite
         relation = _find_relation(source, definition, statement)
         if relation is not None:
             yield relation
-        elif _lists_operations(source, definition, statement):
-            yield from _iter_operations(source, statement)
+        elif operations := [*_iter_operations(source, definition, statement)]:
+            yield from operations
         elif not small:
             node = statement.child_by_field_name("definition") or statement
             member = by_node.get(node.id)
@@ -171,7 +138,7 @@ def _find_relation(
     source: PythonSource, definition: PythonDefinition, statement: Node
 ) -> _ClassPart | None:
     """Return the part for a field that relates a model to another; None for other statements."""
-    node = next(iter(statement.named_children), None)
+    node = first_child(statement)
     if node is None or node.type != "assignment":
         return None
     value = node.child_by_field_name("right")
@@ -184,21 +151,21 @@ def _find_relation(
     return _ClassPart(statement, "relation", f"{definition.symbol}.{name}", True)
 
 
-def _lists_operations(source: PythonSource, definition: PythonDefinition, statement: Node) -> bool:
-    """Return whether a statement is the list `operations` of a migration."""
-    node = next(iter(statement.named_children), None)
-    if definition.name != "Migration" or node is None or node.type != "assignment":
-        return False
-    return source.tree.field(node, "left") == "operations"
-
-
-def _iter_operations(source: PythonSource, statement: Node) -> Iterator[_ClassPart]:
+def _iter_operations(
+    source: PythonSource, definition: PythonDefinition, statement: Node
+) -> Iterator[_ClassPart]:
     """Yield the operations of a migration that change tables; each symbol is a model's name."""
-    value = statement.named_children[0].child_by_field_name("right")
-    for node in [] if value is None or value.type != "list" else value.named_children:
-        called = dotted_name(source.tree, node.child_by_field_name("function"))
-        if node.type == "call" and _OPERATIONS.match(called):
-            yield _ClassPart(node, "schema", _model_name(source, node), True)
+    node = first_child(statement)
+    if definition.name != "Migration" or node is None or node.type != "assignment":
+        return
+    value = node.child_by_field_name("right")
+    is_list = value is not None and value.type == "list"
+    if source.tree.field(node, "left") != "operations":
+        return
+    for item in value.named_children if value is not None and is_list else []:
+        called = dotted_name(source.tree, item.child_by_field_name("function"))
+        if item.type == "call" and _OPERATIONS.match(called):
+            yield _ClassPart(item, "schema", _model_name(source, item), True)
 
 
 def _model_name(source: PythonSource, call: Node) -> str:
@@ -211,11 +178,8 @@ def _model_name(source: PythonSource, call: Node) -> str:
     }
     first = next((n for n in arguments if n.type == "string"), None)
     node = named.get("model_name") or first or named.get("name") or named.get("old_name")
-    text = (
-        ""
-        if node is None or node.type != "string"
-        else source.tree.node_text(node).strip("\"'rRbBuU")
-    )
+    is_text = node is not None and node.type == "string"
+    text = source.tree.node_text(node).strip("\"'rRbBuU") if is_text else ""
     return text if text.isidentifier() else ""
 
 
@@ -229,19 +193,15 @@ def _iter_statement_units(source: PythonSource) -> Iterator[Unit]:
         if node.type == "assignment"
     ]
     names = [name for _, name in named]
-    settings = _are_settings(source, names)
+    is_constant_module = len(names) >= _FEW and not source.definitions
+    is_settings = not _SETTINGS.isdisjoint(names) or (
+        is_constant_module and all(map(str.isupper, names))
+    )
     for statement, name in named:
         if name == "urlpatterns":
-            yield _build_unit(source, statement, "group", "urlpatterns", alone=True)
-        elif settings and name.isupper() and name.isidentifier():
+            yield _build_unit(source, statement, "group", name, alone=True)
+        elif is_settings and name.isupper() and name.isidentifier():
             yield _build_unit(source, statement, "key", name, alone=True)
-
-
-def _are_settings(source: PythonSource, names: list[str]) -> bool:
-    if not _SETTINGS.isdisjoint(names):
-        return True
-    upper = sum(name.isupper() for name in names)
-    return upper >= _FEW and upper == len(names) and not source.definitions
 
 
 def _build_unit(

@@ -11,9 +11,9 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     MOST_CALLS,
     ROUTER,
     Arguments,
-    CallFrame,
     ClosureValue,
     Instance,
+    PhpArray,
     Registrar,
     RouterValue,
     Unknown,
@@ -44,11 +44,7 @@ _Arguments = Sequence[Value]
 
 
 def call_builtin(name: str, arguments: _Arguments) -> Value:
-    """Return the result of a PHP function; Unknown if its arguments do not determine it.
-
-    Args:
-        name: the name, in lower case.
-    """
+    """Return a PHP function's result; Unknown if its arguments do not determine it."""
     function = _BUILTINS.get(name)
     if function is None or any(isinstance(argument, Unknown) for argument in arguments):
         return Unknown(f"{name}()")
@@ -67,7 +63,6 @@ def _wrap_text_function(function: Callable[[str], str]) -> Callable[[_Arguments]
 
 
 def _sprintf(arguments: _Arguments) -> Value:
-    """Return the result of `sprintf` for string and integer arguments."""
     form, values = str(arguments[0]), list(arguments[1:])
     following = iter(values)
 
@@ -133,25 +128,21 @@ _FOLDERS: Final = {
 """Folders below the application's root, by the functions and methods that return them."""
 
 
-def call_function(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> Value:
-    """Return the result of calling a function: of the repository, of Laravel or of PHP.
-
-    Args:
-        name: the name without its namespace.
-    """
+def call_function(machine: Machine, name: str, arguments: Arguments) -> Value:
+    """Return the result of a function, without namespace: the repository's, Laravel's or PHP's."""
     lower = name.lower()
     own = machine.program.functions.get(lower)
     if own is not None:
-        return machine.call_function(own, None, arguments, frame)
+        return machine.call_function(own, None, arguments)
     if lower in _FOLDERS:
-        return _join_path(machine, _FOLDERS[lower], arguments, frame)
+        return _join_path(machine, _FOLDERS[lower], arguments)
     if lower in {"app", "resolve"}:
         service_name = arguments.get(0, "abstract")
         is_known = isinstance(service_name, str) and service_name in machine.program.classes
         service = Instance(service_name) if is_known else Unknown("app()")
         return ROUTER if is_router_name(arguments) else service
     if lower == "config":
-        return read_setting(machine, arguments, frame) if arguments.all else Unknown("config()")
+        return read_setting(machine, arguments) if arguments.all else Unknown("config()")
     if lower == "env":
         machine.record_assumptions("the application's environment is unknown")
         return arguments.get(1, "default")
@@ -161,41 +152,34 @@ def call_function(machine: Machine, name: str, arguments: Arguments, frame: Call
     return call_builtin(lower, arguments.positional)
 
 
-def _join_path(machine: Machine, folder: str, arguments: Arguments, frame: CallFrame) -> Value:
-    """Return a path in a folder of the application.
-
-    Args:
-        arguments: the first is the path below the folder.
-    """
+def _join_path(machine: Machine, folder: str, arguments: Arguments) -> Value:
+    """Return a path in a folder of the application; the first argument is the path below it."""
     below = to_text(arguments.get(0, "path", ""))
     if below is None:
         return Unknown("a path")
-    root = machine.program.find_root(frame.path)
+    root = machine.program.find_root(machine.frame.path)
     return f"{ROOT}{root}{posixpath.join(folder, below.lstrip('/'))}".rstrip("/")
 
 
-def read_setting(machine: Machine, arguments: Arguments, frame: CallFrame) -> Value:
+def read_setting(machine: Machine, arguments: Arguments) -> Value:
     """Return the value of a setting from its file, or else the default that the call states."""
     name = arguments.get(0, "key")
     if not isinstance(name, str):
         return Unknown("config()")
     machine.spend_steps(machine.program.compute_lookup_cost(name))
-    setting = machine.program.find_setting(name, frame.path)
+    setting = machine.program.find_setting(name, machine.frame.path)
     if setting is None:
         return Unknown(f"config('{name}')")
     path, value = setting
-    if isinstance(value, dict) and "env" in value:
+    if not isinstance(value, dict):
+        return make_array(value) if isinstance(value, list) else value
+    if "env" in value:
         machine.record_assumptions(f"the default of config('{name}')")
         return value["default"]
-    if isinstance(value, dict) and "of" in value:
+    if "of" in value:
         machine.record_assumptions(f"the computed value of config('{name}')")
-        return machine.evaluate(value, CallFrame(path, "", None, {}, frame.context, frame.depth))
-    if isinstance(value, dict):
-        return {
-            key: read_setting(machine, Arguments((f"{name}.{key}",)), frame)
-            for key in value["keys"]
-        }
-    return make_array(value) if isinstance(value, list) else value
+        return machine.evaluate_in_file(value, path)
+    return {key: read_setting(machine, Arguments((f"{name}.{key}",))) for key in value["keys"]}
 
 
 def is_router_name(arguments: Arguments) -> bool:
@@ -204,57 +188,47 @@ def is_router_name(arguments: Arguments) -> bool:
     return isinstance(name, str) and (name == "router" or name in ROUTER_TYPES)
 
 
-def _load_route_file(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
-    with machine.enter_group(frame):
-        machine.load_file(arguments.get(0, "path"), frame, is_route_file=True)
+def _load_route_file(machine: Machine, arguments: Arguments) -> None:
+    with machine.enter_group():
+        machine.load_file(arguments.get(0, "path"), is_route_file=True)
 
 
-def _defer_routes(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
-    statements = frame.context.evidence[-1:]
-    machine.deferred += [
-        (value, statement)
-        for value in arguments.all
-        if isinstance(value, ClosureValue)
-        for statement in statements
-    ]
+def _defer_routes(machine: Machine, arguments: Arguments) -> None:
+    for statement in machine.frame.context.evidence[-1:]:
+        closures = (value for value in arguments.all if isinstance(value, ClosureValue))
+        machine.deferred += ((closure, statement) for closure in closures)
 
 
-def _add_channel_routes(machine: Machine, path: Value, frame: CallFrame) -> None:
-    """Add the route that authorizes listeners of channels, if the channels file exists."""
-    if isinstance(path, str) and machine.program.find_file(path, frame.path) is not None:
-        add_broadcast_routes(machine, Arguments(()), frame)
-
-
-def _apply_with_routing(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
+def _apply_with_routing(machine: Machine, arguments: Arguments) -> None:
     """Add the routes that `withRouting` configures (Laravel 11 and later)."""
     names = ("using", "web", "api", "commands", "channels", "pages", "health", "apiPrefix", "then")
     options = {name: arguments.get(position, name) for position, name in enumerate(names)}
-    with machine.enter_group(frame):
+    with machine.enter_group():
         if options["using"] is not None:
-            call_value(machine, options["using"], Arguments(()), frame)
-            _add_channel_routes(machine, options["channels"], frame)
-            return
-        prefix = "api" if options["apiPrefix"] is None else options["apiPrefix"]
-        for path in list_values(options["api"]):
-            attributes = {"middleware": ["api"], "prefix": prefix}
-            evaluate_group(machine, attributes, path, frame)
-        if isinstance(options["health"], str):
-            machine.router.add_route(
-                ("GET",), options["health"], ClosureValue(None), machine.build_context(frame)
-            )
-        for path in list_values(options["web"]):
-            evaluate_group(machine, {"middleware": ["web"]}, path, frame)
-        call_value(machine, options["then"], Arguments(()), frame)
-        _add_channel_routes(machine, options["channels"], frame)
+            machine.call_value(options["using"], Arguments())
+        else:
+            prefix = "api" if options["apiPrefix"] is None else options["apiPrefix"]
+            for path in list_values(options["api"]):
+                evaluate_group(machine, {"middleware": ["api"], "prefix": prefix}, path)
+            if isinstance(options["health"], str):
+                context = machine.build_context()
+                machine.router.add_route(("GET",), options["health"], ClosureValue(None), context)
+            for path in list_values(options["web"]):
+                evaluate_group(machine, {"middleware": ["web"]}, path)
+            machine.call_value(options["then"], Arguments())
+        # The channels file, if it exists, adds the route that authorizes listeners.
+        path = options["channels"]
+        if isinstance(path, str) and machine.program.find_file(path, machine.frame.path):
+            add_broadcast_routes(machine, Arguments())
 
 
-_LOADERS: Final[Mapping[str, Callable[[Machine, Arguments, CallFrame], None]]] = {
+_LOADERS: Final[Mapping[str, Callable[[Machine, Arguments], None]]] = {
     "loadroutesfrom": _load_route_file,
     "loadroutesusing": _defer_routes,
     "routes": _defer_routes,
     "withrouting": _apply_with_routing,
-    "withbroadcasting": lambda machine, arguments, frame: add_broadcast_routes(
-        machine, Arguments(arguments.positional[1:]), frame
+    "withbroadcasting": lambda machine, arguments: add_broadcast_routes(
+        machine, Arguments(arguments.positional[1:])
     ),
 }
 """Functions that load route files, by the name of the call in lower case."""
@@ -269,172 +243,128 @@ _APPS: Final = frozenset({"App", "Illuminate\\Support\\Facades\\App"})
 _OWN: Final = frozenset({"self", "static", "parent"})
 
 
-def evaluate_chain(machine: Machine, node: Mapping[str, Any], frame: CallFrame) -> Value:
+def evaluate_chain(machine: Machine, node: Mapping[str, Any]) -> Value:
     """Return the value of a chain of calls, and apply its effects on the router."""
     calls = node["calls"]
     if len(calls) > MOST_CALLS:
-        machine.record_unresolved("the chain has too many calls", frame.context)
+        machine.record_unresolved("the chain has too many calls")
         return Unknown("a long chain")
     if node["root"] is not None:
-        value = machine.evaluate(node["root"], frame)
+        value = machine.evaluate(node["root"])
     else:
-        first, arguments = calls[0]["name"], _evaluate_arguments(machine, calls[0], frame)
+        first, arguments = calls[0]["name"], _evaluate_arguments(machine, calls[0])
         if node["class"]:
-            value = _call_static(machine, node["class"], first, arguments, frame)
+            value = _call_static(machine, node["class"], first, arguments)
         else:
-            value = call_function(machine, first, arguments, frame)
+            value = call_function(machine, first, arguments)
         calls = calls[1:]
     for call in calls:
-        arguments = _evaluate_arguments(machine, call, frame)
-        value = call_member(machine, value, call["name"], arguments, frame)
+        value = call_member(machine, value, call["name"], _evaluate_arguments(machine, call))
     return value
 
 
-def call_member(
-    machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
-) -> Value:
+def call_member(machine: Machine, value: Value, name: str, arguments: Arguments) -> Value:
     """Return the result of calling a method on a value."""
     evaluate_call = _MEMBERS.get(type(value), _call_application)
-    return evaluate_call(machine, value, name.lower(), arguments, frame)
+    return evaluate_call(machine, value, name.lower(), arguments)
 
 
-def call_value(machine: Machine, callback: Value, arguments: Arguments, frame: CallFrame) -> Value:
-    """Return the result of calling a closure, or a pair of an object and a method name."""
-    if isinstance(callback, ClosureValue):
-        return machine.call_closure(callback, arguments, frame)
-    if isinstance(callback, dict) and isinstance(callback.get(1), str):
-        receiver = callback.get(0)
-        value = Instance(receiver) if isinstance(receiver, str) else receiver
-        if isinstance(value, Instance):
-            return call_member(machine, value, callback[1], arguments, frame)
-    return Unknown("a function")
-
-
-def _call_closure(
-    machine: Machine, value: ClosureValue, name: str, arguments: Arguments, frame: CallFrame
-) -> Value:
+def _call_closure(machine: Machine, value: ClosureValue, name: str, arguments: Arguments) -> Value:
     is_call = name in {"", "call", "__invoke"}
-    return machine.call_closure(value, arguments, frame) if is_call else value
+    return machine.call_closure(value, arguments) if is_call else value
 
 
-def _call_instance(
-    machine: Machine, value: Instance, name: str, arguments: Arguments, frame: CallFrame
-) -> Value:
+def _call_instance(machine: Machine, value: Instance, name: str, arguments: Arguments) -> Value:
     function = machine.program.find_method(value.name, name or "__invoke")
     if function is not None:
-        return machine.call_function(function, value, arguments, frame)
-    return _call_application(machine, value, name, arguments, frame)
+        return machine.call_function(function, value, arguments)
+    return _call_application(machine, value, name, arguments)
 
 
-def _call_array(
-    machine: Machine,
-    value: dict[str | int, Value],
-    name: str,
-    arguments: Arguments,
-    frame: CallFrame,
-) -> Value:
+def _call_array(machine: Machine, value: PhpArray, name: str, arguments: Arguments) -> Value:
     """Return the result of a collection's method; a collection is represented by an array."""
     if name == "each":
         for key, item in value.items():
-            call_value(machine, arguments.get(0), Arguments((item, key)), frame)
+            machine.call_value(arguments.get(0), Arguments((item, key)))
         return value
     return value if name in {"all", "toarray"} else Unknown(f"{name}()")
 
 
-def _call_application(
-    machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
-) -> Value:
+def _call_application(machine: Machine, value: Value, name: str, arguments: Arguments) -> Value:
     """Return the result of a call on a provider, the application, or an unknown value."""
-    loader = _LOADERS.get(name)
-    if loader is not None:
-        loader(machine, arguments, frame)
+    if name in _LOADERS:
+        _LOADERS[name](machine, arguments)
         return value
     if name in _CALLS_BACK:
         for callback in arguments.all:
-            call_value(machine, callback, Arguments(()), frame)
+            machine.call_value(callback, Arguments())
         return value
-    return _get_application_value(machine, value, name, arguments, frame)
-
-
-def _get_application_value(
-    machine: Machine, value: Value, name: str, arguments: Arguments, frame: CallFrame
-) -> Value:
-    """Return a folder, a service or a setting that the application provides; else Unknown."""
     if name in _FOLDERS:
-        return _join_path(machine, _FOLDERS[name], arguments, frame)
+        return _join_path(machine, _FOLDERS[name], arguments)
     if name in {"make", "get"} and is_router_name(arguments):
         return ROUTER
     if name == "get" and isinstance(value, Unknown) and value.why == "config()":
-        return read_setting(machine, arguments, frame)
-    if name in _NOT_CACHED:
-        return False
+        return read_setting(machine, arguments)
+    _report_passed_router(machine, arguments)
+    unknown = value if isinstance(value, Unknown) else Unknown(f"{name}()")
+    return unknown if name not in _NOT_CACHED else False
+
+
+def _report_passed_router(machine: Machine, arguments: Arguments) -> None:
     if any(argument is ROUTER for argument in arguments.all):
-        machine.record_unresolved("the router is passed to a call", frame.context)
-    return value if isinstance(value, Unknown) else Unknown(f"{name}()")
+        machine.record_unresolved("the router is passed to a call")
 
 
-def _call_static(
-    machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
-) -> Value:
+def _call_static(machine: Machine, owner: str, name: str, arguments: Arguments) -> Value:
     """Return the result of a static call on the router or on any class."""
     lower = name.lower()
     if owner in FACADES or owner in ROUTER_TYPES:
-        return call_router(machine, lower, arguments, frame)
+        return call_router(machine, lower, arguments)
     if owner in _OWN:
-        return _call_own(machine, owner, name, arguments, frame)
+        return _call_own(machine, owner, name, arguments)
     function = machine.program.find_method(owner, name)
     if function is not None:
-        return machine.call_function(function, Instance(owner), arguments, frame)
-    return _call_foreign(machine, owner, lower, arguments, frame)
+        return machine.call_function(function, Instance(owner), arguments)
+    return _call_foreign(machine, owner, lower, arguments)
 
 
-def _call_own(
-    machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
-) -> Value:
+def _call_own(machine: Machine, owner: str, name: str, arguments: Arguments) -> Value:
     """Return the result of a call on `self`, `static` or `parent`."""
-    skips_class = owner == "parent"
+    skips_class, frame = owner == "parent", machine.frame
     this = frame.this if isinstance(frame.this, Instance) else None
     holder = frame.owner if skips_class or this is None else this.name
     function = machine.program.find_method(holder, name, above=skips_class)
     if function is not None:
-        return machine.call_function(function, this or Instance(holder), arguments, frame)
+        return machine.call_function(function, this or Instance(holder), arguments)
     return Unknown(f"{owner}::{name}()")
 
 
-def _call_foreign(
-    machine: Machine, owner: str, name: str, arguments: Arguments, frame: CallFrame
-) -> Value:
+def _call_foreign(machine: Machine, owner: str, name: str, arguments: Arguments) -> Value:
     """Return the result of a static call on a class outside the repository."""
     if owner in _CONFIGS and name == "get":
-        return read_setting(machine, arguments, frame)
+        return read_setting(machine, arguments)
     short = owner.rpartition("\\")[2]
     if owner in _APPS:
-        return _call_application(machine, Unknown("app()"), name, arguments, frame)
+        return _call_application(machine, Unknown("app()"), name, arguments)
     if short == "Broadcast" and name == "routes":
-        add_broadcast_routes(machine, arguments, frame)
+        add_broadcast_routes(machine, arguments)
     elif name == "routes":
-        machine.record_unresolved(f"routes of a package: {short}::routes()", frame.context)
-    elif any(argument is ROUTER for argument in arguments.all):
-        machine.record_unresolved("the router is passed to a call", frame.context)
+        machine.record_unresolved(f"routes of a package: {short}::routes()")
+    else:
+        _report_passed_router(machine, arguments)
     return Unknown(f"{short}::{name}()")
 
 
-def _evaluate_arguments(machine: Machine, call: Mapping[str, Any], frame: CallFrame) -> Arguments:
-    named = {key: machine.evaluate(node, frame) for key, node in call.get("named", {}).items()}
-    return Arguments([machine.evaluate(node, frame) for node in call["arguments"]], named)
+def _evaluate_arguments(machine: Machine, call: Mapping[str, Any]) -> Arguments:
+    named = {key: machine.evaluate(node) for key, node in call.get("named", {}).items()}
+    return Arguments([machine.evaluate(node) for node in call["arguments"]], named)
 
 
-_MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments, CallFrame], Value]]] = {
-    RouterValue: lambda machine, _, name, arguments, frame: call_router(
-        machine, name, arguments, frame
-    ),
+_MEMBERS: Final[Mapping[type, Callable[[Machine, Any, str, Arguments], Value]]] = {
+    RouterValue: lambda machine, _, name, arguments: call_router(machine, name, arguments),
     Registrar: call_registrar,
-    RouteDraft: lambda machine, draft, name, arguments, _: call_route(
-        machine, draft, name, arguments
-    ),
-    PendingResource: lambda _, pending, name, arguments, __: call_resource(
-        pending, name, arguments
-    ),
+    RouteDraft: call_route,
+    PendingResource: lambda _, pending, name, arguments: call_resource(pending, name, arguments),
     dict: _call_array,
     ClosureValue: _call_closure,
     Instance: _call_instance,

@@ -28,9 +28,10 @@ A call has a name, arguments, and optional named arguments.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource, list_parameters
+from rag_assets.systems.code_memory.languages.php.types import class_of_creation
 from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
     COMPUTED,
@@ -39,10 +40,12 @@ from rag_assets.systems.code_memory.languages.php.values import (
     iter_elements,
     parse_chain,
 )
-from rag_assets.systems.code_memory.languages.tree import is_comment
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    code_children,
+    field_children,
+    first_child,
+)
 
 Json: TypeAlias = Any
 
@@ -77,11 +80,7 @@ class Expressions:
         self._left = _DEEPEST
 
     def read(self, node: Node | None, *, runs: bool = True) -> Json:
-        """Return an expression as JSON.
-
-        Args:
-            runs: if it is a closure, whether its body may create routes.
-        """
+        """Return an expression as JSON; `runs`: a closure's body may create routes."""
         if node is None:
             return None
         if node.type in CLOSURES:
@@ -96,17 +95,13 @@ class Expressions:
 
     def read_parameters(self, node: Node) -> list[Json]:
         """Return the parameters of a function, a method or a closure."""
-        list_node = node.child_by_field_name("parameters")
-        nodes = [] if list_node is None else list_node.named_children
-        parameter_nodes = [child for child in nodes if child.type.endswith("parameter")]
+        nodes = [n for n in field_children(node, "parameters") if n.type.endswith("parameter")]
         parameters = list_parameters(self._source.tree, node, self._source.find_scope(node))
         entries = []
-        for parameter, child in zip(parameters, parameter_nodes, strict=True):
+        for parameter, child in zip(parameters, nodes, strict=True):
             entry: dict[str, Json] = {"name": parameter.name, "type": parameter.type}
             default = child.child_by_field_name("default_value")
-            if default is not None:
-                entry["default"] = self.read(default)
-            entries.append(entry)
+            entries.append(entry if default is None else {**entry, "default": self.read(default)})
         return entries
 
     def _read_closure(self, node: Node, *, runs: bool) -> Json:
@@ -124,14 +119,12 @@ class Expressions:
         items = []
         for key, value in iter_elements(node):
             if value.type == "variadic_unpacking":
-                inner = next(iter(value.named_children), None)
-                items.append([None, {"of": "spread", "value": self.read(inner)}])
+                items.append([None, {"of": "spread", "value": self.read(first_child(value))}])
             else:
-                items.append([None if key is None else self.read(key), self.read(value)])
+                items.append([self.read(key), self.read(value)])
         return {"of": "array", "items": items}
 
     def _read_text(self, node: Node) -> Json:
-        """Return a string that has variables in it."""
         parts: list[Json] = []
         for child in node.named_children:
             text = self._source.tree.node_text(child)
@@ -161,7 +154,7 @@ class Expressions:
         return {"of": "join", "parts": parts[::-1]}
 
     def _get_operator(self, node: Node) -> str:
-        return self._source.tree.node_text(node.child_by_field_name("operator"))
+        return self._source.tree.field(node, "operator")
 
     def _read_unary(self, node: Node) -> Json:
         inner = node.named_children[-1] if node.named_children else None
@@ -180,7 +173,7 @@ class Expressions:
         return {"of": "property", "object": object_, "name": self._source.tree.node_text(name)}
 
     def _read_static_property(self, node: Node) -> Json:
-        name = self._source.tree.node_text(node.child_by_field_name("name")).lstrip("$")
+        name = self._source.tree.field(node, "name").lstrip("$")
         return {"of": "property", "object": {"of": "variable", "name": "this"}, "name": name}
 
     def _read_constant(self, node: Node) -> Json:
@@ -196,16 +189,19 @@ class Expressions:
 
     def _read_name(self, node: Node) -> Json:
         written = self._source.tree.node_text(node)
-        if written.upper() in {"__DIR__", "__FILE__"}:
-            return {"of": "directory" if written.upper() == "__DIR__" else "file"}
-        if written.upper() == "__NAMESPACE__":
-            return self._source.find_scope(node).namespace
-        if written.lstrip("\\").upper() == "DIRECTORY_SEPARATOR":
-            return "/"
+        match written.upper():
+            case "__DIR__":
+                return {"of": "directory"}
+            case "__FILE__":
+                return {"of": "file"}
+            case "__NAMESPACE__":
+                return self._source.find_scope(node).namespace
+            case "DIRECTORY_SEPARATOR" | "\\DIRECTORY_SEPARATOR":
+                return "/"
         return {"of": "constant", "class": "", "name": written.lstrip("\\")}
 
     def _read_item(self, node: Node) -> Json:
-        parts = [child for child in node.named_children if not is_comment(child)]
+        parts = code_children(node)
         if len(parts) != 2:  # noqa: PLR2004
             return _build_computed(node.type)
         return {"of": "item", "array": self.read(parts[0]), "key": self.read(parts[1])}
@@ -220,18 +216,12 @@ class Expressions:
         return choice if body is None else {**choice, "yes": self.read(body)}
 
     def _read_inner(self, node: Node) -> Json:
-        parts = [child for child in node.named_children if not is_comment(child)]
+        parts = code_children(node)
         return self.read(parts[-1]) if parts else None
 
     def _read_new(self, node: Node) -> Json:
-        class_node = next((child for child in node.named_children if child.type in _NAMES), None)
-        if class_node is None:
-            return _build_computed(node.type)
-        written = self._source.tree.node_text(class_node)
-        return {"of": "new", "class": self._source.class_name(written, node)}
-
-    def _read_load(self, node: Node) -> Json:
-        return {"of": "load", "path": self._read_inner(node)}
+        name = class_of_creation(self._source, node)
+        return {"of": "new", "class": name} if name else _build_computed(node.type)
 
     def _read_assignment(self, node: Node) -> Json:
         left = node.child_by_field_name("left")
@@ -278,18 +268,17 @@ class Expressions:
     def _read_call(self, call: Call) -> dict[str, Json]:
         runs = call.name.lower() in _RUN
         values = [self.read(item.value, runs=runs) for item in call.arguments if not item.name]
-        expression: dict[str, Json] = {"name": call.name, "arguments": values}
         named = {
             item.name: self.read(item.value, runs=runs) for item in call.arguments if item.name
         }
-        return {**expression, "named": named} if named else expression
+        return {"name": call.name, "arguments": values, **({"named": named} if named else {})}
 
     _readers: ClassVar[Mapping[str, Callable[[Expressions, Node], Json]]] = {
         **dict.fromkeys(("string", "heredoc", "nowdoc", "integer", "float"), _read_scalar),
         **dict.fromkeys(("boolean", "null"), _read_scalar),
         **dict.fromkeys(("parenthesized_expression", "cast_expression"), _read_inner),
         **dict.fromkeys(("error_suppression_expression", "reference_modifier"), _read_inner),
-        **dict.fromkeys(LOADS, _read_load),
+        **dict.fromkeys(LOADS, lambda self, node: {"of": "load", "path": self._read_inner(node)}),
         **dict.fromkeys(MEMBER_CALLS, _read_chain),
         **dict.fromkeys(("scoped_call_expression", "function_call_expression"), _read_chain),
         **dict.fromkeys(("name", "qualified_name", "relative_name"), _read_name),

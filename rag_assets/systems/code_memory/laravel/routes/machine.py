@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.laravel.routes.calls import call_value, evaluate_chain
+from rag_assets.systems.code_memory.laravel.routes.calls import call_member, evaluate_chain
 from rag_assets.systems.code_memory.laravel.routes.expressions import Json
 from rag_assets.systems.code_memory.laravel.routes.model import (
     DEEPEST,
@@ -51,8 +51,8 @@ from rag_assets.systems.code_memory.laravel.routes.reader import (
 )
 from rag_assets.systems.code_memory.laravel.routes.router import (
     PendingResource,
-    ResourceRegistrar,
     Router,
+    register_resource,
 )
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -61,19 +61,19 @@ _MAKES: Final = VERBS | RESOURCES | DIRECT | {"group"}
 _ROUTERS = frozenset({"router", "Illuminate\\Routing\\Router"})
 
 
-def _evaluate_array(machine: Machine, node: Json, frame: CallFrame) -> Value:
+def _evaluate_array(machine: Machine, node: Json) -> Value:
     array: dict[str | int, Value] = {}
     next_index = 0
     for key, item in node["items"]:
         if isinstance(item, dict) and item.get("of") == "spread":
-            unpacked = list_values(machine.evaluate(item["value"], frame))
+            unpacked = list_values(machine.evaluate(item["value"]))
             machine.spend_steps(len(unpacked))
             for value in unpacked:
                 array[next_index] = value
                 next_index += 1
             continue
-        value = machine.evaluate(item, frame)
-        key_value = next_index if key is None else to_array_key(machine.evaluate(key, frame))
+        value = machine.evaluate(item)
+        key_value = next_index if key is None else to_array_key(machine.evaluate(key))
         if key_value is None:
             return Unknown("a key of an array")
         array[key_value] = value
@@ -82,8 +82,8 @@ def _evaluate_array(machine: Machine, node: Json, frame: CallFrame) -> Value:
     return array
 
 
-def _evaluate_variable(machine: Machine, node: Json, frame: CallFrame) -> Value:
-    name = node["name"]
+def _evaluate_variable(machine: Machine, node: Json) -> Value:
+    name, frame = node["name"], machine.frame
     if name == "this":
         return frame.this if frame.this is not None else Unknown("$this")
     if name in frame.variables:
@@ -92,35 +92,33 @@ def _evaluate_variable(machine: Machine, node: Json, frame: CallFrame) -> Value:
     return ROUTER if name == "router" else Unknown(f"${name}")
 
 
-def _evaluate_property(machine: Machine, node: Json, frame: CallFrame) -> Value:
+def _evaluate_property(machine: Machine, node: Json) -> Value:
     name = node["name"]
-    object_ = machine.evaluate(node["object"], frame)
+    object_ = machine.evaluate(node["object"])
     if name == "router":
         return ROUTER
     if name in {"value", "name"} and isinstance(object_, str | int):
         return object_
-    if not isinstance(object_, Instance):
-        return Unknown(f"the property {name}")
-    property_ = machine.program.find_property(object_.name, name)
-    if property_ is None:
-        # Laravel's own providers have a null namespace.
-        return None if name == "namespace" else Unknown(f"the property {name}")
-    path, value = property_
-    inner = CallFrame(path, f"{object_.name}::", object_, {}, frame.context, frame.depth)
-    return machine.evaluate(value, inner)
+    is_object = isinstance(object_, Instance)
+    property_ = machine.program.find_property(object_.name, name) if is_object else None
+    if property_ is not None:
+        path, value = property_
+        return machine.evaluate_in_file(value, path, object_)
+    # Laravel's own providers have a null namespace.
+    return None if is_object and name == "namespace" else Unknown(f"the property {name}")
 
 
-def _evaluate_constant(machine: Machine, node: Json, frame: CallFrame) -> Value:
-    owner, name = node["class"], node["name"]
+def _evaluate_constant(machine: Machine, node: Json) -> Value:
+    owner, name, this = node["class"], node["name"], machine.frame.this
     if owner.lower() in {"self", "static"}:
-        owner = frame.this.name if isinstance(frame.this, Instance) else frame.owner
+        owner = this.name if isinstance(this, Instance) else machine.frame.owner
     value = machine.program.find_constant(owner, name) if owner else None
     return Unknown(f"the constant {name}") if value is None else value
 
 
-def _evaluate_item(machine: Machine, node: Json, frame: CallFrame) -> Value:
-    array = machine.evaluate(node["array"], frame)
-    key = machine.evaluate(node["key"], frame)
+def _evaluate_item(machine: Machine, node: Json) -> Value:
+    array = machine.evaluate(node["array"])
+    key = machine.evaluate(node["key"])
     if isinstance(array, dict):
         key_value = None if isinstance(key, Unknown) else to_array_key(key)
         return Unknown("a key of an array") if key_value is None else array.get(key_value)
@@ -129,65 +127,56 @@ def _evaluate_item(machine: Machine, node: Json, frame: CallFrame) -> Value:
     return array if isinstance(array, Unknown) else Unknown("an element")
 
 
-def _evaluate_choice(machine: Machine, node: Json, frame: CallFrame) -> Value:
-    condition = machine.evaluate(node["condition"], frame)
+def _evaluate_choice(machine: Machine, node: Json) -> Value:
+    condition = machine.evaluate(node["condition"])
     truth = to_bool(condition)
     if truth is None:
         return Unknown("a choice")
     if truth:
-        return machine.evaluate(node["yes"], frame) if "yes" in node else condition
-    return machine.evaluate(node["no"], frame)
+        return machine.evaluate(node["yes"]) if "yes" in node else condition
+    return machine.evaluate(node["no"])
 
 
-def _evaluate_default(machine: Machine, node: Json, frame: CallFrame) -> Value:
-    value = machine.evaluate(node["value"], frame)
-    return machine.evaluate(node["otherwise"], frame) if value is None else value
+def _evaluate_default(machine: Machine, node: Json) -> Value:
+    value = machine.evaluate(node["value"])
+    return machine.evaluate(node["otherwise"]) if value is None else value
 
 
-def _evaluate_not(machine: Machine, node: Json, frame: CallFrame) -> Value:
-    truth = to_bool(machine.evaluate(node["value"], frame))
+def _evaluate_not(machine: Machine, node: Json) -> Value:
+    truth = to_bool(machine.evaluate(node["value"]))
     return Unknown("a condition") if truth is None else not truth
 
 
-def _evaluate_closure(machine: Machine, node: Json, frame: CallFrame) -> Value:
+def _evaluate_closure(machine: Machine, node: Json) -> Value:
     if not node["block"]:
         return ClosureValue(None)
     # As in PHP, variables are bound with their current values.
+    frame = machine.frame
     machine.spend_steps(len(frame.variables) // 10)
-    body = StatementBlock(frame.path, frame.symbol, node["block"])
-    return ClosureValue(body, tuple(node["parameters"]), dict(frame.variables), frame.this)
+    body, parameters = frame.get_block(node["block"]), tuple(node["parameters"])
+    return ClosureValue(body, parameters, dict(frame.variables), frame.this)
 
 
-def _evaluate_set(machine: Machine, node: Json, frame: CallFrame) -> Value:
-    count = machine.count_assumptions()
-    value = machine.evaluate(node["value"], frame)
-    frame.variables[node["name"]] = value
-    frame.assumed[node["name"]] = machine.list_assumptions_since(count)
-    return value
-
-
-_READERS: Mapping[str, Callable[[Machine, Json, CallFrame], Value]] = {
+_READERS: Mapping[str, Callable[[Machine, Json], Value]] = {
     "array": _evaluate_array,
-    "join": lambda machine, node, frame: join_texts(
-        *(machine.evaluate(part, frame) for part in node["parts"])
-    ),
+    "join": lambda machine, node: join_texts(*map(machine.evaluate, node["parts"])),
     "variable": _evaluate_variable,
     "property": _evaluate_property,
     "constant": _evaluate_constant,
-    "directory": lambda _, __, frame: ROOT + posixpath.dirname(frame.path),
-    "file": lambda _, __, frame: ROOT + frame.path,
+    "directory": lambda machine, _: ROOT + posixpath.dirname(machine.frame.path),
+    "file": lambda machine, _: ROOT + machine.frame.path,
     "item": _evaluate_item,
     "choice": _evaluate_choice,
     "default": _evaluate_default,
     "not": _evaluate_not,
     "chain": evaluate_chain,
-    "new": lambda _, node, __: Instance(node["class"]),
+    "new": lambda _, node: Instance(node["class"]),
     "closure": _evaluate_closure,
-    "load": lambda machine, node, frame: machine.load_file(
-        machine.evaluate(node["path"], frame), frame, is_route_file=False
+    "load": lambda machine, node: machine.load_file(
+        machine.evaluate(node["path"]), is_route_file=False
     ),
-    "set": _evaluate_set,
-    "computed": lambda _, node, __: Unknown(node["why"]),
+    "set": lambda machine, node: machine.set_variable(node["name"], node["value"]),
+    "computed": lambda _, node: Unknown(node["why"]),
 }
 
 
@@ -203,16 +192,14 @@ class Machine:
     """An evaluator of the route statements of one repository, with its state.
 
     Attributes:
-        program: the files of the repository.
-        router: collects the routes.
         deferred: closures that a provider passed to `routes()`, each with the statement.
         unresolved: statements that could not be evaluated.
-        loaded: paths of the files that were evaluated.
     """
 
     def __init__(self, program: LaravelProgram) -> None:
         self.program = program
         self.router = Router(program.classes, program.version)
+        self.frame: CallFrame = CallFrame("")
         self.deferred: list[tuple[ClosureValue, LocatedFact]] = []
         self.unresolved: list[UnresolvedRouting] = []
         self.loaded: set[str] = set()
@@ -221,72 +208,99 @@ class Machine:
         self._left = MOST_STEPS
         self._left_of_one = MOST_STEPS_OF_ONE
 
-    def call_function(
-        self, function: LocatedFact, this: Value, arguments: Arguments, frame: CallFrame
-    ) -> Value:
-        """Return the result of calling a function or a method of the repository."""
-        inner = CallFrame(
-            path=function.path,
-            symbol=function.fact.symbol,
-            this=this,
-            variables={},
-            # The call of a function is not a group around the routes that the function creates.
-            context=replace(frame.context, evidence=frame.context.evidence[:-1]),
-            depth=frame.depth + 1,
-        )
-        self._bind_parameters(function.fact.values["parameters"], arguments, inner)
-        body = StatementBlock(function.path, function.fact.symbol, 0)
-        return self._evaluate_function_body(body, inner)
+    def run(self, call: Callable[[], Value], evidence: LocatedFact) -> None:
+        """Call code of a provider in a new frame; record at `evidence` if a limit stops it."""
+        self.frame = CallFrame(evidence.path)
+        self._left_of_one = MOST_STEPS_OF_ONE
+        try:
+            call()
+        except RecursionError:
+            self.unresolved.append(UnresolvedRouting("code that is nested too deeply", evidence))
+        except Exhausted:
+            reason = "the evaluation stopped at its limit of steps"
+            self.unresolved.append(UnresolvedRouting(reason, evidence))
 
-    def call_closure(
-        self, closure: ClosureValue, arguments: Arguments, frame: CallFrame, *, this: Value = None
-    ) -> Value:
+    def call_function(self, function: LocatedFact, this: Value, arguments: Arguments) -> Value:
+        """Return the result of calling a function or a method of the repository."""
+        body = StatementBlock(function.path, function.fact.symbol, 0)
+        # The call of a function is not a group around the routes that the function creates.
+        context = self._get_outer_context()
+        parameters = function.fact.values["parameters"]
+        return self._call(body, parameters, arguments, this=this, context=context)
+
+    def call_closure(self, closure: ClosureValue, arguments: Arguments) -> Value:
         """Return the result of calling a closure."""
         if closure.body is None:
             return Unknown("a function")
         self.spend_steps(len(closure.variables) // 10)
-        inner = CallFrame(
-            path=closure.body.path,
-            symbol=closure.body.symbol,
-            this=closure.this if this is None else this,
-            variables=dict(closure.variables),
-            context=frame.context,
-            depth=frame.depth + 1,
-        )
-        self._bind_parameters(closure.parameters, arguments, inner)
-        return self._evaluate_function_body(closure.body, inner)
+        variables, context = dict(closure.variables), self.frame.context
+        values = {"this": closure.this, "variables": variables, "context": context}
+        return self._call(closure.body, closure.parameters, arguments, **values)
 
-    def load_file(self, path: Value, frame: CallFrame, *, is_route_file: bool) -> Value:
-        """Evaluate a file, and return what it returns.
+    def call_value(self, callback: Value, arguments: Arguments) -> Value:
+        """Return the result of calling a closure, or a pair of an object and a method name."""
+        if isinstance(callback, ClosureValue):
+            return self.call_closure(callback, arguments)
+        if isinstance(callback, dict) and isinstance(callback.get(1), str):
+            receiver = callback.get(0)
+            value = Instance(receiver) if isinstance(receiver, str) else receiver
+            if isinstance(value, Instance):
+                return call_member(self, value, callback[1], arguments)
+        return Unknown("a function")
+
+    def _call(
+        self,
+        body: StatementBlock,
+        parameters: Sequence[Mapping[str, Any]],
+        arguments: Arguments,
+        **values: Any,
+    ) -> Value:
+        """Return the result of a body in a frame of its own, which has these values."""
+        frame = CallFrame(body.path, body.symbol, depth=self.frame.depth + 1, **values)
+        with self._enter_frame(frame):
+            self._bind_parameters(parameters, arguments)
+            value = self._evaluate_body(body)
+        return None if value is _ENDED else value
+
+    @contextmanager
+    def _enter_frame(self, frame: CallFrame) -> Iterator[None]:
+        outer, self.frame = self.frame, frame
+        try:
+            yield
+        finally:
+            self.frame = outer
+
+    def _get_outer_context(self) -> StatementContext:
+        """Return the context of the current statement without the statement itself."""
+        return replace(self.frame.context, evidence=self.frame.context.evidence[:-1])
+
+    def load_file(self, path: Value, *, is_route_file: bool) -> Value:
+        """Evaluate a file, and return what it returns; a computed path is unresolved.
 
         Args:
-            path: the path; a computed path is recorded as unresolved.
             is_route_file: whether the statement that loads it says that it contains routes.
         """
         if not isinstance(path, str):
             why = path.why if isinstance(path, Unknown) else "no text"
-            self.record_unresolved(f"the path of a file is computed: {why}", frame.context)
+            self.record_unresolved(f"the path of a file is computed: {why}")
             return Unknown("a file")
-        file = self.program.find_file(path, frame.path)
+        file = self.program.find_file(path, self.frame.path)
         if file is None:
             if is_route_file or "route" in path.lower():
-                self.record_unresolved("a loaded file is not in the repository", frame.context)
+                self.record_unresolved("a loaded file is not in the repository")
             return Unknown("a file")
         if file in self._loading:
             return Unknown("a file that loads itself")
+        frame = self.frame
         self.spend_steps(len(frame.variables) // 10)
         variables = {**frame.variables, "router": ROUTER}
-        inner = CallFrame(file, "", frame.this, variables, frame.context, frame.depth + 1)
+        values = {"this": frame.this, "variables": variables, "context": frame.context}
         self.loaded.add(file)
         self._loading.append(file)
         try:
-            return self._evaluate_function_body(StatementBlock(file, "", 0), inner)
+            return self._call(StatementBlock(file, "", 0), (), Arguments(), **values)
         finally:
             self._loading.pop()
-
-    def reset_provider_steps(self) -> None:
-        """Reset the step limit for single providers; called before each provider."""
-        self._left_of_one = MOST_STEPS_OF_ONE
 
     def spend_steps(self, steps: int) -> None:
         """Count evaluation steps.
@@ -299,87 +313,86 @@ class Machine:
         if min(self._left, self._left_of_one) < 0:
             raise Exhausted
 
-    def evaluate(self, node: Json, frame: CallFrame) -> Value:
+    def evaluate(self, node: Json) -> Value:
         """Return the value of an expression, given as JSON (see `expressions`)."""
         self.spend_steps(1)
         if not isinstance(node, dict):
             return limit_size(node)
         read = _READERS.get(node["of"])
-        return Unknown("syntax") if read is None else limit_size(read(self, node, frame))
+        return Unknown("syntax") if read is None else limit_size(read(self, node))
 
-    def call(self, callback: Value, arguments: Arguments, frame: CallFrame) -> Value:
-        """Return the result of calling a closure, or a pair of an object and a method name."""
-        return call_value(self, callback, arguments, frame)
+    def evaluate_in_file(self, node: Json, path: str, this: Instance | None = None) -> Value:
+        """Return the value of an expression in another file, within the class of `this`."""
+        symbol = "" if this is None else f"{this.name}::"
+        frame = CallFrame(path, symbol, this, {}, self.frame.context, self.frame.depth)
+        with self._enter_frame(frame):
+            return self.evaluate(node)
 
-    def record_unresolved(self, reason: str, context: StatementContext) -> None:
+    def set_variable(self, name: str, node: Json) -> Value:
+        """Set a variable to the value of an expression, and return the value."""
+        count = len(self._assumed)
+        value = self.evaluate(node)
+        assumed = tuple(dict.fromkeys(self._assumed[count:]))[:_MOST_ASSUMPTIONS]
+        self.frame.variables[name], self.frame.assumed[name] = value, assumed
+        return value
+
+    def record_unresolved(self, reason: str, context: StatementContext | None = None) -> None:
         """Record that the innermost statement of a context could not be resolved, and why."""
-        if context.evidence:
-            self.unresolved.append(UnresolvedRouting(reason, context.evidence[-1]))
+        evidence = (context or self.frame.context).evidence
+        if evidence:
+            self.unresolved.append(UnresolvedRouting(reason, evidence[-1]))
 
     def record_assumptions(self, *reasons: str) -> None:
         """Record assumptions that the value of the current statement depends on."""
         self._assumed += reasons
 
-    def count_assumptions(self) -> int:
-        """Return the number of assumptions recorded so far; see list_assumptions_since."""
-        return len(self._assumed)
-
-    def list_assumptions_since(self, count: int) -> tuple[str, ...]:
-        """Return the assumptions recorded since count_assumptions returned `count`."""
-        return tuple(dict.fromkeys(self._assumed[count:]))[:_MOST_ASSUMPTIONS]
-
-    def build_context(self, frame: CallFrame) -> StatementContext:
+    def build_context(self) -> StatementContext:
         """Return the context of the current statement, including its recorded assumptions."""
-        missing = tuple(dict.fromkeys((*frame.context.missing, *self._assumed)))[:_MOST_ASSUMPTIONS]
-        return replace(frame.context, missing=missing)
+        missing = dict.fromkeys((*self.frame.context.missing, *self._assumed))
+        return replace(self.frame.context, missing=tuple(missing)[:_MOST_ASSUMPTIONS])
 
     @contextmanager
-    def enter_group(self, frame: CallFrame) -> Iterator[None]:
+    def enter_group(self) -> Iterator[None]:
         """Treat the current statement as the group of all routes created in the `with` block."""
-        outer, assumed = frame.context, self._assumed
-        frame.context, self._assumed = self.build_context(frame), []
+        outer, assumed = self.frame.context, self._assumed
+        self.frame.context, self._assumed = self.build_context(), []
         try:
             yield
         finally:
-            frame.context, self._assumed = outer, assumed
+            self.frame.context, self._assumed = outer, assumed
 
-    def register_resource(self, value: Value, frame: CallFrame) -> None:
-        """Add the routes of a pending resource; any other value is ignored.
-
-        Called at the end of the statement that defines the resource.
-        """
+    def register_resource(self, value: Value) -> None:
+        """Add the routes of a pending resource when its statement ends; ignore other values."""
         if not isinstance(value, PendingResource):
             return
         computed = [key for key, option in value.options.items() if isinstance(option, Unknown)]
         if not isinstance(value.name, str) or computed:
             what = ", ".join(computed) if isinstance(value.name, str) else "the name"
-            self.record_unresolved(f"a resource with computed parts: {what}", frame.context)
+            self.record_unresolved(f"a resource with computed parts: {what}")
         else:
             self.spend_steps(_STEPS_OF_RESOURCE)
-            ResourceRegistrar(self.router).register(value, self.build_context(frame))
+            register_resource(self.router, value, self.build_context())
 
     def _bind_parameters(
-        self, parameters: Sequence[Mapping[str, Any]], arguments: Arguments, frame: CallFrame
+        self, parameters: Sequence[Mapping[str, Any]], arguments: Arguments
     ) -> None:
         for position, parameter in enumerate(parameters):
-            missing = Unknown(f"${parameter['name']}")
-            value = arguments.get(position, parameter["name"], missing)
+            name, type_ = parameter["name"], parameter["type"]
+            missing = Unknown(f"${name}")
+            value = arguments.get(position, name, missing)
             if value is missing and "default" in parameter:
-                value = self.evaluate(parameter["default"], frame)
-            elif value is missing and parameter["type"] in ROUTER_TYPES:
+                value = self.evaluate(parameter["default"])
+            elif value is missing and type_ in ROUTER_TYPES:
                 value = ROUTER
-            elif value is missing and parameter["type"] in self.program.classes:
-                value = Instance(parameter["type"])
-            frame.variables[parameter["name"]] = value
+            elif value is missing and type_ in self.program.classes:
+                value = Instance(type_)
+            self.frame.variables[name] = value
 
-    def _evaluate_function_body(self, body: StatementBlock, frame: CallFrame) -> Value:
-        value = self._evaluate_body(body, frame)
-        return None if value is _ENDED else value
-
-    def _evaluate_body(self, body: StatementBlock, frame: CallFrame) -> Value:
+    def _evaluate_body(self, body: StatementBlock) -> Value:
         """Evaluate the statements of a body; return its result, or _ENDED without a `return`."""
+        frame = self.frame
         if frame.depth > DEEPEST:
-            self.record_unresolved("code that is nested too deeply", frame.context)
+            self.record_unresolved("code that is nested too deeply")
             return _ENDED
         outer, assumed = frame.context, self._assumed
         frame.depth += 1
@@ -389,7 +402,7 @@ class Machine:
                 evidence = (*outer.evidence, LocatedFact(frame.path, fact))
                 frame.context = replace(frame.context, evidence=evidence)
                 self._assumed = []
-                value = self._evaluate_statement(fact, frame)
+                value = self._evaluate_statement(fact)
                 if value is not _ENDED:
                     return value
         finally:
@@ -397,85 +410,67 @@ class Machine:
             frame.depth -= 1
         return _ENDED
 
-    def _evaluate_statement(self, fact: Fact, frame: CallFrame) -> Value:
+    def _evaluate_statement(self, fact: Fact) -> Value:
         values = fact.values
         op = values["op"]
         if op in {"do", "return"}:
-            value = self.evaluate(values["value"], frame)
-            self.register_resource(value, frame)
+            value = self.evaluate(values["value"])
+            self.register_resource(value)
             return value if op == "return" else _ENDED
         if op == "if":
-            return self._evaluate_branches(values, frame)
-        body = StatementBlock(frame.path, frame.symbol, values["body"])
-        outer = frame.context
+            return self._evaluate_branches(values)
+        outer = self.frame.context
         # Loops and conditions are not groups, so routes do not list them as evidence.
-        frame.context = replace(outer, evidence=outer.evidence[:-1])
+        self.frame.context = self._get_outer_context()
         try:
             if op == "each":
-                return self._evaluate_loop(values, body, frame, outer)
+                return self._evaluate_loop(values, outer)
             if values["repeats"]:
                 reason = "a loop whose number of passes is known only at run time"
-                self.record_unresolved(reason, outer)
-                frame.context = replace(frame.context, conditional=True)
-            return self._evaluate_body(body, frame)
+                self._mark_conditional(reason, outer)
+            return self._evaluate_body(self.frame.get_block(values["body"]))
         finally:
-            frame.context = outer
+            self.frame.context = outer
 
-    def _evaluate_branches(self, values: Mapping[str, Any], frame: CallFrame) -> Value:
-        outer = frame.context
-        plain = replace(outer, evidence=outer.evidence[:-1])
+    def _mark_conditional(self, reason: str, statement: StatementContext) -> None:
+        self.record_unresolved(reason, statement)
+        self.frame.context = replace(self.frame.context, conditional=True)
+
+    def _evaluate_branches(self, values: Mapping[str, Any]) -> Value:
+        """Evaluate the branches that may run; a variable set in only some becomes unknown."""
+        frame, outer, plain = self.frame, self.frame.context, self._get_outer_context()
         returns = []
         for condition, block in [*values["branches"], [True, values.get("otherwise")]]:
-            truth = to_bool(self.evaluate(condition, frame))
+            truth = to_bool(self.evaluate(condition))
             if truth is False or block is None:
                 continue
             sure = truth is True and frame.context is outer
             frame.context = plain if sure else replace(plain, conditional=True)
-            value = self._evaluate_branch(
-                StatementBlock(frame.path, frame.symbol, block), frame, sure=sure
-            )
+            before = dict(frame.variables)
+            self.spend_steps(len(before) // 10)
+            value = self._evaluate_body(frame.get_block(block))
             if sure:
                 return value
+            frame.variables = before | {
+                name: Unknown(f"${name}, which depends on a condition")
+                for name, variable in frame.variables.items()
+                if before.get(name, _ENDED) is not variable
+            }
             returns.append(value is not _ENDED)
             if truth is True:
                 break
         frame.context = replace(outer, conditional=outer.conditional or any(returns))
         return _ENDED
 
-    def _evaluate_branch(self, body: StatementBlock, frame: CallFrame, *, sure: bool) -> Value:
-        """Evaluate a branch, and return its result.
-
-        Args:
-            sure: whether the branch certainly runs; if not, variables that it sets become unknown.
-        """
-        self.spend_steps(len(frame.variables) // 10)
-        before = dict(frame.variables)
-        value = self._evaluate_body(body, frame)
-        if not sure:
-            changed = {
-                name: Unknown(f"${name}, which depends on a condition")
-                for name, variable in frame.variables.items()
-                if name not in before or before[name] is not variable
-            }
-            frame.variables = {**before, **changed}
-        return value
-
-    def _evaluate_loop(
-        self,
-        values: Mapping[str, Any],
-        body: StatementBlock,
-        frame: CallFrame,
-        outer: StatementContext,
-    ) -> Value:
-        over = self.evaluate(values["over"], frame)
+    def _evaluate_loop(self, values: Mapping[str, Any], statement: StatementContext) -> Value:
+        over = self.evaluate(values["over"])
         if not isinstance(over, dict):
-            self.record_unresolved("a loop over a computed value", outer)
-            frame.context = replace(frame.context, conditional=True)
+            self._mark_conditional("a loop over a computed value", statement)
             over = {Unknown("a key"): Unknown("an element")}
         for key, item in over.items():
-            frame.variables |= {values["key"]: key} if values["key"] else {}
-            frame.variables[values["item"]] = item
-            value = self._evaluate_body(body, frame)
+            self.frame.variables |= {values["key"]: key} if values["key"] else {}
+            self.frame.variables[values["item"]] = item
+            value = self._evaluate_body(self.frame.get_block(values["body"]))
             if value is not _ENDED:
                 return value
         return _ENDED
@@ -491,57 +486,30 @@ def run_providers(files: Iterable[FileFacts]) -> Machine:
     machine = Machine(program)
     providers = list(list_providers(program))
     for name in providers:
-        _run_methods(machine, name, ("register", "configurePackage"))
+        _run_methods(machine, name, "register", "configurePackage")
     for name in providers:
         machine.deferred.clear()
-        _run_methods(machine, name, ("boot",))
-        _run_route_provider(machine, name)
+        _run_methods(machine, name, "boot")
+        # After boot, a route provider runs the last closure passed to `routes()`, else `map`.
+        if machine.deferred:
+            last, evidence = machine.deferred[-1]
+            machine.run(partial(machine.call_closure, last, Arguments()), evidence)
+        elif _ROUTE_PROVIDER in program.list_ancestors(name):
+            _run_methods(machine, name, "map")
     for path in sorted(program.iter_top_level_paths()):
         if path.endswith("bootstrap/app.php") and not is_test(path):
-            first = LocatedFact(path, program.list_statements(StatementBlock(path, "", 0))[0])
-            _run_guarded(
-                machine,
-                partial(machine.load_file, ROOT + path, _make_frame(path), is_route_file=False),
-                first,
-            )
+            first = program.list_statements(StatementBlock(path, "", 0))[0]
+            load = partial(machine.load_file, ROOT + path, is_route_file=False)
+            machine.run(load, LocatedFact(path, first))
     return machine
 
 
-def _run_methods(machine: Machine, name: str, methods: Iterable[str]) -> None:
+def _run_methods(machine: Machine, name: str, *methods: str) -> None:
     for method in methods:
         function = machine.program.find_method(name, method)
         if function is not None:
-            frame = _make_frame(function.path)
-            run = partial(machine.call_function, function, Instance(name), Arguments(()), frame)
-            _run_guarded(machine, run, function)
-
-
-def _run_route_provider(machine: Machine, name: str) -> None:
-    """Evaluate what a route provider does after boot.
-
-    This is the last closure passed to `routes()`, or else the provider's method `map`.
-    """
-    if machine.deferred:
-        last, evidence = machine.deferred[-1]
-        frame = _make_frame(evidence.path)
-        _run_guarded(machine, partial(machine.call_closure, last, Arguments(()), frame), evidence)
-    elif _ROUTE_PROVIDER in machine.program.list_ancestors(name):
-        _run_methods(machine, name, ("map",))
-
-
-def _run_guarded(machine: Machine, run: Callable[[], Value], evidence: LocatedFact) -> None:
-    machine.reset_provider_steps()
-    try:
-        run()
-    except RecursionError:
-        machine.unresolved.append(UnresolvedRouting("code that is nested too deeply", evidence))
-    except Exhausted:
-        reason = "the evaluation stopped at its limit of steps"
-        machine.unresolved.append(UnresolvedRouting(reason, evidence))
-
-
-def _make_frame(path: str) -> CallFrame:
-    return CallFrame(path, "", None, {}, StatementContext(), 0)
+            call = partial(machine.call_function, function, Instance(name), Arguments())
+            machine.run(call, function)
 
 
 def collect_routes(machine: Machine) -> LaravelRoutes:

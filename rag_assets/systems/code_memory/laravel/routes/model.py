@@ -9,6 +9,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
@@ -34,7 +35,6 @@ class StatementContext:
     Attributes:
         evidence: the enclosing groups, outermost first, then the statement.
         missing: computed or assumed parts that concern all routes of the statement.
-        conditional: whether the statement is under a condition.
     """
 
     evidence: tuple[LocatedFact, ...] = ()
@@ -72,14 +72,9 @@ class LaravelRoute:
 
     Attributes:
         uri: without a slash at its ends (`invoices/{invoice}`); "/" for the root.
-        methods: the methods, in the router's order; GET implies HEAD.
         name: prefixed with the names of its groups; "" if it has none.
         action: `App\\Http\\Controllers\\InvoiceController@show`; `Closure`; a view's name, or the
             target of a redirect; "" if it is computed.
-        middleware: the middleware, in order, as written; middleware of groups first.
-        domain: "" for every domain.
-        parameters: the parameters of domain and URI, in order.
-        wheres: regular expressions that parameters must match, by parameter.
         fallback: whether it answers requests that no other route matches.
         conditional: whether it depends on a condition that is evaluated at run time.
         missing: descriptions of computed or assumed parts, which may be wrong or incomplete.
@@ -132,11 +127,7 @@ ROUTER: Final = RouterValue()
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An object of a class; its state is not tracked.
-
-    Attributes:
-        name: the qualified name of the class.
-    """
+    """An object of a class; its state is not tracked."""
 
     name: str
 
@@ -162,7 +153,6 @@ class ClosureValue:
     Attributes:
         body: its statements; None if they cannot create routes.
         variables: the variables at the point where it was written, with their values.
-        this: the object `$this` in it.
     """
 
     body: StatementBlock | None
@@ -172,7 +162,7 @@ class ClosureValue:
 
 
 Value: TypeAlias = Any
-
+PhpArray: TypeAlias = dict[str | int, Value]
 
 LONGEST: Final = 2_000
 """Maximum characters of a text, and elements of an array; a larger value counts as unknown."""
@@ -191,7 +181,7 @@ def limit_size(value: Value) -> Value:
 
 def limit_count(values: Iterable[Value]) -> list[Value]:
     """Return the first 100 values; no real route has more middleware."""
-    return [value for value, _ in zip(values, range(_MANY), strict=False)]
+    return list(islice(values, _MANY))
 
 
 def make_array(values: Iterable[Value]) -> dict[str | int, Value]:
@@ -305,11 +295,9 @@ def list_middleware(value: Value) -> list[Value]:
 
 
 def _merge_namespace(new: Value, old: Value) -> Value:
-    if new is None:
-        return old
     text = join_texts(new)
-    if isinstance(text, Unknown):
-        return text
+    if new is None or isinstance(text, Unknown):
+        return old if new is None else text
     if old is None or text.startswith("\\"):
         return text.strip("\\")
     return join_texts(trim_text(old, "\\"), "\\", text.strip("\\"))
@@ -345,20 +333,21 @@ class CallFrame:
 
     Attributes:
         path, symbol: the file and the function that are evaluated; "" for top-level code.
-        this: the value of `$this`.
-        variables: values of variables, by name.
         context: the context of the current statement.
-        depth: nesting depth of calls and bodies.
         assumed: assumptions behind the values of variables, by name of the variable.
     """
 
     path: str
-    symbol: str
-    this: Value
-    variables: dict[str, Value]
-    context: StatementContext
-    depth: int
+    symbol: str = ""
+    this: Value = None
+    variables: dict[str, Value] = field(default_factory=dict)
+    context: StatementContext = StatementContext()
+    depth: int = 0
     assumed: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def get_block(self, number: int) -> StatementBlock:
+        """Return a block of the file or function that is evaluated."""
+        return StatementBlock(self.path, self.symbol, number)
 
     @property
     def owner(self) -> str:
@@ -378,7 +367,7 @@ class Registrar:
 class Arguments:
     """The evaluated arguments of a call."""
 
-    positional: Sequence[Value]
+    positional: Sequence[Value] = ()
     named: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     def get(self, position: int, name: str = "", default: Value = None) -> Value:
@@ -405,11 +394,7 @@ CONSTRAINTS: Final = frozenset({"where", "setwheres", "wherein", *_CONSTRAINTS})
 
 
 def read_constraints(name: str, arguments: Arguments) -> dict[str | int, Value]:
-    """Return the regular expressions that a call sets for route parameters, by parameter.
-
-    Args:
-        name: the name of the call, one of CONSTRAINTS.
-    """
+    """Return the regular expressions that a call of CONSTRAINTS sets, by route parameter."""
     first, second = arguments.get(0), arguments.get(1)
     if name in {"where", "setwheres"}:
         return first if isinstance(first, dict) else {str(first): second}

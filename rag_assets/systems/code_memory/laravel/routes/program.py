@@ -41,9 +41,7 @@ class LaravelProgram:
     """The files of a repository, indexed for the evaluation of routes.
 
     Attributes:
-        classes: the declarations of classes and traits, by name.
         functions: the functions outside classes, by name in lower case.
-        paths: the paths of all files.
         version: major version of the framework that its manifest requires; None if it is unknown.
         providers: classes that applications list as providers, in order, by the application's
             folder.
@@ -82,10 +80,8 @@ class LaravelProgram:
 
     def find_constant(self, owner: str, name: str) -> Any:
         """Return the value of a constant of a class or its ancestors; None if it is unknown."""
-        for ancestor in self.list_ancestors(owner):
-            if (ancestor, name) in self._constants:
-                return self._constants[ancestor, name]
-        return None
+        keys = ((ancestor, name) for ancestor in self.list_ancestors(owner))
+        return next((self._constants[key] for key in keys if key in self._constants), None)
 
     def list_ancestors(self, name: str) -> list[str]:
         """Return a class, its traits and parents, nearest first; ancestors may form a circle."""
@@ -95,11 +91,7 @@ class LaravelProgram:
         return self._lineages[name]
 
     def find_method(self, owner: str, name: str, *, above: bool = False) -> LocatedFact | None:
-        """Return a method of a class or its ancestors that may create routes; else None.
-
-        Args:
-            above: whether to skip the class itself.
-        """
+        """Return a method that may create routes; `above` skips the class itself."""
         for ancestor in self.list_ancestors(owner)[above:]:
             fact = self._inheritance.find_own_method(ancestor, name)
             if fact is not None and ancestor in self.classes:
@@ -107,10 +99,7 @@ class LaravelProgram:
         return None
 
     def find_property(self, owner: str, name: str) -> tuple[str, Any] | None:
-        """Return a property of a class or its ancestors: the file and the expression of its value.
-
-        None if no class declares it.
-        """
+        """Return the file and the value's expression of a property of a class; None if unknown."""
         keys = ((ancestor, name) for ancestor in self.list_ancestors(owner))
         return next((self._members[key] for key in keys if key in self._members), None)
 
@@ -166,15 +155,12 @@ class LaravelProgram:
             written: the path below ROOT, or relative to the application or to `near`.
             near: path of the file that loads it.
         """
-        tried = self._list_candidate_paths(written, near)
-        return next((path for path in tried if path in self.paths), None)
-
-    def _list_candidate_paths(self, written: str, near: str) -> list[str]:
         if written.startswith(ROOT):
-            return [_normalize_path(written[len(ROOT) :])]
-        folder = posixpath.dirname(near)
-        path = _normalize_path(f"{folder}/{written}" if folder else written)
-        return [_normalize_path(self.find_root(near) + written), path]
+            tried = [written.removeprefix(ROOT)]
+        else:
+            tried = [self.find_root(near) + written, f"{posixpath.dirname(near)}/{written}"]
+        paths = (posixpath.normpath("/" + path.lstrip("/")).lstrip("/") for path in tried)
+        return next((path for path in paths if path in self.paths), None)
 
     def _add_file(self, file_facts: FileFacts) -> None:
         for fact in file_facts.facts:
@@ -225,26 +211,17 @@ def list_providers(program: LaravelProgram) -> Iterator[str]:
         (listed.get(name, len(listed)), not class_.path.startswith("app/"), class_.path, name)
         for name, class_ in program.classes.items()
         if not class_.fact.values.get("abstract") and not is_test(class_.path)
-        if _is_provider(program, name)
+        if any(
+            ancestor not in program.classes and ancestor.rpartition("\\")[2].endswith("Provider")
+            for ancestor in program.list_ancestors(name)
+        )
         if name in listed or name in program.registered or not _is_replaced(program, class_.path)
     ]
     yield from (name for *_, name in sorted(providers))
 
 
-def _is_provider(program: LaravelProgram, name: str) -> bool:
-    *ancestors, last = program.list_ancestors(name)
-    return bool(ancestors) and any(
-        ancestor not in program.classes and ancestor.rpartition("\\")[2].endswith("Provider")
-        for ancestor in (*ancestors, last)
-    )
-
-
 def _is_replaced(program: LaravelProgram, path: str) -> bool:
-    """Return whether the application that contains a file lists providers of its own.
-
-    Args:
-        path: the path of a provider that is not listed.
-    """
+    """Return whether the application of an unlisted provider's file lists its own providers."""
     for root, listed in program.providers.items():
         folder = f"{root}app/"
         classes = (program.classes[name] for name in listed if name in program.classes)
@@ -256,10 +233,6 @@ def _is_replaced(program: LaravelProgram, path: str) -> bool:
 def is_test(path: str) -> bool:
     """Return whether a file belongs to tests; providers in tests are not used by applications."""
     return _TESTS.search(path) is not None
-
-
-def _normalize_path(path: str) -> str:
-    return posixpath.normpath("/" + path.lstrip("/")).lstrip("/")
 
 
 def _iter_provider_names(value: Any) -> Iterator[str]:
@@ -276,6 +249,5 @@ def _iter_provider_names(value: Any) -> Iterator[str]:
 
 
 def _count_shared_folders(first: str, second: str) -> int:
-    """Return the number of leading folders that two paths have in common."""
     pairs = zip(first.split("/"), second.split("/"), strict=False)
     return next((i for i, (a, b) in enumerate(pairs) if a != b), len(first))

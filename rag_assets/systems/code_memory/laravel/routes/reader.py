@@ -6,7 +6,7 @@ import re
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import (
@@ -16,11 +16,9 @@ from rag_assets.systems.code_memory.languages.php.source import (
     PhpSource,
 )
 from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS
+from rag_assets.systems.code_memory.languages.tree import Node, field_children, first_child
 from rag_assets.systems.code_memory.laravel.routes.expressions import LOADS, Expressions, Json
 from rag_assets.systems.code_memory.laravel.settings import find_settings
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 FACADES: Final = frozenset({"Route", "Illuminate\\Support\\Facades\\Route"})
 ROUTER_TYPES: Final = frozenset(
@@ -89,17 +87,12 @@ class RoutePositions:
         self._source = source
         self._routers: set[str] = set()
         self._starts: list[int] = []
-        if not any(word in source.text for word in _WORDS):
-            return
-        self._starts = [
-            node.start_byte
-            for node in source.tree.nodes(_TELLING)
-            if self._is_routing_position(node)
-        ]
+        if any(word in source.text for word in _WORDS):
+            nodes = source.tree.nodes(_TELLING)
+            self._starts = [node.start_byte for node in nodes if self._is_routing_position(node)]
 
     def __bool__(self) -> bool:
-        classes = self._source.classes
-        return bool(self._starts) or any(map(is_provider, classes))
+        return bool(self._starts) or any(map(is_provider, self._source.classes))
 
     def contains_position(self, node: Node) -> bool:
         """Return whether a node contains one of these positions."""
@@ -109,36 +102,23 @@ class RoutePositions:
     def _is_routing_position(self, node: Node) -> bool:
         if node.type in LOADS:
             return True
+        tree, name = self._source.tree, self._source.tree.field(node, "name")
         if node.type == "simple_parameter":
-            self._record_router_parameter(node)
+            # A variable named like a parameter with a router type is a router in the whole file.
+            written = tree.field(node, "type").lstrip("?")
+            if written and self._source.class_name(written, node) in ROUTER_TYPES:
+                self._routers.add(name)
             return False
-        if node.type == "scoped_call_expression":
-            return self._is_routing_static_call(node)
-        return self._is_routing_member_call(node)
-
-    def _record_router_parameter(self, parameter: Node) -> None:
-        """Record the name of a parameter with a router type.
-
-        A variable with this name counts as a router throughout the file.
-        """
-        written = self._source.tree.node_text(parameter.child_by_field_name("type")).lstrip("?")
-        type_name = self._source.class_name(written, parameter) if written else ""
-        if type_name in ROUTER_TYPES:
-            self._routers.add(self._source.tree.node_text(parameter.child_by_field_name("name")))
-
-    def _is_routing_static_call(self, node: Node) -> bool:
-        name = self._source.tree.node_text(node.child_by_field_name("name")).lower()
+        if node.type != "scoped_call_expression":
+            return self._is_routing_member_call(node, name.lower())
         scope = node.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return False
-        owner = self._source.class_name(self._source.tree.node_text(scope), node)
-        if owner in FACADES:
-            return name not in _OTHERS
-        return name in {"routes", "userroutes"}
+        is_facade = self._source.class_name(tree.node_text(scope), node) in FACADES
+        name = name.lower()
+        return name not in _OTHERS if is_facade else name in {"routes", "userroutes"}
 
-    def _is_routing_member_call(self, node: Node) -> bool:
-        tree = self._source.tree
-        name = tree.node_text(node.child_by_field_name("name")).lower()
+    def _is_routing_member_call(self, node: Node, name: str) -> bool:
         if name in _LOADERS:
             return True
         if name not in ROUTING and name != "routes":
@@ -146,7 +126,7 @@ class RoutePositions:
         receiver = node.child_by_field_name("object")
         # A longer text is a chain, whose start is examined separately.
         is_short = receiver is not None and _get_node_size(receiver) <= _LONGEST_RECEIVER
-        written = tree.node_text(receiver) if is_short else ""
+        written = self._source.tree.node_text(receiver) if is_short else ""
         if name == "routes":
             return written == "$this"
         return written.replace('"', "'") in _ROUTERS or written in self._routers
@@ -163,18 +143,22 @@ _PAIR: Final = 2
 
 
 def list_targets(expression: Json) -> Iterator[tuple[str, str]]:
-    """Yield the controllers to which an expression routes, each with the method.
+    """Yield the controllers to which an expression routes, each with the method or "".
 
-    Names are fully qualified. The method is "" if it is not stated.
+    Names are fully qualified.
     """
     if not isinstance(expression, dict) or expression.get("of") != "chain":
         return
     for call in expression["calls"]:
         name, arguments = call["name"].lower(), call["arguments"]
-        if name in _ACTIONS and arguments:
-            yield from _iter_targets_of_action(arguments[-1])
-        elif name in RESOURCES:
-            yield from _iter_controllers_of_resources(arguments)
+        actions = arguments[-1:] if name in _ACTIONS else []
+        if name in RESOURCES and arguments:
+            first = arguments[0]
+            is_array = isinstance(first, dict) and first.get("of") == "array"
+            # `resources` gets an array of controllers, `resource` a name and a controller.
+            actions = [item for _, item in first["items"]] if is_array else arguments[1:2]
+        for action in actions:
+            yield from _iter_targets_of_action(action)
 
 
 def _iter_targets_of_action(action: Json) -> Iterator[tuple[str, str]]:
@@ -188,16 +172,6 @@ def _iter_targets_of_action(action: Json) -> Iterator[tuple[str, str]]:
             yield from _iter_targets_of_action(keyed["uses"])
         elif not keyed and len(plain) == len(action["items"]) == _PAIR:
             yield from _iter_targets_of_action("@".join(plain))
-
-
-def _iter_controllers_of_resources(arguments: list[Json]) -> Iterator[tuple[str, str]]:
-    """Yield the controllers that a call of `resource`, or of `resources` with an array, names."""
-    first = arguments[0] if arguments else None
-    if isinstance(first, dict) and first.get("of") == "array":
-        for _, value in first["items"]:
-            yield from _iter_targets_of_action(value)
-    elif len(arguments) > 1:
-        yield from _iter_targets_of_action(arguments[1])
 
 
 _ENTRIES = frozenset({"boot", "register", "map", "configurepackage"})
@@ -220,17 +194,6 @@ _LONGEST = 500
 
 def list_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield facts of a file's constants, settings, and statements that may create routes."""
-    marks = RoutePositions(source)
-    yield from _iter_constant_facts(source)
-    settings = find_settings(source)
-    if settings is not None:
-        node, values = settings
-        yield source.tree.fact("configuration", node, "", values)
-    if marks:
-        yield from _Reader(source, marks).facts()
-
-
-def _iter_constant_facts(source: PhpSource) -> Iterator[Fact]:
     for class_ in source.classes:
         for constant in class_.constants:
             value = source.value(constant.value)
@@ -238,6 +201,13 @@ def _iter_constant_facts(source: PhpSource) -> Iterator[Fact]:
             if plain and len(str(value)) <= _LONGEST:
                 values = {"name": constant.name, "value": value}
                 yield source.tree.fact("constant", constant.node, class_.name, values)
+    settings = find_settings(source)
+    if settings is not None:
+        node, values = settings
+        yield source.tree.fact("configuration", node, "", values)
+    marks = RoutePositions(source)
+    if marks:
+        yield from _Reader(source, marks).facts()
 
 
 class _Reader:
@@ -255,7 +225,11 @@ class _Reader:
         """Yield facts of statements that may concern routes, and of the functions around them."""
         for class_ in self._source.classes:
             if is_provider(class_) or self._marks.contains_position(class_.node):
-                yield from self._iter_facts_of_class(class_)
+                for method in class_.methods:
+                    if method.body is not None:
+                        symbol = f"{class_.name}::{method.name}"
+                        yield from self._iter_facts_of_function(symbol, method)
+                yield from self._iter_property_facts(class_)
         for name, function in self._source.functions:
             if function.body is not None and self._marks.contains_position(function.body):
                 yield from self._iter_facts_of_function(name, function)
@@ -265,27 +239,13 @@ class _Reader:
                 yield from self._read_statement(0, statement)
         yield from self._iter_facts_of_queued_blocks()
 
-    def _iter_facts_of_class(self, class_like: ClassLike) -> Iterator[Fact]:
-        facts = [
-            fact
-            for method in class_like.methods
-            if method.body is not None
-            for fact in self._iter_facts_of_function(f"{class_like.name}::{method.name}", method)
-        ]
-        yield from facts
-        yield from self._iter_property_facts(class_like)
-
     def _iter_property_facts(self, class_like: ClassLike) -> Iterator[Fact]:
-        """Yield facts of the properties of a class whose values are short and static."""
         self._symbol = class_like.name
         for property_ in class_like.properties:
-            if (
-                property_.value is None
-                or property_.name in _LISTED
-                or _get_node_size(property_.value) > _LONGEST
-            ):
+            node = property_.value
+            if node is None or property_.name in _LISTED or _get_node_size(node) > _LONGEST:
                 continue
-            value = self._expressions.read(property_.value, runs=False)
+            value = self._expressions.read(node, runs=False)
             if not isinstance(value, dict) or value["of"] != "computed":
                 yield self._build_fact(property_.node, "member", name=property_.name, value=value)
 
@@ -321,10 +281,8 @@ class _Reader:
         return self._last
 
     def _read_statement(self, block: int, node: Node) -> Iterator[Fact]:
-        if not self._marks.contains_position(node) and not self._may_matter(node):
-            return
         read = self._readers.get(node.type)
-        if read is not None:
+        if read is not None and (self._marks.contains_position(node) or self._may_matter(node)):
             yield from read(self, block, node)
 
     def _may_matter(self, node: Node) -> bool:
@@ -333,7 +291,7 @@ class _Reader:
         It does if it sets a variable near such calls, returns a short value, or calls code that may
         create routes.
         """
-        expression = next(iter(node.named_children), None)
+        expression = first_child(node)
         if node.type not in {"expression_statement", "return_statement"} or expression is None:
             return False
         if expression.type in {"assignment_expression", "augmented_assignment_expression"}:
@@ -355,7 +313,7 @@ class _Reader:
         return not chain.root or (registers and chain.root in {"$this->app", "$app"})
 
     def _read_expression(self, block: int, node: Node) -> Iterator[Fact]:
-        expression = next(iter(node.named_children), None)
+        expression = first_child(node)
         if expression is not None:
             op = "return" if node.type == "return_statement" else "do"
             yield from self._read_value_statement(block, node, op, expression)
@@ -389,11 +347,10 @@ class _Reader:
         yield self._build_fact(node, "if", body, block=block, branches=branches, **values)
 
     def _read_switch(self, block: int, node: Node) -> Iterator[Fact]:
+        condition = {"of": "computed", "why": "a case"}
+        cases = field_children(node, "body")
+        branches = [[condition, self._queue_block(case)] for case in cases]
         body = node.child_by_field_name("body")
-        cases = [] if body is None else body.named_children
-        branches = [
-            [{"of": "computed", "why": "a case"}, self._queue_block(case)] for case in cases
-        ]
         yield self._build_fact(node, "if", body, block=block, branches=branches)
 
     def _read_loop(self, block: int, node: Node) -> Iterator[Fact]:

@@ -10,7 +10,6 @@ from rag_assets.systems.code_memory.laravel.routes.model import (
     ROUTER,
     Arguments,
     Attributes,
-    CallFrame,
     ClosureValue,
     Instance,
     Registrar,
@@ -43,12 +42,12 @@ _CSRF: Final = "Illuminate\\Foundation\\Http\\Middleware\\VerifyCsrfToken"
 _BROADCASTS: Final = "\\Illuminate\\Broadcasting\\BroadcastController@authenticate"
 
 
-def add_broadcast_routes(machine: Machine, arguments: Arguments, frame: CallFrame) -> None:
+def add_broadcast_routes(machine: Machine, arguments: Arguments) -> None:
     """Add the route that `Broadcast::routes()` creates."""
     attributes = as_array(arguments.get(0, "attributes")) or {"middleware": make_array(["web"])}
     with machine.router.enter_group({str(key): value for key, value in attributes.items()}):
         draft = machine.router.add_route(
-            ("GET", "POST"), "/broadcasting/auth", _BROADCASTS, machine.build_context(frame)
+            ("GET", "POST"), "/broadcasting/auth", _BROADCASTS, machine.build_context()
         )
         draft.add_middleware([_CSRF], key="excluded_middleware")
 
@@ -71,77 +70,66 @@ _SILENT_ON_ROUTER: Final = frozenset(
 )
 
 
-def call_router(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> Value:
-    """Apply a call on the router, and return its result.
-
-    Args:
-        name: the name of the call, in lower case.
-    """
-    routes = _add_routes(machine, name, arguments, {}, frame)
+def call_router(machine: Machine, name: str, arguments: Arguments) -> Value:
+    """Apply a call, with its name in lower case, on the router, and return its result."""
+    routes = _add_routes(machine, name, arguments, {})
     if routes is not None:
         return routes
     if name in _ATTRIBUTES:
-        return call_registrar(machine, Registrar({}), name, arguments, frame)
+        return call_registrar(machine, Registrar({}), name, arguments)
     if name not in _SILENT_ON_ROUTER:
-        machine.record_unresolved(f"an unsupported router call: {name}()", frame.context)
+        machine.record_unresolved(f"an unsupported router call: {name}()")
     return Unknown(f"{name}()")
 
 
 def call_registrar(
-    machine: Machine, registrar: Registrar, name: str, arguments: Arguments, frame: CallFrame
+    machine: Machine, registrar: Registrar, name: str, arguments: Arguments
 ) -> Value:
     """Apply a call on the attributes for the next group or route, and return its result."""
     if name == "group":
-        evaluate_group(machine, registrar.attributes, arguments.get(0, "callback"), frame)
+        evaluate_group(machine, registrar.attributes, arguments.get(0, "callback"))
         return registrar
-    routes = _add_routes(machine, name, arguments, registrar.attributes, frame)
+    routes = _add_routes(machine, name, arguments, registrar.attributes)
     if routes is not None:
         return routes
     if name in _ATTRIBUTES:
         changed = _read_attribute(registrar.attributes, name, arguments)
         return Registrar({**registrar.attributes, **changed})
     if name in {"when", "unless", "tap"}:
-        machine.record_unresolved("route attributes that depend on a condition", frame.context)
+        machine.record_unresolved("route attributes that depend on a condition")
         return registrar
     with machine.router.enter_group(registrar.attributes):
-        return call_router(machine, name, arguments, frame)
+        return call_router(machine, name, arguments)
 
 
-def evaluate_group(
-    machine: Machine, attributes: Mapping[str, Value], callback: Value, frame: CallFrame
-) -> None:
+def evaluate_group(machine: Machine, attributes: Mapping[str, Value], content: Value) -> None:
     """Evaluate the content of a group, which is a closure, a file, several files, or a method."""
     known_attributes = _keep_known_prefix(machine, attributes)
-    with machine.enter_group(frame), machine.router.enter_group(known_attributes):
-        if isinstance(callback, ClosureValue):
-            machine.call_closure(callback, Arguments((ROUTER,)), frame)
-        elif isinstance(callback, dict) and not isinstance(callback.get(0), Instance):
-            for path in callback.values():
-                machine.load_file(path, frame, is_route_file=True)
-        elif isinstance(callback, dict):
-            machine.call(callback, Arguments((ROUTER,)), frame)
+    is_array = isinstance(content, dict)
+    with machine.enter_group(), machine.router.enter_group(known_attributes):
+        if isinstance(content, ClosureValue) or (is_array and isinstance(content.get(0), Instance)):
+            machine.call_value(content, Arguments((ROUTER,)))
         else:
-            machine.load_file(callback, frame, is_route_file=True)
+            for path in content.values() if is_array else [content]:
+                machine.load_file(path, is_route_file=True)
 
 
-def _add_routes(
-    machine: Machine, name: str, arguments: Arguments, attributes: Attributes, frame: CallFrame
-) -> Value:
+def _add_routes(machine: Machine, name: str, arguments: Arguments, attributes: Attributes) -> Value:
     """Add the routes that a call creates, and return them; None for any other call."""
     if name in VERBS or name in {"any", "match", "addroute"}:
-        return _add_route(machine, name, arguments, attributes, frame)
+        return _add_route(machine, name, arguments, attributes)
     if name in RESOURCES:
-        return _add_resource(machine, name, arguments, attributes, frame)
+        return _add_resource(machine, name, arguments, attributes)
     if attributes:
         return None
     if name == "group":
-        evaluate_group(machine, *_split_group_arguments(arguments), frame)
+        evaluate_group(machine, *_split_group_arguments(arguments))
         return ROUTER
-    return _add_direct(machine, name, arguments, frame) if name in DIRECT else None
+    return _add_direct(machine, name, arguments) if name in DIRECT else None
 
 
 def _add_route(
-    machine: Machine, name: str, arguments: Arguments, attributes: Attributes, frame: CallFrame
+    machine: Machine, name: str, arguments: Arguments, attributes: Attributes
 ) -> RouteDraft:
     attributes = _keep_known_prefix(machine, attributes)
     position, missing = 0, ""
@@ -155,15 +143,15 @@ def _add_route(
     machine.spend_steps(_STEPS_OF_ROUTE)
     action = arguments.get(position + 1, "action")
     full_action = _merge_action(action, attributes) if attributes else action
-    context = machine.build_context(frame)
+    context = machine.build_context()
     draft = machine.router.add_route(methods, arguments.get(position, "uri"), full_action, context)
     draft.missing += [missing] if missing else []
     return draft
 
 
-def _add_direct(machine: Machine, name: str, arguments: Arguments, frame: CallFrame) -> RouteDraft:
+def _add_direct(machine: Machine, name: str, arguments: Arguments) -> RouteDraft:
     """Add the route of `fallback`, `view` or `redirect`, and return it."""
-    context = machine.build_context(frame)
+    context = machine.build_context()
     if name == "fallback":
         action = arguments.get(0, "action")
         draft = machine.router.add_route(("GET",), "{fallbackPlaceholder}", action, context)
@@ -181,11 +169,7 @@ def _add_direct(machine: Machine, name: str, arguments: Arguments, frame: CallFr
 
 
 def _add_resource(
-    machine: Machine,
-    name: str,
-    arguments: Arguments,
-    attributes: Mapping[str, Value],
-    frame: CallFrame,
+    machine: Machine, name: str, arguments: Arguments, attributes: Mapping[str, Value]
 ) -> Value:
     """Return the pending resource of a call.
 
@@ -202,15 +186,14 @@ def _add_resource(
         only = make_array(value for value in API_RESOURCE if value not in excepted)
         options = {"only": only, **options}
     if not names_several:
-        return PendingResource(
-            arguments.get(0, "name"), arguments.get(1, "controller"), options, name == "singleton"
-        )
+        stated = arguments.get(0, "name"), arguments.get(1, "controller")
+        return PendingResource(*stated, options, name == "singleton")
     resources = arguments.get(0)
     if not isinstance(resources, dict):
-        machine.record_unresolved("computed resources", frame.context)
-        return ROUTER
+        machine.record_unresolved("computed resources")
+        resources = {}
     for value, controller in resources.items():
-        machine.register_resource(PendingResource(value, controller, dict(options)), frame)
+        machine.register_resource(PendingResource(value, controller, dict(options)))
     return ROUTER
 
 
@@ -261,11 +244,6 @@ def _read_attribute(pending: Attributes, name: str, arguments: Arguments) -> Att
     return {key: arguments.all[0] if arguments.all else True}
 
 
-_TEXT_SETTERS: Final = {
-    "name": RouteDraft.add_name,
-    "prefix": RouteDraft.add_prefix,
-    "domain": RouteDraft.set_domain,
-}
 _SILENT_ON_ROUTES: Final = frozenset(
     {"scopebindings", "withoutscopedbindings", "withtrashed", "missing", "defaults", "setdefaults"}
     | {"block", "withoutblocking", "metadata", "getname", "uri"}
@@ -273,17 +251,18 @@ _SILENT_ON_ROUTES: Final = frozenset(
 """Calls on a route that do not change any of the reported attributes."""
 
 
-def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Arguments) -> Value:
-    """Apply a call on a route, and return its result.
+_TEXT_SETTERS: Final = {"name": RouteDraft.add_name, "prefix": RouteDraft.add_prefix}
 
-    Args:
-        name: the name of the call, in lower case.
-    """
+
+def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Arguments) -> Value:
+    """Apply a call, with its name in lower case, on a route, and return its result."""
     first = arguments.get(0, name)
     if name in CONSTRAINTS:
         draft.set_wheres(read_constraints(name, arguments))
     elif name in _TEXT_SETTERS:
         _TEXT_SETTERS[name](draft, first)
+    elif name == "domain":
+        draft.action["domain"] = first
     elif name == "middleware":
         draft.add_middleware(read_names(arguments))
     elif name == "withoutmiddleware":
@@ -301,11 +280,7 @@ def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Argume
 
 
 def call_resource(pending: PendingResource, name: str, arguments: Arguments) -> Value:
-    """Apply a call on a pending resource, and return the resource.
-
-    Args:
-        name: the name of the call, in lower case.
-    """
+    """Apply a call, with its name in lower case, on a pending resource, and return the resource."""
     first = arguments.get(0)
     if name in CONSTRAINTS:
         pending.options["wheres"] = read_constraints(name, arguments)

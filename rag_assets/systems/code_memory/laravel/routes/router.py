@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -38,10 +38,8 @@ class RouteDraft:
     """A route under construction, which later calls may change.
 
     Attributes:
-        uri: the URI; Unknown if it is computed.
         action: its attributes; `uses` is the handler.
         kind, target: kind and target of a view or a redirect; None and "" for other routes.
-        fallback: whether it answers requests that no other route matches.
     """
 
     uri: str | Unknown
@@ -79,10 +77,6 @@ class RouteDraft:
         )
         self.set_uri(uri if uri == "/" else trim_text(uri))
 
-    def set_domain(self, value: Value) -> None:
-        """Set the domain of the route."""
-        self.action["domain"] = value
-
     def set_uri(self, uri: str | Unknown) -> None:
         """Set the URI; columns in its parameters (`{post:slug}`) are stored separately."""
         self.fields = {}
@@ -94,33 +88,31 @@ class RouteDraft:
     def build_route(self) -> LaravelRoute:
         """Return the route in its current state; its URI must be known."""
         missing = list(self.missing)
-        domain = re.sub(r"https?://", "", _read_known_text(self.action, "domain", missing))
-        domain, fields = _FIELD.sub(r"{\1\3}", domain), dict(self.fields)
-        fields |= {
-            name: column for name, column, _ in _FIELD.findall(_get_text(self.action, "domain"))
-        }
+        domain = _read_known_text(self.action, "domain", "the domain", missing)
+        fields = self.fields | {name: column for name, column, _ in _FIELD.findall(domain)}
+        domain = _FIELD.sub(r"{\1\3}", re.sub(r"https?://", "", domain))
         uri = self.uri if isinstance(self.uri, str) else ""
-        name = _read_known_text(self.action, "as", missing)
+        name = _read_known_text(self.action, "as", "the name", missing)
         kind, action = self._resolve_action(missing)
+        words = [(word.rstrip("?"), word) for word in _NAMED.findall(domain + uri)]
+        middleware, without = (
+            tuple(_read_known_middleware(self.action, key, missing))
+            for key in ("middleware", "excluded_middleware")
+        )
         return LaravelRoute(
             uri=uri,
             methods=tuple(self.methods),
             name=name,
             action=action,
             kind=kind,
-            middleware=tuple(_read_known_middleware(self.action, "middleware", missing)),
-            without_middleware=tuple(
-                _read_known_middleware(self.action, "excluded_middleware", missing)
-            ),
+            middleware=middleware,
+            without_middleware=without,
             domain=domain,
             parameters=tuple(
                 RouteParameter(
-                    word.rstrip("?"),
-                    word.endswith("?"),
-                    fields.get(word.rstrip("?"), ""),
-                    self.wheres.get(word.rstrip("?"), ""),
+                    name, word.endswith("?"), fields.get(name, ""), self.wheres.get(name, "")
                 )
-                for word in _NAMED.findall(domain + uri)
+                for name, word in words
             ),
             wheres=tuple(self.wheres.items()),
             fallback=self.fallback,
@@ -144,21 +136,12 @@ class RouteDraft:
         return "computed", ""
 
 
-def _get_text(attributes: Attributes, name: str) -> str:
-    """Return an attribute if it is a string; else ""."""
-    value = attributes.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _read_known_text(attributes: Attributes, name: str, missing: list[str]) -> str:
+def _read_known_text(attributes: Attributes, name: str, what: str, missing: list[str]) -> str:
     """Return an attribute as a string; if it is computed, return "" and add it to `missing`."""
     value = attributes.get(name)
     if isinstance(value, Unknown):
-        missing.append(f"{_WORDS[name]} is computed: {value.why}")
+        missing.append(f"{what} is computed: {value.why}")
     return value if isinstance(value, str) else ""
-
-
-_WORDS: Final = {"as": "the name", "domain": "the domain"}
 
 
 def _read_known_middleware(attributes: Attributes, name: str, missing: list[str]) -> Iterator[str]:
@@ -232,17 +215,16 @@ class Router:
         if self._groups:
             draft.action = merge_attributes(attributes, self._groups[-1], prepend=False)
         draft.add_middleware(list_middleware(draft.action.pop("can", None)))
-        wheres = draft.action.get("where")
-        draft.set_wheres(wheres if isinstance(wheres, dict) else {})
-        domain = _get_text(draft.action, "domain")
+        draft.set_wheres(as_array(draft.action.get("where")))
+        domain = draft.action.get("domain")
         key_methods = draft.methods[-1:] if self._by_last_method else draft.methods
-        self._drafts[f"{'|'.join(key_methods)}{domain}{draft.uri}"] = draft
+        key = f"{'|'.join(key_methods)}{domain if isinstance(domain, str) else ''}{draft.uri}"
+        self._drafts[key] = draft
         return draft
 
     def set_action(self, draft: RouteDraft, action: Value) -> None:
         """Set the action of an existing route."""
-        if is_list(action) and len(action) > 1:
-            action = join_texts(action[0], "@", action[1])
+        action = _join_pair(action)
         if isinstance(action, str):
             action = self.add_namespace(action)
         draft.action |= self._add_invoke_method({"uses": action})
@@ -253,17 +235,16 @@ class Router:
             action = {"uses": action}
         if not isinstance(action, dict):
             return {"uses": action}
+        attributes = {key: value for key, value in action.items() if isinstance(key, str)}
         if isinstance(action.get("uses"), str):
-            handler = self.add_namespace(self._prepend_controller(action["uses"]))
-            return self._add_invoke_method({**_to_attributes(action), "uses": handler})
-        if 0 in action and 1 in action and isinstance(action[1], str):
+            attributes["uses"] = self.add_namespace(self._prepend_controller(action["uses"]))
+        elif 0 in action and 1 in action and isinstance(action[1], str):
             return {"uses": join_texts(action[0], "@", action[1])}
-        attributes = _to_attributes(action)
-        if "uses" not in attributes:
+        elif "uses" in attributes:
+            attributes["uses"] = _join_pair(attributes["uses"])
+        else:
             closures = (value for value in action.values() if isinstance(value, ClosureValue))
             attributes["uses"] = next(closures, None)
-        elif is_list(attributes["uses"]) and len(attributes["uses"]) > 1:
-            attributes["uses"] = join_texts(attributes["uses"][0], "@", attributes["uses"][1])
         return self._add_invoke_method(attributes)
 
     def _add_invoke_method(self, attributes: Attributes) -> Attributes:
@@ -291,8 +272,10 @@ class Router:
         return self._groups[-1].get(name) if self._groups else None
 
 
-def _to_attributes(action: Mapping[str | int, Value]) -> Attributes:
-    return {key: value for key, value in action.items() if isinstance(key, str)}
+def _join_pair(action: Value) -> Value:
+    """Return a pair of a class and a method as one string; any other value unchanged."""
+    is_pair = is_list(action) and len(action) > 1
+    return join_texts(action[0], "@", action[1]) if is_pair else action
 
 
 RESOURCE: Final = ("index", "create", "store", "show", "edit", "update", "destroy")
@@ -327,42 +310,37 @@ class PendingResource:
     singleton: bool = False
 
 
-class ResourceRegistrar:
-    """A registrar that adds the routes of resources to a router."""
+def register_resource(router: Router, pending: PendingResource, context: StatementContext) -> None:
+    """Add the routes of a resource to a router, in Laravel's order."""
+    prefix, separator, name = str(pending.name).rpartition("/")
+    with router.enter_group({"prefix": prefix}) if separator else nullcontext():
+        _add_resource_routes(router, name, pending, context)
 
-    def __init__(self, router: Router) -> None:
-        self._router = router
 
-    def register(self, pending: PendingResource, context: StatementContext) -> None:
-        """Add the routes of a resource to the router, in Laravel's order."""
-        prefix, separator, last = str(pending.name).rpartition("/")
-        if not separator:
-            return self._add_routes(last, pending, context)
-        with self._router.enter_group({"prefix": prefix}):
-            return self._add_routes(last, pending, context)
-
-    def _add_routes(self, name: str, pending: PendingResource, context: StatementContext) -> None:
-        options = pending.options
-        name_parameter = _build_parameter_namer(options.get("parameters"))
-        for method in _list_resource_methods(pending):
-            below = method in _OF_ONE and not pending.singleton
-            own = name.rpartition(".")[2] if below and options.get("shallow") else name
-            uri = _build_resource_uri(own, name_parameter)
-            if below:
-                uri += f"/{{{name_parameter(name.rpartition('.')[2])}}}"
-            if method in _NAMED_IN_URI:
-                uri += f"/{method}"
-            action: Attributes = {
-                "as": _build_resource_name(own, method, options),
-                "uses": join_texts(pending.controller, "@", method),
-                "where": options.get("wheres"),
-            }
-            for key in ("middleware", "excluded_middleware"):
-                if options.get(key) is not None:
-                    action[key] = options[key]
-            draft = self._router.add_route(_VERBS[method], uri, action, context)
-            fields = as_array(options.get("scoped"))
-            draft.fields |= {str(key): str(column) for key, column in fields.items()}
+def _add_resource_routes(
+    router: Router, name: str, pending: PendingResource, context: StatementContext
+) -> None:
+    options = pending.options
+    name_parameter = _build_parameter_namer(options.get("parameters"))
+    for method in _list_resource_methods(pending):
+        below = method in _OF_ONE and not pending.singleton
+        own = name.rpartition(".")[2] if below and options.get("shallow") else name
+        uri = _build_resource_uri(own, name_parameter)
+        if below:
+            uri += f"/{{{name_parameter(name.rpartition('.')[2])}}}"
+        if method in _NAMED_IN_URI:
+            uri += f"/{method}"
+        action: Attributes = {
+            "as": _build_resource_name(own, method, options),
+            "uses": join_texts(pending.controller, "@", method),
+            "where": options.get("wheres"),
+        }
+        for key in ("middleware", "excluded_middleware"):
+            if options.get(key) is not None:
+                action[key] = options[key]
+        draft = router.add_route(_VERBS[method], uri, action, context)
+        fields = as_array(options.get("scoped"))
+        draft.fields |= {str(key): str(column) for key, column in fields.items()}
 
 
 def _build_resource_uri(name: str, name_parameter: Callable[[str], str]) -> str:
@@ -374,21 +352,18 @@ def _build_resource_uri(name: str, name_parameter: Callable[[str], str]) -> str:
 
 def _build_parameter_namer(parameters: Value) -> Callable[[str], str]:
     """Return a function that names a resource's URI parameter: stated, or the name's singular."""
-
-    def name_parameter(name: str) -> str:
-        parameter = to_text(parameters.get(name)) if isinstance(parameters, dict) else ""
-        return (parameter or singular(name)).replace("-", "_")
-
-    return name_parameter
+    return lambda name: (to_text(as_array(parameters).get(name)) or singular(name)).replace(
+        "-", "_"
+    )
 
 
 def _list_resource_methods(pending: PendingResource) -> list[str]:
-    options, methods = pending.options, list(SINGLETON if pending.singleton else RESOURCE)
-    if options.get("only") is not None:
-        methods = [method for method in methods if method in list_values(options["only"])]
-    if options.get("except") is not None:
-        methods = [method for method in methods if method not in list_values(options["except"])]
-    return methods
+    only, but = (pending.options.get(name) for name in ("only", "except"))
+    return [
+        method
+        for method in (SINGLETON if pending.singleton else RESOURCE)
+        if (only is None or method in list_values(only)) and method not in list_values(but)
+    ]
 
 
 def _build_resource_name(resource: str, method: str, options: Attributes) -> Value:

@@ -63,11 +63,7 @@ class Blueprint:
         self.conditional = False
 
     def call(self, name: str, arguments: Arguments) -> Attributes | None:
-        """Apply a method of Laravel's Blueprint.
-
-        Returns:
-            The attributes that the next call in the chain changes; None if no call can change any.
-        """
+        """Apply a method of Blueprint; return the attributes that the next call changes."""
         method = _METHODS.get(name.lower())
         if method is None:
             self.unread.append(name)
@@ -75,11 +71,7 @@ class Blueprint:
         return method(self, arguments)
 
     def modify(self, target: Attributes, name: str, arguments: Arguments) -> Attributes:
-        """Apply a modifier, which is a call that follows another call in a chain.
-
-        Returns:
-            The attributes that the next call changes: after `constrained`, the foreign key's.
-        """
+        """Apply a chained modifier; return the attributes that the next call changes."""
         lower = name.lower()
         if "type" in target and name == "references":
             key = self.add_index("foreign", [target["name"]])
@@ -121,11 +113,7 @@ class Blueprint:
         return column
 
     def add_index(self, kind: str, columns: Any, name: Any = None) -> Attributes:
-        """Add an index or a foreign key, and return its attributes.
-
-        Args:
-            name: its name; by default, Laravel's conventional name.
-        """
+        """Add an index or a foreign key, by default under Laravel's name; return its attributes."""
         names = columns if isinstance(columns, list) else [columns]
         if isinstance(columns, dict):
             names = list(columns.values())
@@ -147,11 +135,7 @@ class Blueprint:
         self.add_command("dropColumn", columns=list(columns))
 
     def drop_index(self, command: str, kind: str, index: Any) -> None:
-        """Add a command that drops an index.
-
-        Args:
-            index: its name, or its columns.
-        """
+        """Add a command that drops an index, given by its name or its columns."""
         if isinstance(index, Computed):
             self.unread.append(f"name of an index ({command})")
         columns = index if isinstance(index, list) else []
@@ -184,7 +168,6 @@ _Method: TypeAlias = Callable[[Blueprint, Arguments], Attributes | None]
 def _add_stated_column(
     kind: str, rule: Mapping[str, Any], blueprint: Blueprint, arguments: Arguments
 ) -> Attributes:
-    """Add a column according to a rule of blueprint.toml, and return its attributes."""
     attributes: Attributes = {}
     for position, name in enumerate(rule.get("arguments", ()), 1):
         default = rule.get("defaults", {}).get(name)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
 from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
     COMPUTED,
+    DEEPEST,
     MEMBER_CALLS,
     Call,
     Chain,
@@ -18,11 +19,9 @@ from rag_assets.systems.code_memory.languages.php.values import (
     Constants,
     compute_value,
 )
+from rag_assets.systems.code_memory.languages.tree import Node
 from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 from rag_assets.systems.code_memory.laravel.settings import mark_setting, parse_setting_name
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _PAIR: Final = 2
 _MOST_METHODS: Final = 2_000
@@ -41,8 +40,6 @@ class NameScope:
     """The names that an expression may use, with their values.
 
     Attributes:
-        owner: the class that contains the expression.
-        function: the method that contains it.
         variables: values by name, without the dollar sign; properties are named `this->name`.
     """
 
@@ -61,38 +58,25 @@ class ExpressionReader:
 
     def build_scope(self, owner: ClassLike, function: str) -> NameScope:
         """Return the names with known values at the start of a method."""
-        class_scope = NameScope(owner)
-        properties = {
-            f"this->{property_.name}": self.read_value(property_.value, class_scope)
-            for property_ in owner.properties
-        }
+        own = NameScope(owner)
+        properties = {f"this->{p.name}": self.read_value(p.value, own) for p in owner.properties}
         return NameScope(owner, function, properties)
 
-    def read_value(self, node: Node | None, scope: NameScope) -> Any:
+    def read_value(self, node: Node | None, scope: NameScope, depth: int = DEEPEST) -> Any:
         """Return the value of an expression; COMPUTED if it is known only at run time.
 
-        Settings in strings are represented by marks; see laravel.settings.
+        Settings in strings are represented by marks; see laravel.settings. `depth` is the remaining
+        depth of nested expressions.
         """
         if node is None:
             return None
-        return compute_value(self.tree, node, self._make_constants(node, scope))
+        return compute_value(self.tree, node, self._make_constants(node, scope), depth)
 
     def read_arguments(self, call: Call, scope: NameScope) -> Arguments:
         """Return the values of the arguments of a call."""
-        values = [
-            (one_argument.name, self.read_value(one_argument.value, scope))
-            for one_argument in call.arguments
-        ]
-        return Arguments(
-            [value for name, value in values if not name],
-            {name: value for name, value in values if name},
-        )
-
-    def read_inner(self, node: Node | None, scope: NameScope, depth: int) -> Any:
-        """Return the value of a nested expression; `depth` is the remaining nesting depth."""
-        if node is None:
-            return None
-        return compute_value(self.tree, node, self._make_constants(node, scope), depth)
+        values = [(item.name, self.read_value(item.value, scope)) for item in call.arguments]
+        positional = [value for name, value in values if not name]
+        return Arguments(positional, {name: value for name, value in values if name})
 
     def find_own_method(self, chain: Chain, scope: NameScope) -> Method | None:
         """Return the method of the same class that a chain calls first; None for other chains."""
@@ -138,10 +122,12 @@ class ExpressionReader:
 
 
 def _read_binary(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
-    if reader.tree.node_text(node.child_by_field_name("operator")) != "??":
+    if reader.tree.field(node, "operator") != "??":
         return NotImplemented
-    left = reader.read_inner(node.child_by_field_name("left"), scope, depth)
-    right = reader.read_inner(node.child_by_field_name("right"), scope, depth)
+    left, right = (
+        reader.read_value(node.child_by_field_name(side), scope, depth)
+        for side in ("left", "right")
+    )
     setting = parse_setting_name(left)
     if setting is not None and isinstance(right, str | int | None):
         return mark_setting(setting, right)
@@ -161,7 +147,7 @@ def _read_subscript(reader: ExpressionReader, scope: NameScope, node: Node, dept
     parts = node.named_children
     if len(parts) < _PAIR:
         return COMPUTED
-    array, key = (reader.read_inner(part, scope, depth) for part in parts[:2])
+    array, key = (reader.read_value(part, scope, depth) for part in parts[:2])
     setting = parse_setting_name(array)
     if setting is not None and isinstance(key, str | int):
         return mark_setting(f"{setting}.{key}")
@@ -175,23 +161,17 @@ def _read_call(reader: ExpressionReader, scope: NameScope, node: Node, depth: in
     chain = reader.source.chain(node)
     if chain is None:
         return COMPUTED
-    if not chain.root and len(chain.calls) == 1:
-        return _read_setting(reader, chain.calls[0], scope, depth)
     last = chain.calls[-1]
+    if not chain.root and len(chain.calls) == 1:
+        key, default = (reader.read_value(last.argument(at), scope, depth) for at in (0, 1))
+        is_setting = last.name.lstrip("\\").lower() == "config" and isinstance(key, str)
+        is_known = is_setting and isinstance(default, str | int | None)
+        return mark_setting(key, default) if is_known else COMPUTED
     if last.name == "raw" and chain.static:
-        sql = reader.read_inner(last.argument(0), scope, depth)
+        sql = reader.read_value(last.argument(0), scope, depth)
         return RawSql(sql) if isinstance(sql, str) else COMPUTED
     returned = reader.find_returned_value(chain, scope)
-    return COMPUTED if returned is None else reader.read_inner(*returned, depth)
-
-
-def _read_setting(reader: ExpressionReader, call: Call, scope: NameScope, depth: int) -> Any:
-    """Return the mark that represents the setting in `config(key, default)`; else COMPUTED."""
-    key, default = (reader.read_inner(call.argument(at), scope, depth) for at in (0, 1))
-    is_setting = call.name.lstrip("\\").lower() == "config"
-    if not is_setting or not isinstance(key, str) or not isinstance(default, str | int | None):
-        return COMPUTED
-    return mark_setting(key, default)
+    return COMPUTED if returned is None else reader.read_value(*returned, depth)
 
 
 _FURTHER: Final[Mapping[str, Callable[[ExpressionReader, NameScope, Node, int], Any]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
@@ -17,6 +17,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     ClosureValue,
     Computed,
 )
+from rag_assets.systems.code_memory.languages.tree import Node
 from rag_assets.systems.code_memory.laravel.routes.model import Arguments
 from rag_assets.systems.code_memory.laravel.schema.blueprint import Blueprint
 from rag_assets.systems.code_memory.laravel.schema.expressions import (
@@ -25,9 +26,6 @@ from rag_assets.systems.code_memory.laravel.schema.expressions import (
     RawSql,
 )
 from rag_assets.systems.code_memory.laravel.settings import has_marks
-
-if TYPE_CHECKING:
-    from tree_sitter import Node
 
 _RAW: Final = frozenset({"statement", "unprepared"})
 _SQL: Final = re.compile(
@@ -59,9 +57,7 @@ class _Context:
     """The context of a statement.
 
     Attributes:
-        scope: the names that are known at the statement, with their values.
         tables: blueprints, by the name of their variable.
-        conditional: whether it may not run, because it is under a condition.
         depth: number of own methods entered on the way to it.
     """
 
@@ -76,7 +72,6 @@ class _Step:
     """A pending action: a statement to read, variables to set, or a blueprint to complete.
 
     Attributes:
-        node: a statement or an expression; None for a step without syntax.
         bind: values of variables to set first.
         ends: a blueprint whose calls have all been read, with the fact that it becomes.
     """
@@ -385,7 +380,6 @@ def _mark_asked_text(value: Any) -> Any:
 
 
 def _to_plain_values(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return attributes with all values converted to JSON."""
     return {key: _to_json(value) for key, value in values.items()}
 
 

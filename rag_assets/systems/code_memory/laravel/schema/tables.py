@@ -20,7 +20,6 @@ class ForeignKey:
     """A foreign key.
 
     Attributes:
-        table: the referenced table; "" if it is computed.
         on_delete: the action, in lower case; "" if not stated.
     """
 
@@ -50,9 +49,7 @@ class MigratedTable:
             as in facts of the kind `schema`.
         indexes: kind (primary, unique, index, fulltext or spatialIndex) and columns of each index,
             by its name.
-        foreign_keys: the foreign keys by name.
         evidence: all statements that changed it under any of its names, as they run.
-        reasons: why it may be incomplete, without duplicates.
     """
 
     def __init__(self) -> None:
@@ -71,11 +68,7 @@ class MigratedTable:
             self.reasons["a statement depends on a condition whose value is unknown"] = None
 
     def add_column(self, column: Mapping[str, Any], *, change_keeps: bool) -> None:
-        """Add a column, or change an existing one.
-
-        Args:
-            change_keeps: whether a changed column keeps attributes that the change does not state.
-        """
+        """Add or change a column; `change_keeps`: a change keeps attributes that it omits."""
         name = column["name"]
         attributes = {key: value for key, value in column.items() if key not in {"change", "name"}}
         if not column.get("change"):
@@ -242,7 +235,6 @@ def _run_commands(
 
 
 def _iter_references(tables: Mapping[str, MigratedTable], name: str) -> Iterator[ForeignKey]:
-    """Yield the foreign keys that refer to a table."""
     keys = (key for table in tables.values() for key in table.foreign_keys.values())
     return (key for key in keys if key.table == name)
 

@@ -18,7 +18,7 @@ EXAMPLE = Path(__file__).parents[5] / "examples" / "laravel"
 
 
 def words_by_laravel(words: Sequence[str]) -> list[list[str]]:
-    """Return plural, singular, snake, studly, camel and table name of each word."""
+    """Return plural, singular, snake case and table name of each word."""
     return _php("words.php", list(words))
 
 

@@ -18,7 +18,6 @@ from rag_assets.systems.code_memory.laravel.inflection import (
     plural_studly,
     singular,
     snake,
-    studly,
     table_of_class,
 )
 from tests.unit.systems.code_memory.laravel.schema_truth import EXAMPLE, words_by_laravel
@@ -47,7 +46,6 @@ def ours(word: str) -> list[str]:
         plural(word),
         singular(word),
         snake(word),
-        studly(word),
         snake(plural_studly(word)),
     ]
 

@@ -1,6 +1,6 @@
 <?php
 
-// Prints what Laravel's Str makes of each word of a JSON list, as {word: [plural, singular, snake, studly, camel, table]}.
+// Prints what Laravel's Str makes of each word of a JSON list, as [plural, singular, snake, table].
 
 error_reporting(E_ALL & ~E_DEPRECATED);
 
@@ -14,7 +14,6 @@ foreach (json_decode(file_get_contents($argv[1]), true) as $word) {
         Str::plural($word),
         Str::singular($word),
         Str::snake($word),
-        Str::studly($word),
         Str::snake(Str::pluralStudly($word)),
     ];
 }
