@@ -34,6 +34,8 @@ Lines: TypeAlias = tuple[int, int]
 
 _SECONDS: Final = 3.0
 """Processor time after which a walk ends, in seconds."""
+_MOST_LISTED: Final = 20
+"""Maximum number of commits listed for one file or definition."""
 _MOST_COMMITS: Final = 50_000
 _MOST_PARENTS: Final = 100
 """Maximum parents of a merge that are read, because time is checked only between commits."""
@@ -86,20 +88,6 @@ class History:
 _NO_HISTORY: Final = History((), 0, "nothing is committed yet")
 
 
-class HistoryTarget(NamedTuple):
-    """A file, or a definition in a file, whose history is requested.
-
-    Attributes:
-        uri: the URI of the file.
-        label: its path, or the definition's name with its location.
-        lines: the lines of the definition; None for the whole file.
-    """
-
-    uri: str
-    label: str
-    lines: Lines | None
-
-
 class Histories:
     """A reader of the history of files in a tenant's Git repositories on this machine.
 
@@ -114,19 +102,24 @@ class Histories:
         )
         self._masker = get_masker(settings.local)
 
-    def iter_lines(self, target: HistoryTarget, most: int) -> Iterator[str]:
-        """Yield lines about the commits that changed a target, newest first, and about gaps."""
-        yield f"{target.label}:"
-        path = parse_path(target.uri)
+    def iter_lines(self, uri: str, label: str, lines: Lines | None) -> Iterator[str]:
+        """Yield lines about the commits that changed a file, newest first, and about gaps.
+
+        Args:
+            label: the file's path, or the name of a definition with its location.
+            lines: the lines of the definition; None for the whole file.
+        """
+        yield f"{label}:"
+        path = parse_path(uri)
         try:
-            source = self._find_source(target.uri.partition("/")[0])
+            source = self._find_source(uri.partition("/")[0])
             if source is None:
                 yield "  its source is not a Git repository"
                 return
             repository, commit = source.open_commit()
             found = _NO_HISTORY
             if commit is not None:
-                found = read_history(repository, commit, path, most=most, lines=target.lines)
+                found = read_history(repository, commit, path, most=_MOST_LISTED, lines=lines)
             differs = repository.describe(commit, [path]).differing
         except (RagAssetsError, OSError):  # The error message contains folders of this machine.
             yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"

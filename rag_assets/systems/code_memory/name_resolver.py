@@ -113,8 +113,8 @@ class NameResolver:
         """Return the names of the nodes from which a walk for this name starts."""
         if name.startswith(tuple(PREFIXES)) or self.view.find_by_name(name):
             return [name]
-        found = self.find_definitions(name) or self.list_definitions_in(name)
-        return [*dict.fromkeys(node.name for node in found)] or [name]
+        names = [node.name for node in self.find_definitions(name)]
+        return [*dict.fromkeys(names or self._list_names_in(self.find_files(name)))] or [name]
 
     def find_tables(self, name: str) -> list[str]:
         """Return the tables that a name refers to: the name of a table or of a model's class."""
@@ -155,9 +155,10 @@ class NameResolver:
         folder = (path_spellings(path) or [""])[-1].lower()
         return [uri for uri in self._uris if folder and f"/{folder}/" in f"/{uri.lower()}"]
 
-    def list_definitions_in(self, path: str) -> list[Node]:
-        """Return the definitions of the files that a path refers to."""
-        return [*map(build_node, self.view.list_definitions(self.find_files(path)))]
+    def find_names_in_file(self, path: str) -> list[str]:
+        """Return the names of a file's definitions; without definitions, the file's own name."""
+        uris = self.find_files(path)
+        return self._list_names_in(uris) or [FILE + uri for uri in uris]
 
     def describe_coverage(self) -> str:
         """Return how many files of each language were read and how, as a line of an answer."""
@@ -202,8 +203,10 @@ class NameResolver:
     def _find_methods(self, names: Iterable[str]) -> set[str]:
         """Return the names of all definitions in the files that define these classes."""
         nodes = [node for name in names for node in self._find_exact(name)]
-        uris = sorted({node.uri for node in nodes if node.uri})
-        return {one.name for one in self.view.list_definitions(uris)}
+        return {*self._list_names_in(sorted({node.uri for node in nodes if node.uri}))}
+
+    def _list_names_in(self, uris: Sequence[str]) -> list[str]:
+        return [one.name for one in self.view.list_definitions(uris)]
 
     def _find_inherited(self, name: str) -> list[Node]:
         """Return the inherited member that a name such as `Class::member` refers to."""
