@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument, build_caller
+from rag_assets.cli.arguments import (
+    AsOption,
+    Json,
+    RoleOption,
+    TenantArgument,
+    build_caller,
+    expand_parameter,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +24,27 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Relations and symbols in a repository's code.", no_args_is_help=True)
 
+
+class _Output(NamedTuple):
+    """The caller of a command, and how to print the result."""
+
+    caller: Caller
+    as_json: bool
+
+    def print_answer(self, tenant: str, ask: Callable[[CodeAnswers], str]) -> None:
+        """Print an answer about a tenant's repositories."""
+        from rag_assets.systems.code_memory import command_line
+
+        command_line.print_answer(tenant, ask, **self._asdict())
+
+
+def _build_output(
+    principal: AsOption = None, role: RoleOption = None, json: Json = False
+) -> _Output:
+    return _Output(build_caller(principal, role), json)
+
+
+_with_output = expand_parameter(_build_output, "output")
 _SymbolOption = Annotated[str | None, typer.Option("--symbol", help="A definition.")]
 _PathOption = Annotated[str | None, typer.Option("--path", help="A file.")]
 _SymbolsOption = Annotated[
@@ -25,8 +53,6 @@ _SymbolsOption = Annotated[
 _PathsOption = Annotated[
     list[str] | None, typer.Option("--path", help="A file; repeat for several.")
 ]
-
-
 _UsedName = Annotated[
     str | None, typer.Argument(metavar="[NAME]", help="A definition or a file; like --symbol.")
 ]
@@ -37,6 +63,7 @@ _UsedNames = Annotated[
 
 
 @app.command("relations")
+@_with_output
 def relations(
     tenant: TenantArgument,
     name: Annotated[
@@ -54,47 +81,33 @@ def relations(
         typer.Option("--direction", help="From what it states, from what names it, or both."),
     ] = "both",
     depth: Annotated[int, typer.Option("--depth", min=1, max=8, help="Steps to go.")] = 1,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: _Output,
 ) -> None:
     """Show the relations of a name, with their evidence."""
     from rag_assets.systems.code_memory import command_line
 
     command_line.show_relations(
-        tenant,
-        name,
-        kinds=kind or (),
-        direction=direction,
-        depth=depth,
-        caller=build_caller(principal, role),
-        as_json=json,
+        tenant, name, kinds=kind or (), direction=direction, depth=depth, **output._asdict()
     )
 
 
 @app.command("symbols")
+@_with_output
 def symbols(
     tenant: TenantArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A class, Class@method, function.")],
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: _Output,
 ) -> None:
     """Show where a name is defined."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.show_symbols(tenant, name, caller=build_caller(principal, role), as_json=json)
-
-
-def _print_answer(
-    tenant: str, caller: Caller, ask: Callable[[CodeAnswers], str], *, as_json: bool
-) -> None:
-    from rag_assets.systems.code_memory import command_line
-
-    command_line.print_answer(tenant, ask, caller=caller, as_json=as_json)
+    command_line.show_symbols(tenant, name, **output._asdict())
 
 
 @app.command("search")
+@_with_output
 def search(
     tenant: TenantArgument,
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
@@ -102,99 +115,82 @@ def search(
         list[str] | None, typer.Option("--source-type", help="Only chunks of this type.")
     ] = None,
     path: Annotated[str | None, typer.Option("--path", help="Only below this path.")] = None,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: _Output,
 ) -> None:
     """Search a repository, as agents do."""
     from rag_assets.systems.code_memory import command_line
 
     command_line.print_hits(
-        tenant,
-        question,
-        source_types=source_type,
-        path=path,
-        caller=build_caller(principal, role),
-        as_json=json,
+        tenant, question, source_types=source_type, path=path, **output._asdict()
     )
 
 
 @app.command("outline")
+@_with_output
 def outline(
     tenant: TenantArgument,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder.")],
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: _Output,
 ) -> None:
     """Show the definitions of a file with their lines, or the files of a folder."""
-    _print_answer(
-        tenant, build_caller(principal, role), lambda about: about.outline(path), as_json=json
-    )
+    output.print_answer(tenant, lambda about: about.outline(path))
 
 
 @app.command("serves")
+@_with_output
 def serves(
     tenant: TenantArgument,
     route: Annotated[
         str, typer.Argument(metavar="ROUTE", help="A route's name, path, or METHOD /path.")
     ],
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: _Output,
 ) -> None:
     """Show what serves a route, and what it touches."""
-    _print_answer(
-        tenant, build_caller(principal, role), lambda about: about.who_serves(route), as_json=json
-    )
+    output.print_answer(tenant, lambda about: about.who_serves(route))
 
 
 @app.command("touches")
+@_with_output
 def touches(
     tenant: TenantArgument,
     name: _UsedName = None,
     table: Annotated[str | None, typer.Option("--table", help="A table.")] = None,
     symbol: _SymbolOption = None,
     path: _PathOption = None,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: _Output,
 ) -> None:
     """Show who uses a table, a definition, or the definitions of a file."""
     symbol = name or symbol
     if not (table or symbol or path):
         raise typer.BadParameter("name a definition or a file, or set --table or --path")
-    _print_answer(
-        tenant,
-        build_caller(principal, role),
-        lambda about: about.what_touches(table=table, symbol=symbol, path=path),
-        as_json=json,
+    output.print_answer(
+        tenant, lambda about: about.what_touches(table=table, symbol=symbol, path=path)
     )
 
 
 @app.command("impact")
+@_with_output
 def impact(
     tenant: TenantArgument,
     names: _UsedNames = None,
     symbol: _SymbolsOption = None,
     path: _PathsOption = None,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: _Output,
 ) -> None:
     """Show everything that depends on definitions or files, step by step."""
     symbols = [*(names or ()), *(symbol or ())]
     if not (symbols or path):
         raise typer.BadParameter("name definitions or files, or set --path")
-    _print_answer(
-        tenant,
-        build_caller(principal, role),
-        lambda about: about.impact_of(symbols=symbols, paths=path or ()),
-        as_json=json,
-    )
+    output.print_answer(tenant, lambda about: about.impact_of(symbols=symbols, paths=path or ()))
 
 
 @app.command("tests")
+@_with_output
 def show_tests(
     tenant: TenantArgument,
     names: _UsedNames = None,
@@ -203,56 +199,45 @@ def show_tests(
     route: Annotated[
         str | None, typer.Option("--route", help="A route's name, path, or METHOD /path.")
     ] = None,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: _Output,
 ) -> None:
     """Show the tests of definitions, files or a route, and how each reaches it."""
     symbols = [*(names or ()), *(symbol or ())]
     if not (symbols or path or route):
         raise typer.BadParameter("name definitions or files, or set --route or --path")
-    _print_answer(
-        tenant,
-        build_caller(principal, role),
-        lambda about: about.tests_of(symbols=symbols, paths=path or (), route=route),
-        as_json=json,
+    output.print_answer(
+        tenant, lambda about: about.tests_of(symbols=symbols, paths=path or (), route=route)
     )
 
 
 @app.command("history")
+@_with_output
 def history(
     tenant: TenantArgument,
     name: _UsedName = None,
     symbol: _SymbolOption = None,
     path: _PathOption = None,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: _Output,
 ) -> None:
     """Show the commits, and agents' runs, that changed a definition or a file."""
     symbol = name or symbol
     if not (symbol or path):
         raise typer.BadParameter("name a definition or a file, or set --path")
-    _print_answer(
-        tenant,
-        build_caller(principal, role),
-        lambda about: about.history_of(symbol=symbol, path=path),
-        as_json=json,
-    )
+    output.print_answer(tenant, lambda about: about.history_of(symbol=symbol, path=path))
 
 
 @app.command("rules")
+@_with_output
 def rules(
     tenant: TenantArgument,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files of a repository.")],
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: _Output,
 ) -> None:
     """Show the rules, decisions and known bugs that are about files."""
-    _print_answer(
-        tenant, build_caller(principal, role), lambda about: about.rules_for(paths), as_json=json
-    )
+    output.print_answer(tenant, lambda about: about.rules_for(paths))
 
 
 hook_app = typer.Typer(help="Git hooks that start a sync after each commit.", no_args_is_help=True)
