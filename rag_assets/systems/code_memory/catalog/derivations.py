@@ -8,14 +8,31 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import BigInteger, Connection, and_, cast, delete, func, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    cast,
+    delete,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import BIT
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
+from rag_assets.storage.catalog.database import (
+    Database,
+    TenantRef,
+    matches_any,
+    matches_document,
+    notify,
+    put_row,
+)
 from rag_assets.storage.catalog.documents.status import (
     is_of_generation,
     is_same_document,
@@ -71,25 +88,14 @@ class KindTable:
         Args:
             document_ids: yields only these documents; None for all.
         """
-        has_kinds = and_(
-            document_kinds.c.tenant == documents.c.tenant,
-            document_kinds.c.document_id == documents.c.document_id,
+        columns = (
+            *(documents.c.document_id, documents.c.source, documents.c.uri),
+            *(documents.c.media_type, documents.c.access_scope),
+            *(document_index.c.chunk_set_key, document_kinds.c.kinds),
         )
         query = (
-            select(
-                *(documents.c.document_id, documents.c.source, documents.c.uri),
-                *(documents.c.media_type, documents.c.access_scope),
-                document_index.c.chunk_set_key,
-                document_kinds.c.kinds,
-            )
-            .select_from(document_index)
-            .join(documents, is_same_document())
-            .outerjoin(document_kinds, has_kinds)
-            .where(
-                is_of_generation(tenant_id, generation, document_ids),
-                document_index.c.chunk_set_key.is_not(None),
-                documents.c.status != "DELETED",
-            )
+            _select_indexed(tenant_id, generation, *columns, document_ids=document_ids)
+            .outerjoin(document_kinds, matches_document(document_kinds.c, documents.c))
             .order_by(documents.c.uri)
         )
         with self._database.begin() as connection:
@@ -108,11 +114,8 @@ class KindTable:
         )
         index = document_index.c
         for batch in batched(kinds, _KINDS_BATCH):
-            rows = [
-                {"tenant": ref.id, "document_id": id_, "kinds": dict(kinds[id_])}
-                for id_ in batch
-                if kinds[id_]
-            ]
+            identities = {id_: {"tenant": ref.id, "document_id": id_} for id_ in batch}
+            rows = [{**identities[id_], "kinds": dict(kinds[id_])} for id_ in batch if kinds[id_]]
             none = [id_ for id_ in batch if not kinds[id_]]
             table = document_kinds.c
             with self._database.begin_tenant(ref) as connection:
@@ -182,25 +185,14 @@ class DerivationTable:
             for at in (1, 1 + _DIGITS)
         )
         query = (
-            select(documents.c.source, first, second)
-            .select_from(document_index)
-            .join(documents, is_same_document())
-            .where(
-                is_of_generation(tenant_id, generation),
-                document_index.c.chunk_set_key.is_not(None),
-                documents.c.status != "DELETED",
-                matches_any(documents.c.source, list(sources)),
-            )
+            _select_indexed(tenant_id, generation, documents.c.source, first, second)
+            .where(matches_any(documents.c.source, list(sources)))
             .group_by(documents.c.source)
         )
         with self._database.begin() as connection:
-            sums_by_source = {source: sums for source, *sums in connection.execute(query)}
-        nothing = (0, 0)
-        return {
-            source: (int(first), int(second))
-            for source in sources
-            for first, second in (sums_by_source.get(source, nothing),)
-        }
+            rows = connection.execute(query).all()
+        fingerprints = {source: (int(first), int(second)) for source, first, second in rows}
+        return {source: fingerprints.get(source, (0, 0)) for source in sources}
 
     def list_fingerprints(self, tenant_id: str) -> dict[str, str]:
         """Return the fingerprints of the files from which records were derived, by source."""
@@ -220,9 +212,8 @@ class DerivationTable:
         table = derivations.c
         with self._database.begin_tenant(ref) as connection:
             for source, fingerprint in fingerprints.items():
-                wanted = table.tenant == ref.id, table.source == source
-                statement = update(derivations).where(*wanted)
-                connection.execute(statement.values(fingerprint=fingerprint))
+                statement = update(derivations).values(fingerprint=fingerprint)
+                connection.execute(statement.where(table.tenant == ref.id, table.source == source))
 
     def list_unresolved(self, tenant_id: str) -> dict[str, list[UnresolvedStatement]]:
         """Return the unresolved statements in the files of each source, by source."""
@@ -238,11 +229,9 @@ class DerivationTable:
     def count_changes(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Return the number of documents that `record` would create, change or delete."""
         with self._database.begin() as connection:
-            record_keys = _read_record_keys(connection, ref, derived.source)
+            recorded = _read_record_keys(connection, ref, derived.source)
         wanted = {record.document_id: record.key for record in derived.records}
-        return sum(
-            record_keys.get(id_) != wanted.get(id_) for id_ in record_keys.keys() | wanted.keys()
-        )
+        return len({id_ for id_, _ in recorded.items() ^ wanted.items()})
 
     def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Record the derived documents of a source; return how many were changed or deleted.
@@ -277,6 +266,25 @@ class DerivationTable:
             _delete_records(connection, ref, sorted(_read_record_keys(connection, ref, source)))
             _set_derivation(connection, ref, DerivedRecords(of, source, "", (), ()))
             notify(connection, ref.id)
+
+
+def _select_indexed(
+    tenant_id: str,
+    generation: int,
+    *columns: ColumnElement[Any],
+    document_ids: Sequence[str] | None = None,
+) -> Select[Any]:
+    """Return a query for columns of the documents of a build that have chunks."""
+    return (
+        select(*columns)
+        .select_from(document_index)
+        .join(documents, is_same_document())
+        .where(
+            is_of_generation(tenant_id, generation, document_ids),
+            document_index.c.chunk_set_key.is_not(None),
+            documents.c.status != "DELETED",
+        )
+    )
 
 
 def compute_fingerprint(documents: Iterable[CodeDocument]) -> Fingerprint:
@@ -328,11 +336,6 @@ def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequen
 
 
 def _set_derivation(connection: Connection, ref: TenantRef, derived: DerivedRecords) -> None:
-    new = upsert(derivations).values(
-        tenant=ref.id,
-        source=derived.of,
-        fingerprint=derived.fingerprint,
-        unresolved=[statement.as_json for statement in derived.unresolved],
-    )
-    changes = {"fingerprint": new.excluded.fingerprint, "unresolved": new.excluded.unresolved}
-    connection.execute(new.on_conflict_do_update(index_elements=["tenant", "source"], set_=changes))
+    unresolved = [statement.as_json for statement in derived.unresolved]
+    values = {"fingerprint": derived.fingerprint, "unresolved": unresolved}
+    connection.execute(put_row(derivations, {"tenant": ref.id, "source": derived.of}, values))

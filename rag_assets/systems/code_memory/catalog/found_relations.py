@@ -182,28 +182,19 @@ def list_own_spellings(name: str) -> Iterator[str]:
         yield from own_spellings(name)
 
 
-class Nameless(NamedTuple):
-    """An anonymous class, or a member of one: only its own document refers to it.
+def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Separate names that any document may contain from names of anonymous classes.
 
-    Attributes:
-        own: its name in that document, which is based on its line.
+    The name of an anonymous class, or of one of its members, is returned as the URI of its document
+    and its name there. That name is based on a line, so that every migration of an application may
+    contain it.
     """
-
-    uri: str
-    own: str
-
-
-def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
-    """Separate names that any document may contain from names that are based on a line.
-
-    Every migration of an application may have an anonymous class in the same line. Such classes
-    must be distinguished by their documents before they are looked up.
-    """
-    named, nameless = [], []
+    named: list[str] = []
+    nameless: list[tuple[str, str]] = []
     for name in names:
         uri, _, local_name = name.rpartition("#")
         if uri and local_name.startswith(NAMELESS):
-            nameless.append(Nameless(uri, local_name))
+            nameless.append((uri, local_name))
         else:
             named.append(name)
     return named, nameless

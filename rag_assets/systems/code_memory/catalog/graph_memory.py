@@ -14,11 +14,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, Text, and_, cast, select
+from sqlalchemy import Connection, Select, Table, Text, cast, select
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.storage.catalog.database import Database, matches_any
+from rag_assets.storage.catalog.database import Database, matches_any, matches_document
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.graph import (
@@ -97,10 +97,6 @@ def _read_documents(
     connection: Connection, key: GraphKey
 ) -> tuple[RelationState, Sequence[Sequence[Any]]]:
     """Return the state of the relations and the documents' rows, which end with the text's key."""
-    has_kinds = and_(
-        document_kinds.c.tenant == documents.c.tenant,
-        document_kinds.c.document_id == documents.c.document_id,
-    )
     query = (
         select_returnable(
             key.ref.id,
@@ -109,7 +105,7 @@ def _read_documents(
             *(documents.c.access_scope, documents.c.source_type),
             *(cast(document_kinds.c.kinds, Text), document_index.c.chunk_set_key),
         )
-        .outerjoin(document_kinds, has_kinds)
+        .outerjoin(document_kinds, matches_document(document_kinds.c, documents.c))
         .where(document_index.c.chunk_set_key.is_not(None))
     )
     state = connection.execute(STATE, {"tenant": key.ref.id}).one()

@@ -10,7 +10,7 @@ import zlib
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sqlalchemy import (
     Boolean,
@@ -21,7 +21,6 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
-    and_,
     bindparam,
     cast,
     delete,
@@ -77,23 +76,15 @@ def record_relations(
 
 
 _Row: TypeAlias = dict[str, Any]
+_COPIED_FIELDS: Final = ("short", "role", "public", "content_hash", "line_start", "line_end")
 
 
 def _iter_rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     for key, relation in relations.items():
         for position, symbol in enumerate(relation.symbols):
-            yield {
-                "tenant": ref.id,
-                "chunk_set_key": key,
-                "position": position,
-                "symbol": symbol.name,
-                "short": symbol.short,
-                "role": symbol.role,
-                "public": symbol.public,
-                "content_hash": symbol.content_hash,
-                "line_start": symbol.line_start,
-                "line_end": symbol.line_end,
-            }
+            row = {name: getattr(symbol, name) for name in _COPIED_FIELDS}
+            row |= {"tenant": ref.id, "chunk_set_key": key, "position": position}
+            yield {**row, "symbol": symbol.name}
 
 
 def _iter_rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
@@ -195,33 +186,25 @@ READABLE_STATE = Statement.compile(
 """SQL query that returns the state, and the scopes that principals may read."""
 
 
-def mark_rows_replaced(connection: Connection, ref: TenantRef) -> None:
-    """Count a change in which rows of unchanged texts were replaced."""
-    counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
-    connection.execute(select(counted))
-
-
 _KNOWN = (TABLE, CONFIG, ENV, PACKAGE, FILE)
 _COUNT_BATCH = 5_000
+_DRIFT_BATCH = 1_000
+_OF_TEXT = frozenset({"tenant", "chunk_set_key"})
+
+RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
+"""Rows of one text, in no particular order."""
 
 
-@dataclass(frozen=True, slots=True)
-class RelationCount:
-    """The number of relations of one kind.
+class IndexedText(NamedTuple):
+    """A text that belongs to at least one build, and one of the documents with this text."""
 
-    Attributes:
-        edges: the number of edges.
-        resolved: how many of them lead to a definition in the tenant's repositories, or to a table,
-            a setting, a file or a package.
-    """
-
-    kind: str
-    edges: int
-    resolved: int
+    chunk_set_key: str
+    media_type: str | None
+    document_id: str
 
 
-class RelationCountQuery:
-    """Queries that count rows of `symbols` and `edges`."""
+class RelationRowTable:
+    """Queries that count and replace rows, and compare rows with their texts."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -237,8 +220,12 @@ class RelationCountQuery:
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
 
-    def count_relations(self, tenant_id: str, generation: int) -> list[RelationCount]:
-        """Return the number of relations of a build by kind, the most frequent kind first."""
+    def count_relations(self, tenant_id: str, generation: int) -> list[tuple[str, int, int]]:
+        """Return each kind of relations in a build with two numbers, the most frequent kind first.
+
+        The numbers are all edges of the kind, and the resolved ones: those that lead to a
+        definition in the tenant's repositories, or to a table, a setting, a file or a package.
+        """
         texts = _select_texts(tenant_id, generation)
         defined_names = select(symbols.c.symbol, symbols.c.short).where(
             symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
@@ -257,42 +244,8 @@ class RelationCountQuery:
                 counts[kind][0] += count
                 if target.startswith(_KNOWN) or _get_definition_name(target) in defined:
                     counts[kind][1] += count
-        found = [RelationCount(kind, *both) for kind, both in counts.items()]
-        return sorted(found, key=lambda item: (-item.edges, item.kind))
-
-
-def _get_definition_name(name: str) -> str:
-    """Return the name under which a definition is looked up: qualified in PHP, else short."""
-    return name if "\\" in name else short_name(name)
-
-
-def _select_texts(tenant_id: str, generation: int) -> Select[Any]:
-    return select(document_index.c.chunk_set_key).where(
-        and_(is_of_generation(tenant_id, generation), document_index.c.chunk_set_key.is_not(None))
-    )
-
-
-_DRIFT_BATCH = 1_000
-_OF_TEXT = frozenset({"tenant", "chunk_set_key"})
-
-RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
-"""Rows of one text, in no particular order."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedText:
-    """A text that belongs to at least one build, and one of the documents with this text."""
-
-    chunk_set_key: str
-    media_type: str | None
-    document_id: str
-
-
-class RelationDriftQuery:
-    """Queries that compare the rows in `symbols`, `edges` and `name_uses` with the texts."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+        found = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]
+        return sorted(found, key=lambda item: (-item[1], item[0]))
 
     def list_texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
         """Return the texts of all builds whose chunk_set_keys are in a range, each once."""
@@ -353,7 +306,8 @@ class RelationDriftQuery:
                 for table in _ROWS_OF:
                     of_texts = table.c.tenant == ref.id, matches_any(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
-                mark_rows_replaced(connection, ref)
+                counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
+                connection.execute(select(counted))
                 # A concurrent deletion of such a version waits, and then deletes the new rows too.
                 indexed = (
                     select(document_index.c.chunk_set_key)
@@ -365,6 +319,17 @@ class RelationDriftQuery:
                 )
                 indexed_keys = sorted(set(connection.scalars(indexed)))
                 record_relations(connection, ref, {key: relations[key] for key in indexed_keys})
+
+
+def _get_definition_name(name: str) -> str:
+    """Return the name under which a definition is looked up: qualified in PHP, else short."""
+    return name if "\\" in name else short_name(name)
+
+
+def _select_texts(tenant_id: str, generation: int) -> Select[Any]:
+    return select(document_index.c.chunk_set_key).where(
+        is_of_generation(tenant_id, generation), document_index.c.chunk_set_key.is_not(None)
+    )
 
 
 def build_rows(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     FromClause,
+    FunctionElement,
     Integer,
     Select,
     Subquery,
@@ -38,7 +39,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import matches_any, texts_parameter
+from rag_assets.storage.catalog.database import matches_any, matches_document, texts_parameter
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.storage.catalog.tables import document_index, documents
@@ -80,7 +81,7 @@ _APART: ColumnElement[int] = literal_column("0")
 """The offset 0, which makes Postgres execute a subquery separately."""
 
 
-def _unnest_parameter(parameter: str) -> ColumnElement[str]:
+def _unnest_parameter(parameter: str) -> FunctionElement[str]:
     texts: BindParameter[list[str]] = texts_parameter(parameter)
     return func.unnest(cast(texts, ARRAY(Text)))
 
@@ -100,11 +101,7 @@ def _select_versions(*columns: ColumnElement[Any]) -> Select[Any]:
     )
     if document_kinds.c.kinds not in set(columns):
         return versions
-    same_document = and_(
-        document_kinds.c.tenant == documents.c.tenant,
-        document_kinds.c.document_id == documents.c.document_id,
-    )
-    return versions.outerjoin(document_kinds, same_document)
+    return versions.outerjoin(document_kinds, matches_document(document_kinds.c, documents.c))
 
 
 def _join_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]:
@@ -190,9 +187,8 @@ def _select_once(symbol_rows: Subquery) -> Select[Any]:
 
 
 def _select_by_name() -> Select[Any]:
-    rows = _select_once(
-        _select_rows_with_values(_PLACED_SYMBOLS, symbols.c.symbol, "names")
-    ).subquery()
+    by_symbol = _select_rows_with_values(_PLACED_SYMBOLS, symbols.c.symbol, "names")
+    rows = _select_once(by_symbol).subquery()
     by_name = rows.c.uri, rows.c.symbol, rows.c.line_start
     return select(*_choose_columns(_SYMBOL_COLUMNS, rows)).order_by(*by_name)
 
@@ -203,7 +199,7 @@ def _select_names() -> Select[Any]:
 
 
 def _select_similar() -> Select[Any]:
-    part = func.unnest(cast(texts_parameter("parts"), ARRAY(Text))).column_valued("part")
+    part = _unnest_parameter("parts").column_valued("part")
     has_one = exists(select(part).where(func.strpos(symbols.c.short, part) > 0))
     return _select_symbols(
         _join_readable(symbols, *_PLACED_SYMBOLS).where(has_one).subquery()
@@ -303,12 +299,9 @@ def _select_documents_by_uri() -> Select[Any]:
 
 def _select_evidence() -> Select[Any]:
     parameters = texts_parameter("documents"), texts_parameter("texts")
-    arrays = (
-        *(cast(parameter, ARRAY(Text)) for parameter in parameters),
-        cast(_POSITIONS, ARRAY(Integer)),
-    )
+    arrays = (cast(parameter, ARRAY(Text)) for parameter in parameters)
     wanted = (
-        func.unnest(*arrays)
+        func.unnest(*arrays, cast(_POSITIONS, ARRAY(Integer)))
         .table_valued(column("document", Text), column("text", Text), column("at", Integer))
         .render_derived("wanted")
     )

@@ -52,8 +52,6 @@ from rag_assets.systems.code_memory.catalog.tables import NAME_MARKS
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.naming import CALLED, local_names
 
-EvidencePlace: TypeAlias = tuple[str, str, int]
-
 _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
 """Names of all list parameters of EDGES and SOME_EDGES."""
 
@@ -100,9 +98,9 @@ class RelationRows:
             own=list_spellings(list_own_spellings, named) if direction != "in" else [],
             uris=[*files],
             named=list_spellings(list_name_spellings, named) if direction != "out" else [],
-            inside=[*{member.uri for member in nameless}],
-            own_inside=[*{member.own for member in nameless}] if direction != "in" else [],
-            named_inside=[*{member.own for member in nameless}] if direction != "out" else [],
+            inside=[*{uri for uri, _ in nameless}],
+            own_inside=[*{own for _, own in nameless}] if direction != "in" else [],
+            named_inside=[*{own for _, own in nameless}] if direction != "out" else [],
             limit=limit + 1,
             only=sorted(only),
             without=sorted(without),
@@ -117,22 +115,8 @@ class RelationRows:
         return FoundEdges([] if cut and whole else [*edges], cut=cut)
 
     def add_evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """Return the edges with their evidence; edges that no longer exist are left out."""
+        """Return the edges with their evidence, without edges that no longer exist."""
         return [*edges]
-
-    def read_evidence(self, places: Sequence[EvidencePlace]) -> dict[EvidencePlace, str]:
-        """Return the evidence at places that the caller may still read, by place.
-
-        Args:
-            places: a document, the chunk_set_key of its text, and a position in that text.
-        """
-        rows = self._run(
-            statements.EVIDENCE,
-            documents=[document for document, _, _ in places],
-            texts=[text for _, text, _ in places],
-            positions=[position for _, _, position in places],
-        )
-        return {(document, text, position): evidence for document, text, position, evidence in rows}
 
     def list_edges_of_kind(self, kind: str, limit: int) -> list[FoundEdge]:
         """Return the edges of a kind with any target, at most `limit`."""
@@ -151,20 +135,18 @@ class RelationRows:
         """Return the definitions with these qualified names."""
         wanted = frozenset(names)
         plain, nameless = separate_nameless(wanted)
-        definitions = (
-            self._list_symbols(
-                statements.DEFINITIONS_BY_NAME, names=list_spellings(local_names, plain)
-            )
-            if plain
-            else []
-        )
+        definitions = self._find_by_local_names(list_spellings(local_names, plain))
         if nameless:
-            definitions += self.list_definitions([*{definition.uri for definition in nameless}])
-        places = {
-            (definition.uri, definition.local_name, definition.line_start): definition
-            for definition in definitions
-        }
-        return [places[at] for at in sorted(places) if places[at].name in wanted]
+            definitions += self.list_definitions([*{uri for uri, _ in nameless}])
+        places: dict[tuple[str, str, int], FoundSymbol] = {}
+        for one in definitions:
+            if one.name in wanted:
+                places.setdefault((one.uri, one.local_name, one.line_start), one)
+        return [places[at] for at in sorted(places)]
+
+    def _find_by_local_names(self, names: Sequence[str]) -> list[FoundSymbol]:
+        """Return the definitions with these names in their own documents."""
+        return self._list_symbols(statements.DEFINITIONS_BY_NAME, names=names) if names else []
 
     def find_by_short_name(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these short names; see short_name."""
@@ -319,6 +301,7 @@ class GraphRelations(RelationRows):
         target_names = list_spellings(list_name_spellings, names) if direction != "out" else []
         target_names = [name for name in target_names if self._may_mean_one(name)]
         kinds = partial(_number_kinds, only=frozenset(only), without=frozenset(without))
+        cache = self._graph.edge_cache
         cut = False
         for rows in (
             self._iter_edge_rows(own_names, "stated_of", kinds),
@@ -335,44 +318,32 @@ class GraphRelations(RelationRows):
             for _, position, segment, row, document in ordered[:limit]:
                 key = document.document_id, position
                 if key not in edges:
-                    edges[key] = self._read_edge(segment, row, document)
+                    edges[key] = _read_cached(cache, _build_edge, segment, row, document)
         return FoundEdges([*edges.values()], cut=cut)
 
     def add_evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """See RelationRows."""
         by_id = self._graph.by_id
         places = [(id_ := edge.document_id, by_id[id_].text_key, edge.position) for edge in edges]
-        read = self.read_evidence(list(dict.fromkeys(places))) if places else {}
+        if not places:
+            return []
+        ids, texts, positions = zip(*dict.fromkeys(places), strict=True)
+        rows = self._run(
+            statements.EVIDENCE, documents=[*ids], texts=[*texts], positions=[*positions]
+        )
+        read = {(id_, text, position): evidence for id_, text, position, evidence in rows}
         return [
             edge._replace(evidence=read[place])
             for edge, place in zip(edges, places, strict=True)
             if place in read
         ]
 
-    def find_definitions(self, names: Sequence[str]) -> list[FoundSymbol]:
-        """See RelationRows."""
-        wanted = frozenset(names)
-        definitions: dict[tuple[str, str, int], FoundSymbol] = {}
-        names, nameless = separate_nameless(wanted)
-        rows = self._iter_symbol_rows(list_spellings(local_names, names), "symbol")
-        by_name = [
-            self._read_symbol(segment, row, document)
-            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
-        ]
-        for definition in (*by_name, *self.list_definitions([uri for uri, _ in nameless])):
-            if definition.name in wanted:
-                definitions.setdefault(
-                    (definition.uri, definition.local_name, definition.line_start), definition
-                )
-        return [definitions[key] for key in sorted(definitions)]
+    def _find_by_local_names(self, names: Sequence[str]) -> list[FoundSymbol]:
+        return self._read_symbols(self._iter_symbol_rows(names, "symbol"))
 
     def find_by_short_name(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """See RelationRows."""
-        rows = self._iter_symbol_rows(dict.fromkeys(shorts), "short")
-        return [
-            self._read_symbol(segment, row, document)
-            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
-        ]
+        return self._read_symbols(self._iter_symbol_rows(dict.fromkeys(shorts), "short"))
 
     def find_names(
         self, shorts: Collection[str], permits: Permits | None
@@ -391,25 +362,17 @@ class GraphRelations(RelationRows):
         for document in self._graph.iter_readable(uris, self._scopes):
             segment = self._graph.find_segment(document.text)
             for row in segment.symbols_of.rows(document.text - segment.first):
-                place = document.uri, segment.symbols.position[row]
-                rows.append((*place, segment, row, document))
-        rows.sort(key=_BY_PLACE)
+                position = segment.symbols.position[row]
+                rows.append((document.uri, position, segment, row, document))
         # A definition has a row for each of its short names.
-        read = (self._read_symbol(segment, row, document) for _, _, segment, row, document in rows)
-        return [*dict.fromkeys(read)]
+        return [*dict.fromkeys(self._read_symbols(rows))]
 
     def find_documents(self, uris: Sequence[str]) -> list[FoundDocument]:
         """See RelationRows."""
         documents = sorted(self._graph.iter_readable(uris, self._scopes), key=lambda item: item.uri)
         return [
-            FoundDocument(
-                item.document_id,
-                item.uri,
-                item.source,
-                item.access_scope,
-                item.source_type,
-            )
-            for item in documents
+            FoundDocument(one.document_id, one.uri, one.source, one.access_scope, one.source_type)
+            for one in documents
         ]
 
     def _may_mean_one(self, name: str) -> bool:
@@ -431,11 +394,13 @@ class GraphRelations(RelationRows):
             cache.put(self._scopes, short, names)
         return names
 
-    def _read_edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
-        return _read_cached(self._graph.edge_cache, _build_edge, segment, row, document)
-
-    def _read_symbol(self, segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
-        return _read_cached(self._graph.symbol_cache, _build_symbol, segment, row, document)
+    def _read_symbols(self, rows: Iterable[_Row]) -> list[FoundSymbol]:
+        """Return the definitions in rows, sorted by URI and position."""
+        cache = self._graph.symbol_cache
+        return [
+            _read_cached(cache, _build_symbol, segment, row, document)
+            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
+        ]
 
     def _iter_edge_rows(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes
@@ -520,31 +485,30 @@ def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
 
 
 def _iter_rows_with_names(segment: Segment, lookup: Lookup, names: Iterable[str]) -> Iterator[int]:
-    number = segment.names.find_number
     for name in names:
-        number_found = number(name)
-        if number_found is not None:
-            yield from lookup.rows(number_found)
+        number = segment.names.find_number(name)
+        if number is not None:
+            yield from lookup.rows(number)
 
 
 def _build_edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
     edges, names, uri = segment.edges, segment.names, document.uri
     path = None if edges.path[row] == NONE else names[edges.path[row]]
     return FoundEdge(
-        names[edges.kind[row]],
-        qualify_name(names[edges.stated_of[row]], uri),
-        qualify_name(names[edges.target[row]], uri),
-        names[edges.how[row]],
-        edges.confidence[row],
-        edges.first[row],
-        edges.last[row],
-        None,
-        path,
-        document.document_id,
-        uri if path is None else build_uri(document.repository, path),
-        document.repository,
-        document.access_scope,
-        edges.position[row],
+        kind=names[edges.kind[row]],
+        stated_of=qualify_name(names[edges.stated_of[row]], uri),
+        target=qualify_name(names[edges.target[row]], uri),
+        how=names[edges.how[row]],
+        confidence=edges.confidence[row],
+        line_start=edges.first[row],
+        line_end=edges.last[row],
+        evidence=None,
+        path=path,
+        document_id=document.document_id,
+        uri=uri if path is None else build_uri(document.repository, path),
+        source=document.repository,
+        access_scope=document.access_scope,
+        position=edges.position[row],
     )
 
 
@@ -605,17 +569,9 @@ def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundS
     """Return the definition in a row of SQL; its columns are nearly in the order of the fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
-        *(
-            qualify_definition(symbol, uri),
-            role,
-            public,
-            first,
-            last,
-            content_hash,
-            document_id,
-            uri,
-        ),
-        *(get_repository_source(source), scope, type_, kinds or {}, symbol, short),
+        *(qualify_definition(symbol, uri), role, public, first, last, content_hash),
+        *(document_id, uri, get_repository_source(source), scope, type_, kinds or {}),
+        *(symbol, short),
     )
 
 

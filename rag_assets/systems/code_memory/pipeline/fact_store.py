@@ -138,7 +138,7 @@ def repair_relations(ctx: TenantContext, share: DailyShare) -> RelationDrift:
 def _compare_share(ctx: TenantContext, share: DailyShare, *, mend: bool) -> RelationDrift:
     if not reads_code(ctx.tenant):
         return RelationDrift()
-    rows = code_catalog(ctx.catalog).relation_drift
+    rows = code_catalog(ctx.catalog).relation_rows
     compared = 0
     altered: list[str] = []
     for batch in batched(rows.list_texts(ctx.ref.id, share.hashes), _BATCH):
@@ -166,7 +166,7 @@ def _find_differing_relations(
     readable = {key: text.media_type for key, text in texts.items() if key not in lost}
     stated = build_relations_of_texts(ctx, readable)
     wanted = build_rows(ctx.ref, stated)
-    recorded = code_catalog(ctx.catalog).relation_drift.read_rows(ctx.ref.id, readable)
+    recorded = code_catalog(ctx.catalog).relation_rows.read_rows(ctx.ref.id, readable)
     nothing: frozenset[tuple[object, ...]] = frozenset()
     return {
         key: stated.get(key, Relations((), ()))
@@ -188,7 +188,7 @@ def _repair_other_rows(
     code = code_catalog(ctx.catalog)
     if orphans:
         ctx.guard()
-        code.relation_drift.replace_rows(ctx.ref, dict.fromkeys(orphans, Relations((), ())))
+        code.relation_rows.replace_rows(ctx.ref, dict.fromkeys(orphans, Relations((), ())))
     for records in derived:
         ctx.guard()
         code.derivations.record(ctx.ref, records)

@@ -173,7 +173,7 @@ def test_what_was_erased_meanwhile_is_not_recorded_again(driver: Driver) -> None
     with driver.locked(TENANT) as ctx:
         whole = rows(ctx)
         stated = Relations((Symbol("erased", "function", True, 1, 1),), ())
-        code_catalog(ctx.catalog).relation_drift.replace_rows(ctx.ref, {"f" * 64: stated})
+        code_catalog(ctx.catalog).relation_rows.replace_rows(ctx.ref, {"f" * 64: stated})
         assert rows(ctx) == whole
 
 
@@ -189,7 +189,7 @@ def test_a_lake_that_lost_texts_takes_no_relation_and_no_derived_document_away(
             for file in (lake / "chunks").rglob("*.parquet"):
                 file.unlink()
             damaged = replace(ctx, lake=ctx.lake.readable())
-            texts = code_catalog(ctx.catalog).relation_drift.list_texts(TENANT, ALL.hashes)
+            texts = code_catalog(ctx.catalog).relation_rows.list_texts(TENANT, ALL.hashes)
             assert damaged.lake.missing_chunk_sets({text.chunk_set_key for text in texts})
             assert compare_relations(damaged, ALL).none
             assert repair_relations(damaged, ALL).none
