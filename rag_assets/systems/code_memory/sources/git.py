@@ -6,11 +6,11 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
@@ -124,12 +124,8 @@ class GitConfig(SourceConfig):
         return paths
 
 
-@dataclass(frozen=True, slots=True)
-class _ListedVersion:
-    """How a document was listed: as a blob of a commit, or as a worktree file with its metadata."""
-
-    blob: str | None
-    facts: os.stat_result | None
+_ListedVersion: TypeAlias = tuple[str | None, os.stat_result | None]
+"""How a document was listed: as a blob of a commit, or as a worktree file with its metadata."""
 
 
 class GitSource:
@@ -251,18 +247,18 @@ class GitSource:
             yield self._indexes.read(document_path).encode()
             return
         try:
-            content = self._read_content(document_path, max_bytes)
+            content, reason = self._read_content(document_path, max_bytes), None
         except ListingFailed as error:
-            raise DocumentVanished(f"deleted since it was listed: {document_path!r}") from error
+            content, reason = None, error
         if content is None:
-            raise DocumentVanished(f"deleted since it was listed: {document_path!r}")
+            raise DocumentVanished(f"deleted since it was listed: {document_path!r}") from reason
         if len(content) > max_bytes:
-            raise self._build_too_large_error(document_path, max_bytes)
+            raise _build_too_large_error(document_path, max_bytes)
         for start in range(0, len(content), PIECE_BYTES):
             yield content[start : start + PIECE_BYTES]
 
     def describe(self, paths: Collection[str] = ()) -> OriginDescription:
-        """Describe the repository for hits, and report which of these files differ from its commit.
+        """Describe the repository for hits, and which of these files differ from its commit.
 
         Raises:
             ListingFailed: as in list().
@@ -327,7 +323,7 @@ class GitSource:
                 continue
             content = objects.read_sized(file.oid, "blob")
             if not self._count_if_excluded(exclusion.find_content_rule(path, content)):
-                yield self._build_document(path, _ListedVersion(file.oid, None), size)
+                yield self._build_document(path, (file.oid, None), size)
         yield from self._list_indexes(exclusion, self._indexes.find())
 
     def _list_worktree(self, worktree: Worktree) -> Iterator[ListedDocument]:
@@ -336,9 +332,8 @@ class GitSource:
         for path, file in worktree.files.items():
             if path in self._indexes or self._count_if_excluded(exclusion.find_name_rule(path)):
                 continue
-            if self._count_if_excluded(
-                "too-large" if worktree.get_size(file) > self.max_bytes else None
-            ):
+            is_too_large = worktree.get_size(file) > self.max_bytes
+            if self._count_if_excluded("too-large" if is_too_large else None):
                 continue
             stored = worktree.read(file, self.max_bytes)
             if stored is None or self._count_if_excluded(
@@ -348,7 +343,7 @@ class GitSource:
             sure = stored.is_certain or _is_settled(file, listed_at_ns)
             blob = stored.blob if sure else None
             size = len(stored.content) if blob else 0
-            yield self._build_document(path, _ListedVersion(blob, file.facts), size)
+            yield self._build_document(path, (blob, file.facts), size)
         yield from self._list_indexes(exclusion, self._indexes.find(worktree.files))
 
     def _list_indexes(
@@ -357,7 +352,7 @@ class GitSource:
         """Yield the SCIP indexes, even if Git ignores them, unless the source excludes them."""
         for path, facts in indexes.items():
             if not self._count_if_excluded("not-included" if exclusion.is_excluded(path) else None):
-                listed = self._build_document(path, _ListedVersion(None, facts), 0)
+                listed = self._build_document(path, (None, facts), 0)
                 yield replace(listed, media_type=DERIVED_TYPE, source_type="scip")
 
     def _build_exclusion(
@@ -374,7 +369,8 @@ class GitSource:
 
     def _build_document(self, path: str, listed: _ListedVersion, size: int) -> ListedDocument:
         self._listed[path] = listed
-        facts = None if listed.blob else listed.facts
+        blob, metadata = listed
+        facts = None if blob else metadata
         return ListedDocument(
             source=self.name,
             path=path,
@@ -387,69 +383,59 @@ class GitSource:
             ctime_ns=0 if facts is None else clamp_time(facts.st_ctime_ns),
             inode=0 if facts is None else facts.st_ino,
             source_metadata=_METADATA,
-            version=listed.blob,
+            version=blob,
         )
 
     def _read_content(self, path: str, max_bytes: int) -> bytes | None:
         repository, tree = self._open_for_reading()
-        listed = self._listed.get(path)
-        if listed is not None and listed.blob is not None:
-            return self._read_blob(repository, path, listed.blob, max_bytes)
-        committed = repository.find_tree_file(tree, path)
-        if committed is not None and committed.mode not in REGULAR:
-            committed = None
-        if self._config.ref == WORKTREE:
-            facts = None if listed is None else listed.facts
-            content = read_unchanged(self._root, path, facts, max_bytes)
-            if content is not None:
-                return repository.stored.convert(path, content, committed).content
-            return self._read_committed(repository, path, committed, max_bytes)
-        if committed is None:
-            return None
-        return self._read_blob(repository, path, committed.oid, max_bytes)
+        blob, facts = self._listed.get(path, (None, None))
+        if blob is None:
+            committed = repository.find_tree_file(tree, path)
+            if committed is not None and committed.mode not in REGULAR:
+                committed = None
+            if self._config.ref == WORKTREE:
+                content = read_unchanged(self._root, path, facts, max_bytes)
+                if content is not None:
+                    return repository.stored.convert(path, content, committed).content
+                if not self._is_skipped(repository, path, max_bytes):
+                    return None
+            if committed is None:
+                return None
+            blob = committed.oid
+        if repository.objects.read_size(blob, "blob") > max_bytes:
+            raise _build_too_large_error(path, max_bytes)
+        return repository.objects.read(blob, "blob")
 
-    def _read_committed(
-        self, repository: Repository, path: str, committed: TreeFile | None, max_bytes: int
-    ) -> bytes | None:
-        """Return the committed content of a file that a sparse checkout leaves out; else None.
+    def _is_skipped(self, repository: Repository, path: str, max_bytes: int) -> bool:
+        """Return whether a sparse checkout leaves a file out of the worktree.
 
         Raises:
-            DocumentTooLarge: the file has more than `max_bytes`.
+            DocumentTooLarge: the file is there, and has more than `max_bytes`.
         """
         try:
             size = (self._root / path).lstat().st_size
         except (OSError, ValueError):
-            # The file may be left out of the worktree on purpose: then use the committed content.
-            if committed is None or not repository.is_skipped(path):
-                return None
-            return self._read_blob(repository, path, committed.oid, max_bytes)
+            return repository.is_skipped(path)
         if size > max_bytes:
-            raise self._build_too_large_error(path, max_bytes)
-        return None
-
-    def _read_blob(self, repository: Repository, path: str, oid: str, max_bytes: int) -> bytes:
-        if repository.objects.read_size(oid, "blob") > max_bytes:
-            raise self._build_too_large_error(path, max_bytes)
-        return repository.objects.read(oid, "blob")
+            raise _build_too_large_error(path, max_bytes)
+        return False
 
     def _open_for_reading(self) -> tuple[Repository, str]:
         """Return the repository and the id of the tree to read from; both are opened only once."""
         if self._reading is None:
             repository = self._open()
-            self._reading = (
-                repository,
-                repository.resolve_tree(self._config.ref),
-            )
+            self._reading = repository, repository.resolve_tree(self._config.ref)
         return self._reading
-
-    def _build_too_large_error(self, path: str, max_bytes: int) -> DocumentTooLarge:
-        return DocumentTooLarge(
-            f"{path!r} is larger than the limit of {format_size(max_bytes)}",
-            hint="increase max_bytes of the source, or exclude the file",
-        )
 
     def _add_source_name(self, error: ListingFailed) -> ListingFailed:
         return ListingFailed(f"source {self.name}: {error.message}", hint=error.hint)
+
+
+def _build_too_large_error(path: str, max_bytes: int) -> DocumentTooLarge:
+    return DocumentTooLarge(
+        f"{path!r} is larger than the limit of {format_size(max_bytes)}",
+        hint="increase max_bytes of the source, or exclude the file",
+    )
 
 
 def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
@@ -460,7 +446,8 @@ def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
     for _ in range(_LOOKS):
         before = repository.read_checkout_state()
         tree = repository.resolve_tree(WORKTREE)
-        worktree = repository.read_worktree(tree)
+        files = repository.list_files(tree)
+        worktree = Worktree(repository.folders, repository.stored, files)
         if repository.read_checkout_state() == before:
             break
     return tree, worktree

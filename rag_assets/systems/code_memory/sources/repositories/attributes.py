@@ -49,12 +49,7 @@ class _File:
     base: int
 
     def find(self, name: str, folder: bytes, file: bytes) -> tuple[bool, AttributeValue]:
-        """Return whether this file sets an attribute for a path, and the attribute's value.
-
-        Args:
-            name: the attribute.
-            folder, file: the path's folder with a final slash, and its file name.
-        """
+        """Return whether this file sets the attribute `name` for a path, and the value."""
         rules = self.rules.get(name)
         if rules is None:
             return False, None
@@ -217,47 +212,28 @@ _IDENT: Final = re.compile(rb"\$Id:[^$\n]*\$")
 _CONTROL: Final = bytes({*range(32), 127} - {8, 9, 10, 12, 13, 27})
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """The conversion that git applies to a file of a worktree before it stores the file.
+def convert_content(
+    content: bytes,
+    attributes: Mapping[str, AttributeValue],
+    autocrlf: str,
+    read_blob: Callable[[], bytes | None],
+) -> bytes:
+    """Return the content of a worktree file as git would store it.
 
-    Attributes:
-        text: whether CRLF becomes LF; None: only if the content looks like text.
-        ident: whether `$Id: …$` becomes `$Id$`.
-        encoding: the encoding of the file, if it is not UTF-8.
+    Args:
+        autocrlf: core.autocrlf, in lower case.
+        read_blob: returns the content that git has already stored for the file, if any.
     """
-
-    text: bool | None = False
-    ident: bool = False
-    encoding: str | None = None
-
-    @classmethod
-    def from_attributes(cls, attributes: Mapping[str, AttributeValue], autocrlf: str) -> Conversion:
-        """Return the conversion of a file; `autocrlf` is core.autocrlf, in lower case."""
-        encoding = attributes.get("working-tree-encoding")
-        return cls(
-            _is_text_attribute(attributes, autocrlf),
-            attributes.get("ident") is True,
-            encoding if isinstance(encoding, str) else None,
-        )
-
-    def convert(self, content: bytes, blob: Callable[[], bytes | None]) -> bytes:
-        """Return the content of a worktree file as git would store it.
-
-        Args:
-            blob: returns the content that git has already stored for the file, if any.
-        """
-        if self.encoding is not None:
-            content = _decode_to_utf8(content, self.encoding)
-        if b"\r\n" in content and self._converts_line_ends(content, blob):
-            content = content.replace(b"\r\n", b"\n")
-        return _IDENT.sub(b"$Id$", content) if self.ident else content
-
-    def _converts_line_ends(self, content: bytes, blob: Callable[[], bytes | None]) -> bool:
-        if self.text is not None:
-            return self.text
-        # Content that is stored with CRLF keeps it, whatever the current settings are.
-        return not _looks_binary(content) and b"\r\n" not in (blob() or b"")
+    encoding = attributes.get("working-tree-encoding")
+    if isinstance(encoding, str):
+        content = _decode_to_utf8(content, encoding)
+    if b"\r\n" in content:
+        is_text = _is_text_attribute(attributes, autocrlf)
+        if is_text is None:
+            # Content that is stored with CRLF keeps it, whatever the current settings are.
+            is_text = not _looks_binary(content) and b"\r\n" not in (read_blob() or b"")
+        content = content.replace(b"\r\n", b"\n") if is_text else content
+    return _IDENT.sub(b"$Id$", content) if attributes.get("ident") is True else content
 
 
 def compute_blob_id(content: bytes) -> str:
@@ -272,6 +248,7 @@ def is_binary(content: bytes) -> bool:
 
 
 def _is_text_attribute(attributes: Mapping[str, AttributeValue], autocrlf: str) -> bool | None:
+    """Return whether CRLF becomes LF; None: only if the content looks like text."""
     text = attributes.get("text", attributes.get("crlf"))
     if text in (True, "input"):
         return True

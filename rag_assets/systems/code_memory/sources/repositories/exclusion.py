@@ -24,9 +24,9 @@ from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
 from types import MappingProxyType
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, TypeAlias
 
-from rag_assets.ingest.sources.globs import GlobRules, compile_globs
+from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.systems.code_memory.sources.repositories.attributes import (
     DETECTABLE,
     DOCUMENTATION,
@@ -190,8 +190,7 @@ ExclusionRule: TypeAlias = Literal[
     "data",
     "too-large",
 ]
-EXCLUSION_RULES: Final[tuple[ExclusionRule, ...]] = get_args(ExclusionRule)
-"""All rules in the order in which they are tried; the first that applies to a file is counted."""
+"""The rules in the order in which they are tried; the first that applies to a file is counted."""
 
 _LFS: Final = (b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/")
 _LFS_BYTES = 1_024
@@ -255,13 +254,10 @@ class Exclusion:
         attribute = self._attributes.get(path).get(GENERATED)
         if attribute is None and is_generated(path, content):
             return "generated"
-        if len(content) > _DATA_BYTES and is_data(path) and not self._is_wanted(path):
-            return "data"
+        if len(content) > _DATA_BYTES and is_data(path):
+            is_kept = path in self._originals or self._is_demanded(path)
+            return None if is_kept else "data"
         return None
-
-    def _is_wanted(self, path: str) -> bool:
-        """Return whether a large data file is kept: demanded, or the original of translations."""
-        return path in self._originals or self._is_demanded(path)
 
     def _is_demanded(self, path: str) -> bool:
         """Return whether `include` or the attributes ask for a file, whatever its type and size."""
@@ -275,15 +271,14 @@ class Exclusion:
         return excluded or self._find_folder_rules(folder + slash)[1]
 
     def _is_included(self, path: str, attributes: dict[str, AttributeValue]) -> bool:
-        folder, slash, name = path.rpartition("/")
         if self.is_excluded(path):
             return False
-        included, _ = self._find_folder_rules(folder + slash)
-        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
         if self._include is None:
             return find_repository_type(path) is not None or _is_set(attributes.get(DETECTABLE))
+        folder, slash, name = path.rpartition("/")
+        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
         decision = self._include.decide(raw_folder, raw_name, is_folder=False)
-        return included if decision is None else decision
+        return self._find_folder_rules(folder + slash)[0] if decision is None else decision
 
     def _find_folder_rules(self, folder: str) -> tuple[bool, bool]:
         """Return whether `include` takes all files in a folder, and whether `exclude` does."""
@@ -296,9 +291,10 @@ class Exclusion:
         for path in reversed(missing):
             above, _, name = path[:-1].rpartition("/")
             raw_above, raw_name = encode_path(f"{above}/" if above else ""), encode_path(name)
-            decision = _decide(self._include, raw_above, raw_name)
-            included = included if decision is None else decision
-            excluded = excluded or _decide(self._exclude, raw_above, raw_name) is True
+            if self._include is not None:
+                decision = self._include.decide(raw_above, raw_name, is_folder=True)
+                included = included if decision is None else decision
+            excluded = excluded or self._exclude.decide(raw_above, raw_name, is_folder=True) is True
             self._folders[path] = included, excluded
         return included, excluded
 
@@ -320,10 +316,6 @@ def _find_attribute_rule(path: str, attributes: dict[str, AttributeValue]) -> Ex
     if attributes.get("filter") == "lfs":
         return "lfs"
     return "binary" if attributes.get("binary") is True else None
-
-
-def _decide(rules: GlobRules | None, folder: bytes, name: bytes) -> bool | None:
-    return None if rules is None else rules.decide(folder, name, is_folder=True)
 
 
 def _is_attribute_enabled(value: AttributeValue) -> bool | None:

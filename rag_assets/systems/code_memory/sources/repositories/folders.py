@@ -12,7 +12,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.disk import open_regular, open_subfolder
@@ -119,12 +119,26 @@ def locate(root: Path) -> RepositoryFolders:
     return _require_parts(root, root, bare=True)
 
 
-def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
-    """Return the content of a small file below a folder; None if it is missing or no regular file.
+def open_below(folder: Path, names: Sequence[str]) -> BinaryIO | None:
+    """Open a file below a folder without following links; None if it is not a regular file.
 
     Args:
         folder: the folder, absolute and resolved.
-        names: names of the folders below it, and then of the file; links are not followed.
+        names: names of the folders below it, and then of the file.
+    """
+    above = open_subfolder(None, [*folder.parts, *names[:-1]])
+    try:
+        descriptor = open_regular(names[-1], above)
+    finally:
+        os.close(above)
+    return None if descriptor is None else os.fdopen(descriptor, "rb")
+
+
+def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
+    """Return the content of a small file; None if it is missing or is not a regular file.
+
+    Args:
+        folder, names: see open_below.
         limit: maximum size in bytes.
 
     Raises:
@@ -132,20 +146,16 @@ def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
     """
     path = "/".join(names)
     try:
-        above = open_subfolder(None, [*folder.parts, *names[:-1]])
-        try:
-            descriptor = open_regular(names[-1], above)
-        finally:
-            os.close(above)
+        file = open_below(folder, names)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         if stat.S_ISLNK(_find_mode(folder.joinpath(*names)) or 0):
             return None
         raise ListingFailed(f"{path!r} cannot be read: {error.strerror}") from error
-    if descriptor is None:
+    if file is None:
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    with file:
         content = file.read(limit + 1)
     if len(content) > limit:
         raise ListingFailed(
@@ -160,11 +170,7 @@ def read_configuration(common: Path) -> dict[str, str]:
 
 
 def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
-    """Return the folders of a repository whose parts are all in `own`.
-
-    Raises:
-        ListingFailed: HEAD or the objects are missing.
-    """
+    """Return the folders of a repository that has HEAD and the objects in the folder `own`."""
     missing = [n for n in ("HEAD", "objects") if _find_mode(own / n) is None]
     if missing:
         raise ListingFailed(
@@ -174,7 +180,6 @@ def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
 
 
 def _follow_pointer(root: Path) -> RepositoryFolders:
-    """Return the folders of the repository that the file `.git` in a root points to."""
     content = read_small(root, [GIT], _MAX_POINTER_BYTES) or b""
     if not content.startswith(b"gitdir:"):
         raise ListingFailed(f"{str(root / GIT)!r} does not point to a repository", hint=_HINT)
@@ -192,12 +197,8 @@ def _follow_pointer(root: Path) -> RepositoryFolders:
 
 
 def _points_back(root: Path, own: Path, *, linked: bool) -> bool:
-    """Return whether a repository outside of the root names the root as its worktree.
-
-    Args:
-        linked: whether it is a linked worktree; then the file `gitdir` names the root.
-    """
-    if linked:
+    """Return whether a repository outside of the root names the root as its worktree."""
+    if linked:  # The file `gitdir` of a linked worktree names the root.
         back = read_small(own, ["gitdir"], _MAX_POINTER_BYTES)
         return back is not None and _resolve_pointer(own, back) == root / GIT
     worktree = read_configuration(own).get("core.worktree")

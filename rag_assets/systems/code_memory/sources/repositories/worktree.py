@@ -6,23 +6,25 @@ import os
 import stat
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.disk import FolderIdentity, open_regular, open_subfolder
+from rag_assets.ingest.sources.disk import FolderIdentity, open_subfolder
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES, compile_gitignore
 from rag_assets.ingest.sources.walk import Selection, walk_root
 from rag_assets.systems.code_memory.sources.repositories.attributes import (
     GITATTRIBUTES,
     MAX_ATTRIBUTES_BYTES,
     Attributes,
-    Conversion,
     compute_blob_id,
+    convert_content,
 )
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
+    open_below,
     read_small,
 )
 from rag_assets.systems.code_memory.sources.repositories.objects import (
@@ -62,12 +64,12 @@ class IndexEntry:
     size: int
 
     def describes(self, facts: os.stat_result, written: tuple[int, int]) -> bool:
-        """Return whether a file is certainly unchanged since git last looked at it.
+        """Return whether a file with this metadata is unchanged since git last looked at it.
+
+        A file that is as new as the index, or newer, may have changed unnoticed.
 
         Args:
-            facts: the current metadata of the file.
-            written: when the index was written; a file that is as new as the index, or newer, may
-                have changed unnoticed.
+            written: when the index was written.
         """
         return (
             self.settled
@@ -89,9 +91,9 @@ class GitIndex:
         skipped_folders: paths, with a final slash, of folders left out of the worktree entirely.
     """
 
-    entries: Mapping[str, IndexEntry] = field(default_factory=dict)
-    written: tuple[int, int] = (0, 0)
-    skipped_folders: tuple[str, ...] = ()
+    entries: Mapping[str, IndexEntry]
+    written: tuple[int, int]
+    skipped_folders: tuple[str, ...]
 
     def is_skipped(self, path: str) -> bool:
         """Return whether a sparse checkout leaves a file out of the worktree."""
@@ -102,13 +104,7 @@ class GitIndex:
 
 
 def read_index(own: Path) -> GitIndex | None:
-    """Return git's index of a worktree.
-
-    Args:
-        own: the folder that contains the index.
-
-    Returns:
-        None if it is missing, or split over several files: then the state of files is unknown.
+    """Return git's index in a folder; None if it is missing or split over several files.
 
     Raises:
         ListingFailed: it is damaged.
@@ -156,21 +152,17 @@ def _parse_index(content: bytes, written: tuple[int, int]) -> GitIndex | None:
         if facts[6] == _FOLDER:
             skipped.append(name)
         else:
-            entries[name] = _build_entry(facts, flags, more)
+            entries[name] = IndexEntry(
+                mode=facts[6],
+                oid=facts[10].hex(),
+                skipped=bool(more & _SKIP_WORKTREE),
+                settled=not flags & 0x3000 and not more & _INTENT_TO_ADD,
+                mtime=(facts[2], facts[3]),
+                ctime=(facts[0], facts[1]),
+                inode=facts[5],
+                size=facts[9],
+            )
     return None if _is_split(content, at) else GitIndex(entries, written, tuple(skipped))
-
-
-def _build_entry(facts: tuple[Any, ...], flags: int, more: int) -> IndexEntry:
-    return IndexEntry(
-        mode=facts[6],
-        oid=facts[10].hex(),
-        skipped=bool(more & _SKIP_WORKTREE),
-        settled=not flags & 0x3000 and not more & _INTENT_TO_ADD,
-        mtime=(facts[2], facts[3]),
-        ctime=(facts[0], facts[1]),
-        inode=facts[5],
-        size=facts[9],
-    )
 
 
 def _is_split(content: bytes, at: int) -> bool:
@@ -208,10 +200,9 @@ class WorktreeFile:
 
     Attributes:
         mode: the file mode, as in a Git tree.
-        facts: metadata of the file; None for files left out by a sparse checkout, links and
-            submodules.
-        committed: the file at this path in the commit; None if the commit lacks it.
-        tracked: its entry in the index of git; None if it is untracked.
+        facts: its metadata; None for links, submodules, and files that a sparse checkout omits.
+        committed: the file at this path in the commit, if any.
+        tracked: its entry in the index of git, if it is tracked.
     """
 
     path: str
@@ -253,18 +244,15 @@ class StoredContents:
         self._autocrlf = autocrlf
 
     def convert(self, path: str, content: bytes, committed: TreeFile | None) -> StoredContent:
-        """Return a file's content as git would store it, and the commit's blob if it is equal.
-
-        Args:
-            content: the content as it is in the worktree.
-            committed: the file at this path in the commit, if any.
-        """
+        """Return a file's content as git would store it, and the commit's blob if it is equal."""
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
         if oid is not None and compute_blob_id(content) == oid:
             return StoredContent(content, oid, is_certain=False)
-        conversion = Conversion.from_attributes(self.attributes.get(path), self._autocrlf)
-        converted = conversion.convert(
-            content, lambda: None if oid is None else self.objects.read(oid, "blob")
+        converted = convert_content(
+            content,
+            self.attributes.get(path),
+            self._autocrlf,
+            lambda: None if oid is None else self.objects.read(oid, "blob"),
         )
         same = oid is not None and converted != content and compute_blob_id(converted) == oid
         return StoredContent(converted, oid if same else None, is_certain=False)
@@ -300,10 +288,7 @@ class Worktree:
         self.files = dict(self._list(folders, committed))
 
     def read(self, file: WorktreeFile, max_bytes: int) -> StoredContent | None:
-        """Return the content of one of `files`.
-
-        Return None if the file was deleted or changed since the listing, or is too large.
-        """
+        """Return a file's content; None if it has changed since the listing, or is too large."""
         committed, facts = file.committed, file.facts
         if committed is not None and self._is_clean(file):
             return StoredContent(
@@ -384,33 +369,23 @@ def read_unchanged(
         path: path of the file; its folders are opened one by one without following links.
         facts: the metadata as listed; None to accept any state of the file.
     """
-    *above, name = path.split("/")
     try:
-        folder = open_subfolder(None, [*root.parts, *above])
-        try:
-            descriptor = open_regular(name, folder)
-        finally:
-            os.close(folder)
-    except FileNotFoundError:
+        file = open_below(root, path.split("/"))
+    except PermissionError as error:
+        raise ListingFailed(
+            f"no permission to read {path!r}",
+            hint="give the user of the service the permission to read the file",
+        ) from error
+    except OSError:
+        return None  # It was deleted, or a link has replaced it or a folder above it.
+    if file is None:
         return None
-    except OSError as error:
-        if isinstance(error, PermissionError):
-            raise ListingFailed(
-                f"no permission to read {path!r}",
-                hint="give the user of the service the permission to read the file",
-            ) from error
-        return None  # A link has replaced the file or a folder above it.
-    if descriptor is None:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        if facts is not None and get_file_identity(os.fstat(descriptor)) != get_file_identity(
-            facts
-        ):
+    identity = None if facts is None else get_file_identity(facts)
+    with file:
+        if identity not in {None, get_file_identity(os.fstat(file.fileno()))}:
             return None
         content = file.read(max_bytes + 1)
-        if facts is not None and get_file_identity(os.fstat(descriptor)) != get_file_identity(
-            facts
-        ):
+        if identity not in {None, get_file_identity(os.fstat(file.fileno()))}:
             return None
     return content if len(content) <= max_bytes else None
 
@@ -442,27 +417,18 @@ def _list_file_facts(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os
     for folder, names in by_folder.items():
         try:
             opened = open_subfolder(None, [*root.parts, *filter(None, folder.split("/"))])
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            if isinstance(error, PermissionError):
-                raise ListingFailed(
-                    f"no permission to list the folder {folder!r}",
-                    hint="give the user of the service the permission to list the folder",
-                ) from error
-            continue  # A link has replaced it.
+        except PermissionError as error:
+            raise ListingFailed(
+                f"no permission to list the folder {folder!r}",
+                hint="give the user of the service the permission to list the folder",
+            ) from error
+        except OSError:
+            continue  # It was deleted, or a link has replaced it.
         try:
             for name in names:
-                facts = _find_regular_file(name, opened)
-                if facts is not None:
-                    yield f"{folder}/{name}" if folder else name, facts
+                with suppress(OSError):
+                    facts = os.stat(name, dir_fd=opened, follow_symlinks=False)
+                    if stat.S_ISREG(facts.st_mode):
+                        yield f"{folder}/{name}" if folder else name, facts
         finally:
             os.close(opened)
-
-
-def _find_regular_file(name: str, folder: int) -> os.stat_result | None:
-    try:
-        facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return None
-    return facts if stat.S_ISREG(facts.st_mode) else None
