@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from rag_assets.common.batches import batched
@@ -73,11 +74,11 @@ class SourceMark:
     languages: frozenset[str] | None
     reads_texts: bool = False
 
-    def add_languages(self, languages: frozenset[str] | None) -> SourceMark:
+    def extend(self, languages: frozenset[str] | None, *, reads_texts: bool) -> SourceMark:
         """Return the mark extended by the languages of further files; None means all languages."""
         known = self.languages
         both = None if known is None or languages is None else known | languages
-        return replace(self, languages=both)
+        return SourceMark(self.fingerprint, both, self.reads_texts or reads_texts)
 
     def format(self, tenant: Tenant) -> str:
         """Return the mark as the catalog stores it: a key, a colon, and the languages."""
@@ -94,7 +95,7 @@ def get_derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
 def find_due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
     """Return the sources whose derived documents are outdated, with their current fingerprint."""
     compared = _compare_marks(catalog, tenant, generation)
-    return {source: fingerprint for source, fingerprint, mark in compared if mark is None}
+    return {source: mark.fingerprint for source, mark, is_settled in compared if not is_settled}
 
 
 def find_settled_sources(
@@ -102,13 +103,13 @@ def find_settled_sources(
 ) -> dict[str, SourceMark]:
     """Return the sources whose derived documents are up to date, with their mark."""
     compared = _compare_marks(catalog, tenant, generation)
-    return {source: mark for source, _, mark in compared if mark is not None}
+    return {source: mark for source, mark, is_settled in compared if is_settled}
 
 
 def _compare_marks(
     catalog: Catalog, tenant: Tenant, generation: int
-) -> Iterator[tuple[str, Fingerprint, SourceMark | None]]:
-    """Yield each source with its current fingerprint and its mark; None for an outdated mark."""
+) -> Iterator[tuple[str, SourceMark, bool]]:
+    """Yield each source with its mark, and whether its derived documents are up to date."""
     configs = get_derived_configs(tenant)
     if not configs:
         return
@@ -120,9 +121,8 @@ def _compare_marks(
         key, _, names = recorded.get(source, "").partition(":")
         has_all = names in {_ALL_LANGUAGES, _ALL_TEXTS}
         languages = None if has_all else frozenset(filter(None, names.split(",")))
-        is_settled = key == _compute_mark_key(tenant, fingerprint)
         mark = SourceMark(fingerprint, languages, names == _ALL_TEXTS)
-        yield source, fingerprint, mark if is_settled else None
+        yield source, mark, key == _compute_mark_key(tenant, fingerprint)
 
 
 def _compute_mark_key(tenant: Tenant, fingerprint: Fingerprint) -> str:
@@ -147,10 +147,10 @@ _STYLES: Mapping[str, NameStyle] = {
 """How names are qualified, by language; in other languages, a name is only known in its file."""
 
 
-def label_documents(ctx: TenantContext, work: SliceWork) -> int:
-    """Record the kinds of definitions in a slice; return the number of documents relabelled."""
+def label_documents(ctx: TenantContext, work: SliceWork) -> None:
+    """Label the documents of a slice with the kinds of their definitions."""
     if not reads_code(ctx.tenant) or not work.documents:
-        return 0
+        return
     code = code_catalog(ctx.catalog)
     parsed = _read_slice(ctx, work)
     number = work.generation.number
@@ -160,21 +160,21 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> int:
     change = _SliceChange(ctx, parsed, former, _find_settled_sources(ctx, work))
     if change.keeps_labels():
         change.move_marks()
-        return 0
+        return
     changed: dict[str, Mapping[str, str]] = {}
-    documents = _list_documents(ctx, work, parsed)
-    for files in _iter_repositories(documents):
+    indexed = {one.document_id: one for one in code.kinds.iter_indexed(ctx.ref.id, number)}
+    documents = [*(indexed | parsed).values()]
+    for files in iter_repositories(documents):
         labelled = [*filter(is_labelled, files)]
-        surveyed = read_survey(ctx, labelled)
+        signs, deciding = read_survey(ctx, labelled)
         python = [one for one in labelled if get_language(one) == "python"]
-        whole = load_file_facts(ctx, python) if is_of_django(surveyed.signs) else {}
-        changed |= find_changed_labels(files, {**surveyed.files, **whole})
+        whole = load_file_facts(ctx, python) if is_of_django(signs) else {}
+        changed |= find_changed_labels(files, {**deciding, **whole})
     if changed:
         ctx.guard()
         # Labels now match the build's files, unless this run is interrupted.
         code.derivations.set_fingerprints(ctx.ref, {document.source: "" for document in documents})
         code.kinds.record(ctx.ref, changed)
-    return len(changed)
 
 
 def is_labelled(document: CodeDocument) -> bool:
@@ -199,21 +199,15 @@ def find_changed_labels(
     by_path: dict[str, dict[str, str]] = {}
     for (path, symbol), kind in find_source_types(list(files.values())).items():
         by_path.setdefault(path, {})[symbol] = kind
-    wanted = {
-        document.document_id: by_path.get(parse_path(document.uri), {}) for document in documents
-    }
     return {
-        document.document_id: wanted[document.document_id]
+        document.document_id: wanted
         for document in documents
-        if wanted[document.document_id] != document.kinds
+        if (wanted := by_path.get(parse_path(document.uri), {})) != document.kinds
     }
 
 
 def _find_settled_sources(ctx: TenantContext, work: SliceWork) -> Mapping[str, SourceMark]:
-    """Return the marks of the sources that are up to date in the build that the slice changes.
-
-    Empty if that build does not serve searches.
-    """
+    """Return the marks of up-to-date sources; empty if the slice's build serves no searches."""
     number = work.generation.number
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None or serving.number != number or work.is_superseded:
@@ -266,12 +260,8 @@ class _SliceChange:
             if pairs and all(self._keeps_derived(mark, old, new) for old, new in pairs):
                 before = compute_fingerprint(old for old, _ in pairs if old is not None)
                 after = compute_fingerprint(new for _, new in pairs)
-                first, second = (
-                    known - subtracted + added
-                    for known, subtracted, added in zip(
-                        mark.fingerprint, before, after, strict=True
-                    )
-                )
+                sums = zip(mark.fingerprint, before, after, strict=True)
+                first, second = (known - subtracted + added for known, subtracted, added in sums)
                 moved[source] = replace(mark, fingerprint=(first, second)).format(self._ctx.tenant)
         if moved:
             self._ctx.guard()
@@ -288,10 +278,9 @@ class _SliceChange:
         if mark.reads_texts or any(map(is_index, present)):
             return False
         if mark.languages is not None:
-            signs = list_signs(
-                _build_file_facts(new, self._list_facts(new)), self._ctx.tenant.own_frameworks
-            )
-            read = languages_read(frozenset(signs), self._ctx.tenant.own_frameworks)
+            own = self._ctx.tenant.own_frameworks
+            signs = list_signs(_build_file_facts(new, self._list_facts(new)), own)
+            read = languages_read(frozenset(signs), own)
             if read is None or not read <= mark.languages:
                 return False
             if mark.languages.isdisjoint({get_language(one) for one in present}):
@@ -312,29 +301,21 @@ class _SliceChange:
         return self._ctx.lake.facts({o.chunk_set_key for o in documents}, _is_label_fact)
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """The few facts of a repository's files that decide which other facts must be read.
+def read_survey(
+    ctx: TenantContext, documents: Sequence[CodeDocument]
+) -> tuple[frozenset[str], dict[str, FileFacts]]:
+    """Return the signs of one repository's documents, and the facts that decide labels.
 
-    Attributes:
-        signs: the signs of all files; see list_signs.
-        files: the facts that decide labels, by document. In a repository that uses Django, all
-            facts of Python files decide labels.
+    See list_signs. The facts are returned by document. In a repository that uses Django, all facts
+    of Python files decide labels.
     """
-
-    signs: frozenset[str]
-    files: Mapping[str, FileFacts]
-
-
-def read_survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
-    """Read the signs of one repository's documents, and the facts that decide their labels."""
     signs: set[str] = set()
     files: dict[str, FileFacts] = {}
     for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
         file = _build_file_facts(document, facts)
         signs |= list_signs(file, ctx.tenant.own_frameworks)
         files[document.document_id] = replace(file, facts=keep_deciding(facts, file.language))
-    return Survey(frozenset(signs), {one.document_id: files[one.document_id] for one in documents})
+    return frozenset(signs), {one.document_id: files[one.document_id] for one in documents}
 
 
 def build_relations_of_texts(
@@ -369,21 +350,10 @@ def _read_slice(ctx: TenantContext, work: SliceWork) -> dict[str, CodeDocument]:
     }
 
 
-def _list_documents(
-    ctx: TenantContext, work: SliceWork, parsed: Mapping[str, CodeDocument]
-) -> list[CodeDocument]:
-    """Return the documents of the build as they will be after this slice."""
-    indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, work.generation.number)
-    return [*({one.document_id: one for one in indexed} | dict(parsed)).values()]
-
-
-def _iter_repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
+def iter_repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
     """Yield the documents of each source and access scope separately."""
-
-    def repository(document: CodeDocument) -> tuple[str, str]:
-        return document.source, document.access_scope
-
-    for _, group in groupby(sorted(documents, key=repository), key=repository):
+    get_repository = attrgetter("source", "access_scope")
+    for _, group in groupby(sorted(documents, key=get_repository), key=get_repository):
         yield list(group)
 
 
