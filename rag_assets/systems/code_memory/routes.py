@@ -113,24 +113,6 @@ class CodeAnswer:
     answer: str
 
 
-class RelationsQuery(BaseModel):
-    """A question for the relations of a name.
-
-    Attributes:
-        name: a class, `Class@method`, a function; or `table:NAME`, `config:KEY`, `package:NAME`.
-        kind: kinds of relations to follow; empty: all.
-        direction: relations from the name (out), to the name (in), or both.
-        depth: number of steps.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: _Text
-    kind: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
-    direction: Direction = "both"
-    depth: Annotated[int, Field(ge=1, le=MOST_STEPS)] = 1
-
-
 class _NonEmptyQuery(BaseModel):
     """A question with at least one parameter."""
 
@@ -141,6 +123,21 @@ class _NonEmptyQuery(BaseModel):
         if not any(dict(self).values()):
             raise ValueError(f"set at least one of: {', '.join(type(self).model_fields)}")
         return self
+
+
+class RelationsQuery(_NonEmptyQuery):
+    """A question for the relations of a name.
+
+    Attributes:
+        name: a class, `Class@method`, a function; or `table:NAME`, `config:KEY`, `package:NAME`.
+        kind: kinds of relations to follow; empty: all.
+        direction: relations from the name (out), to the name (in), or both.
+    """
+
+    name: _Text
+    kind: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
+    direction: Direction = "both"
+    depth: Annotated[int, Field(ge=1, le=MOST_STEPS)] = 1
 
 
 class DefinitionsQuery(_NonEmptyQuery):
@@ -216,7 +213,7 @@ class FilesQuery(_NonEmptyQuery):
     path: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=20)]
 
 
-class SymbolsQuery(BaseModel):
+class SymbolsQuery(_NonEmptyQuery):
     """A question for definitions: by a name, of a document, or both.
 
     Attributes:
@@ -224,16 +221,8 @@ class SymbolsQuery(BaseModel):
         path: the path of a document, as hits name it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     name: _Text | None = None
     path: _Text | None = None
-
-    @model_validator(mode="after")
-    def _require_name_or_path(self) -> SymbolsQuery:
-        if self.name is None and self.path is None:
-            raise ValueError("name and path are both missing: set at least one of them")
-        return self
 
 
 async def _walk(project: ProjectRequest, work: Callable[[Walker], _T]) -> _T:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio.to_thread import run_sync
 from pydantic import ValidationError
@@ -21,14 +21,13 @@ from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.retrieval.walk import Walker
-from rag_assets.systems.code_memory.run_retrieval import (
-    CodeSearch,
-    RetrievalQuestion,
-    RunRetrieval,
-)
-from rag_assets.systems.code_memory.runs import Run, Runs, build_document_ids, find_document_ids
+from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
+from rag_assets.systems.code_memory.runs import Runs, build_document_ids, find_document_ids
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.tenants.model import Tenant
+
+if TYPE_CHECKING:
+    from rag_assets.search import AsyncRetriever
 
 
 def request_reindexing(
@@ -42,11 +41,10 @@ def request_reindexing(
     """Request that documents are read, parsed and indexed again; existing embeddings are reused.
 
     Files that `invalidate` removed return. Deleted or purged files, and files past their retention,
-    do not return.
+    do not return. New files are listed soon.
 
     Args:
         paths: paths of files, within a repository or as hits show them; empty for all documents.
-            New files, which the index does not know yet, are listed soon.
 
     Raises:
         TenantGone: the tenant was removed.
@@ -77,8 +75,7 @@ def invalidate(
     """
     ids = _list_documents(catalog, Tenant.from_config(record.config), paths)
     remove = partial(catalog.removals.remove, record.ref, by=by, invalidate=True)
-    removed = [one for one in sorted(ids) if remove(one)]
-    return InvalidatedFiles(record.id, len(removed))
+    return InvalidatedFiles(record.id, sum(bool(remove(one)) for one in sorted(ids)))
 
 
 def _list_documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> frozenset[str]:
@@ -118,7 +115,7 @@ class CodeMemory:
         self,
         catalog: Catalog,
         settings: Settings,
-        search: CodeSearch,
+        search: AsyncRetriever,
         tenant_id: str,
         caller: Caller | None = None,
     ) -> None:
@@ -146,27 +143,21 @@ class CodeMemory:
                 f"the question is not valid: {describe_problem(first)}", hint="correct that field"
             ) from None
         record = await run_sync(self._catalog.tenants.get, self._tenant_id)
-        asking = None if run is None else await run_sync(self._get_run, run)
-        tenant = Tenant.from_config(record.config)
-        return await self._retrieval.retrieve(record.ref, tenant, asking, question, self._caller)
+        runs = Runs(self._catalog.database)
+        asking = None if run is None else await run_sync(runs.get, self._tenant_id, run)
+        return await self._retrieval.retrieve(record, asking, question, self._caller)
 
     def index_file(self, path: str) -> IndexedProject:
         """Request that a file is read and indexed again; a file not yet indexed is listed soon."""
-        return self._request_reindexing(path)
+        return self.reindex([path])
 
-    def reindex(self) -> IndexedProject:
-        """Request that everything is read and indexed again; existing embeddings are reused."""
-        return self._request_reindexing()
+    def reindex(self, paths: Sequence[str] = ()) -> IndexedProject:
+        """Request that files, or everything, are read and indexed again; see request_reindexing."""
+        record = self._catalog.tenants.get(self._tenant_id)
+        by = self._caller.name or _BY
+        return request_reindexing(self._catalog, self._settings, record, paths=paths, by=by)
 
     def invalidate(self, path: str) -> InvalidatedFiles:
         """Remove a file from the index until it changes or is requested again."""
         record = self._catalog.tenants.get(self._tenant_id)
         return invalidate(self._catalog, record, [path], by=self._caller.name or _BY)
-
-    def _request_reindexing(self, *paths: str) -> IndexedProject:
-        record = self._catalog.tenants.get(self._tenant_id)
-        by = self._caller.name or _BY
-        return request_reindexing(self._catalog, self._settings, record, paths=paths, by=by)
-
-    def _get_run(self, run: str) -> Run:
-        return Runs(self._catalog.database).get(self._tenant_id, run)
