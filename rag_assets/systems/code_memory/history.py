@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from time import thread_time
@@ -46,13 +46,7 @@ _SIGNATURE: Final = re.compile(r"(.*?) ?<[^>]*> (-?\d{1,12})")
 
 
 class Commit(NamedTuple):
-    """A commit.
-
-    Attributes:
-        author: the name of its author.
-        time: when it was committed, in seconds of Unix time.
-        subject: the first line of its message.
-    """
+    """A commit, with the time of the commit in seconds of Unix time."""
 
     id: str
     tree: str
@@ -119,7 +113,7 @@ class Histories:
             repository, commit = source.open_commit()
             found = _NO_HISTORY
             if commit is not None:
-                found = read_history(repository, commit, path, most=_MOST_LISTED, lines=lines)
+                found = HistoryWalk(repository, path).follow(commit, lines)
             differs = repository.describe(commit, [path]).differing
         except (RagAssetsError, OSError):  # The error message contains folders of this machine.
             yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
@@ -139,34 +133,26 @@ class Histories:
         return built if isinstance(built, GitSource) else None
 
 
-def read_history(
-    repository: Repository, commit: str, path: str, *, most: int, lines: Lines | None = None
-) -> History:
-    """Return the latest commits that changed a file.
+class HistoryWalk:
+    """A walk from a commit back to its ancestors, newest first, that reads changes of a file."""
 
-    Args:
-        commit: id of the commit at which to start.
-        most: maximum number of commits to return.
-        lines: lines of the file in that commit; commits that did not change them are skipped.
+    def __init__(self, repository: Repository, path: str) -> None:
+        self._repository, self._path = repository, path
+        self._waiting: list[tuple[int, int, Commit, str, Lines | None]] = []
+        self._seen: set[str] = set()
+        self._cut_off = ""
 
-    Raises:
-        ListingFailed: the commit, or the file in it, cannot be read.
-    """
-    return _HistoryWalk(repository, path).follow(commit, lines, most)
+    def follow(self, commit: str, lines: Lines | None = None, most: int = _MOST_LISTED) -> History:
+        """Return the latest commits that changed the file.
 
+        Args:
+            commit: id of the commit at which to start.
+            lines: lines of the file in that commit; commits that did not change them are skipped.
+            most: maximum number of commits to return.
 
-@dataclass(slots=True)
-class _HistoryWalk:
-    """A walk from a commit back to its ancestors, newest first."""
-
-    _repository: Repository
-    _path: str
-    _waiting: list[tuple[int, int, Commit, str, Lines | None]] = field(default_factory=list)
-    _seen: set[str] = field(default_factory=set)
-    _cut_off: str = ""
-
-    def follow(self, commit: str, lines: Lines | None, most: int) -> History:
-        """Return the commits that changed the file, or these lines of it."""
+        Raises:
+            ListingFailed: the commit, or the file in it, cannot be read.
+        """
         changes: list[Commit] = []
         looked_at = 0
         last = thread_time() + _SECONDS
@@ -237,12 +223,9 @@ class _HistoryWalk:
         objects = self._repository.objects
         if any(objects.read_size(one, "blob") > _LARGEST_COMPARED_BYTES for one in (former, blob)):
             return None
-        patch = pygit2.Patch.create_from(
-            objects.read(former, "blob"),
-            objects.read(blob, "blob"),
-            flag=pygit2.enums.DiffOption.INDENT_HEURISTIC,
-            context_lines=0,
-        )
+        old, new = objects.read(former, "blob"), objects.read(blob, "blob")
+        heuristic = pygit2.enums.DiffOption.INDENT_HEURISTIC
+        patch = pygit2.Patch.create_from(old, new, flag=heuristic, context_lines=0)
         return list(patch.hunks)
 
 

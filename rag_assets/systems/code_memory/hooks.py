@@ -65,7 +65,11 @@ def build_hook(block: str, kept: str | None) -> bytes:
     Args:
         kept: the file name of the former hook, which the new hook runs last.
     """
-    return (_SHELL + _OURS + block + (_build_run_command(kept) if kept else "")).encode()
+    hook = _SHELL + _OURS + block
+    if kept:
+        path = '"${0%/*}"/' + shlex.quote(kept)
+        hook += f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
+    return hook.encode()
 
 
 def insert_block(content: bytes, tenant: str, block: str) -> bytes:
@@ -74,9 +78,8 @@ def insert_block(content: bytes, tenant: str, block: str) -> bytes:
     if not bare.startswith(b"#!"):
         return block.encode() + bare
     first, _, rest = bare.partition(b"\n")
-    if rest.startswith(_OURS.encode()):
-        first, rest = first + b"\n" + _OURS.encode().rstrip(), rest.removeprefix(_OURS.encode())
-    return first + b"\n" + block.encode() + rest
+    header = _OURS.encode() if rest.startswith(_OURS.encode()) else b""
+    return first + b"\n" + header + block.encode() + rest.removeprefix(header)
 
 
 def remove_block(content: bytes, tenant: str) -> bytes:
@@ -91,11 +94,6 @@ def remove_block(content: bytes, tenant: str) -> bytes:
 def is_ours(content: bytes) -> bool:
     """Return whether a hook was created by this module, according to its header."""
     return content.startswith((_SHELL + _OURS).encode())
-
-
-def _build_run_command(kept: str) -> str:
-    path = '"${0%/*}"/' + shlex.quote(kept)
-    return f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
 
 
 _MODE: Final = 0o755
@@ -124,7 +122,6 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
 
     Args:
         local: the folder of the installation's data.
-        repository: the top folder of a worktree, or a bare repository.
 
     Raises:
         ConfigurationError: hooks cannot be installed in this repository.
@@ -153,8 +150,14 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
                 continue
             _write_hook(hook, new)
         else:
-            _rename_former_hook(hook)
-            _write_hook(hook, build_hook(block, name + KEPT_SUFFIX))
+            before = folder / (name + KEPT_SUFFIX)
+            if before.is_symlink() or before.exists():
+                raise ConfigurationError(
+                    f"the former hook cannot be renamed: {str(before)!r} already exists",
+                    hint="move that file to a different folder",
+                )
+            hook.rename(before)
+            _write_hook(hook, build_hook(block, before.name))
             kept.append(name)
         changed.append(name)
     return ChangedHooks(folder, tuple(changed), tuple(kept))
@@ -209,8 +212,7 @@ def find_hooks_folder(repository: Path) -> Path:
     named = _read_repository_hooks_path(folders)
     if named is None and (named := _read_user_hooks_path()) is not None:
         inside = (Path("/"),) if Path(named).expanduser().is_absolute() else (folders.root,)
-    path = Path(named).expanduser() if named else folders.common / "hooks"
-    found = path if path.is_absolute() else folders.root / path
+    found = folders.root / Path(named).expanduser() if named else folders.common / "hooks"
     if found.exists() and not found.is_dir():
         raise ConfigurationError(
             f"git hooks are switched off: core.hooksPath is {named!r}, which is not a folder",
@@ -239,15 +241,11 @@ def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
 
 def _read_user_hooks_path() -> str | None:
     """Return core.hooksPath from the configuration of the user, else of the machine, else None."""
-    found = (_read_settings(path).get(_HOOKS_PATH) for path in _list_user_config_files())
-    return next(filter(None, found), None)
-
-
-def _list_user_config_files() -> list[Path]:
-    """Return the configuration files of the user and of the machine, by precedence."""
     home = Path.home()
-    path = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    return [home / ".gitconfig", path / "git" / "config", Path("/etc/gitconfig")]
+    configuration = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    paths = home / ".gitconfig", configuration / "git" / "config", Path("/etc/gitconfig")
+    found = (_read_settings(path).get(_HOOKS_PATH) for path in paths)
+    return next(filter(None, found), None)
 
 
 def _read_settings(path: Path) -> dict[str, str]:
@@ -274,16 +272,6 @@ def _read_hook(hook: Path) -> bytes | None:
             hint="run the command as the owner of the hook",
         ) from None
     return content if len(content) <= _MOST_BYTES else b"\0"
-
-
-def _rename_former_hook(hook: Path) -> None:
-    before = hook.with_name(hook.name + KEPT_SUFFIX)
-    if before.is_symlink() or before.exists():
-        raise ConfigurationError(
-            f"the former hook cannot be renamed: {str(before)!r} already exists",
-            hint="move that file to a different folder",
-        )
-    hook.rename(before)
 
 
 def _write_hook(hook: Path, content: bytes) -> None:

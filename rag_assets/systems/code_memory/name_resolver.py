@@ -41,10 +41,8 @@ _MOST_BASES: Final = 6
 """Maximum number of steps from a class to a base class that defines a member."""
 _FILE_TYPES: Final = (*SOURCE_TYPES, "file")
 _LOOKED_AT: Final = 500
-_ROUTE: Final = "route"
 _ANY: Final = "route:ANY "
 """Start of the names of routes for all methods."""
-_OPERATION: Final = "api_endpoint"
 _SEPARATORS: Final = ("::", "#", ".", "\\")
 
 
@@ -73,15 +71,11 @@ class NameResolver:
         of_any_method = [path, *route_spellings(path)] if method else []
         for ends, start in ((spelled, ""), (of_any_method, _ANY), (route_endings(name), "")):
             for end in ends:
-                found = [
-                    node
-                    for node in self._find_exact(end)
-                    if node.source_type == _ROUTE and node.name.startswith(start)
-                ]
-                if found:
+                routes = (one for one in self._find_exact(end) if one.source_type == "route")
+                if found := [node for node in routes if node.name.startswith(start)]:
                     return _sort_routes(found)
         described = [node for one in spelled for node in self._find_exact(one)]
-        return _sort_routes(one for one in described if one.source_type == _OPERATION)
+        return _sort_routes(one for one in described if one.source_type == "api_endpoint")
 
     def _find_by_controller(self, name: str) -> list[Node]:
         """Return the routes that lead to a controller or one of its methods."""
@@ -94,9 +88,8 @@ class NameResolver:
             if edge.kind == "routes_to"
             and (edge.target in names or edge.target.startswith(tuple(members)))
         ]
-        return _sort_routes(
-            build_node(one) for one in self.view.find_by_qualified_names([*dict.fromkeys(found)])
-        )
+        routes = self.view.find_by_qualified_names([*dict.fromkeys(found)])
+        return _sort_routes(map(build_node, routes))
 
     def find_definitions(self, name: str) -> list[Node]:
         """Return the definitions that a name refers to, in any spelling.
@@ -163,10 +156,8 @@ class NameResolver:
     def describe_coverage(self) -> str:
         """Return how many files of each language were read and how, as a line of an answer."""
         counts = Counter(filter(None, map(_get_program_language, self._uris)))
-        unread = sum(
-            _get_program_language(file.uri) != ""
-            for file in self.view.list_unscanned_documents(_FILE_TYPES)
-        )
+        unscanned = self.view.list_unscanned_documents(_FILE_TYPES)
+        unread = sum(_get_program_language(file.uri) != "" for file in unscanned)
         by_name = load_tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)
         parts = [
@@ -193,10 +184,8 @@ class NameResolver:
         return [*map(build_node, self.view.find_by_name(name))]
 
     def _list_tables(self, name: str) -> list[str]:
-        found = [
-            node.name for node in self._find_exact(TABLE + name) if node.source_type == "table"
-        ]
-        if found:
+        nodes = self._find_exact(TABLE + name)
+        if found := [node.name for node in nodes if node.source_type == "table"]:
             return [*dict.fromkeys(found)]
         return [TABLE + name] if self.view.find_edges_of_names([TABLE + name], "in").edges else []
 
@@ -214,9 +203,9 @@ class NameResolver:
             owner, mark, last = spelled.rpartition("::" if "::" in spelled else ".")
             classes = {node.name for node in self._find_exact(owner)} if owner else set()
             for _ in range(_MOST_BASES):
-                edges = (
-                    self.view.find_edges_of_names(sorted(classes), "out").edges if classes else ()
-                )
+                if not classes:
+                    break
+                edges = self.view.find_edges_of_names(sorted(classes), "out").edges
                 classes = {edge.target for edge in edges if edge.kind == "extends"}
                 members = (self._find_exact(f"{class_}{mark}{last}") for class_ in sorted(classes))
                 if found := [*chain.from_iterable(members)]:

@@ -75,12 +75,7 @@ class Lookup:
 
     @classmethod
     def from_column(cls, column: array[int], count: int) -> Lookup:
-        """Return a lookup for a column.
-
-        Args:
-            column: numbers from 0 to `count - 1`; rows with NONE are not found.
-            count: number of possible numbers.
-        """
+        """Return a lookup for a column of numbers below `count`; rows with NONE are not found."""
         values = np.frombuffer(column, dtype=np.int32)
         order = np.argsort(values, kind="stable").astype(np.int32)
         counts = np.bincount(values + 1, minlength=count + 1)
@@ -173,23 +168,15 @@ class Segment:
     @property
     def bytes(self) -> int:
         """Return the approximate size of the segment in bytes, from the lengths of its columns."""
-        rows = len(self.edges.text) * len(Edges.__slots__)
-        rows += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
-        lookups = (self.stated_of, self.target, self.symbol, self.short)
-        of_texts = (self.edges_of, self.symbols_of)
-        return (
-            rows * _NUMBER
-            + self.names.bytes
-            + sum(lookup.bytes for lookup in (*lookups, *of_texts))
-        )
+        numbers = len(self.edges.text) * len(Edges.__slots__)
+        numbers += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
+        lookups = self.stated_of, self.target, self.symbol, self.short
+        lookups = *lookups, self.edges_of, self.symbols_of
+        return numbers * _NUMBER + self.names.bytes + sum(lookup.bytes for lookup in lookups)
 
 
 class SegmentBuilder:
-    """A builder of a segment; texts may be added in any order.
-
-    Args:
-        first: number of the segment's first text.
-    """
+    """A builder of a segment; `first` is the number of its first text."""
 
     def __init__(self, first: int) -> None:
         self._first = first
@@ -242,8 +229,9 @@ class SegmentBuilder:
         edges, symbols, names = self._edges, self._symbols, len(self._names)
         segment = Segment(
             *(self._first, len(self._texts), self._names),
-            {self._names[number]: number for number in set(edges.kind)},
-            *(edges, symbols),
+            kinds={self._names[number]: number for number in set(edges.kind)},
+            edges=edges,
+            symbols=symbols,
             stated_of=Lookup.from_column(edges.stated_of, names),
             target=Lookup.from_column(edges.target, names),
             symbol=Lookup.from_column(symbols.symbol, names),
@@ -284,7 +272,7 @@ class NameCache:
         self._count = 0
 
     def get(self, scopes: frozenset[str], short: str) -> NamesCalled | None:
-        """Return the definitions' names for a short name; None if they are not cached."""
+        """Return the cached names of the definitions with a short name, if any."""
         return self._found.get((scopes, short))
 
     def put(self, scopes: frozenset[str], short: str, names_called: NamesCalled) -> None:
@@ -366,17 +354,14 @@ class Graph:
     def __post_init__(self) -> None:
         holders: dict[int, list[GraphDocument]] = {}
         by_uri: dict[str, list[GraphDocument]] = {}
-        size = 0
+        size = sum(map(_estimate_bytes, self.segments))
         for item in self.by_id.values():
             by_uri.setdefault(item.uri, []).append(item)
             holders.setdefault(item.text, []).append(item)
             size += sys.getsizeof(item.uri) + sys.getsizeof(item.kinds_json) + _BYTES_OF_DOCUMENT
-        for name, value in (
-            ("holders", holders),
-            ("by_uri", by_uri),
-            ("bytes", size + sum(_estimate_bytes(segment) for segment in self.segments)),
-            ("_firsts", [segment.first for segment in self.segments]),
-        ):
+        firsts = [segment.first for segment in self.segments]
+        values = {"holders": holders, "by_uri": by_uri, "bytes": size, "_firsts": firsts}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def find_segment(self, text: int) -> Segment:
@@ -386,14 +371,13 @@ class Graph:
     def iter_readable(self, uris: Iterable[str], scopes: frozenset[str]) -> Iterator[GraphDocument]:
         """Yield the documents with these URIs whose access scope is in `scopes`."""
         for uri in dict.fromkeys(uris):
-            yield from (
-                document for document in self.by_uri.get(uri, ()) if document.access_scope in scopes
-            )
+            for document in self.by_uri.get(uri, ()):
+                if document.access_scope in scopes:
+                    yield document
 
 
 def _estimate_bytes(segment: Segment) -> int:
-    cached_rows = sum(
-        min(MOST_CACHED, len(rows)) for rows in (segment.edges.text, segment.symbols.text)
-    )
-    names = min(MOST_CACHED_NAMES, len(segment.symbols.text))
-    return segment.bytes + cached_rows * _BYTES_OF_CACHED_ROW + names * _BYTES_OF_CACHED_NAME
+    edges, symbols = len(segment.edges.text), len(segment.symbols.text)
+    rows = min(MOST_CACHED, edges) + min(MOST_CACHED, symbols)
+    names = min(MOST_CACHED_NAMES, symbols)
+    return segment.bytes + rows * _BYTES_OF_CACHED_ROW + names * _BYTES_OF_CACHED_NAME

@@ -11,10 +11,10 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, Text, cast, select
+from sqlalchemy import Connection, Text, cast, select
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import RagAssetsError
@@ -61,36 +61,19 @@ def load_graph(
     """
     with database.snapshot() as connection:
         state, rows = _read_documents(connection, key)
-        texts = {row[-1] for row in rows}
-        reused = _ReusedSegments() if former is None else _choose_segments(former, state, texts)
-        missing = sorted(texts - reused.texts.keys())
+        wanted = {row[-1] for row in rows}
+        segments, texts = ((), {}) if former is None else _choose_segments(former, state, wanted)
+        missing = sorted(wanted - texts.keys())
         if missing:
-            added = _load_segment(
-                connection, key, missing, reused.next_text, most_bytes - reused.bytes
-            )
+            room = most_bytes - sum(segment.bytes for segment in segments)
+            next_text = segments[-1].first + segments[-1].count if segments else 0
+            added = _load_segment(connection, key, missing, next_text, room)
             if added is None:
                 return None
             segment, numbers = added.build()
-            reused = _ReusedSegments((*reused.segments, segment), {**reused.texts, **numbers})
-    by_id = _build_documents(rows, reused.texts)
-    graph = Graph(key, state, reused.segments, reused.texts, by_id)
+            segments, texts = (*segments, segment), {**texts, **numbers}
+    graph = Graph(key, state, segments, texts, _build_documents(rows, texts))
     return graph if graph.bytes <= most_bytes else None
-
-
-@dataclass(frozen=True, slots=True)
-class _ReusedSegments:
-    """The segments of a former graph to reuse, and the numbers of the needed texts in them."""
-
-    segments: tuple[Segment, ...] = ()
-    texts: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def next_text(self) -> int:
-        return self.segments[-1].first + self.segments[-1].count if self.segments else 0
-
-    @property
-    def bytes(self) -> int:
-        return sum(segment.bytes for segment in self.segments)
 
 
 def _read_documents(
@@ -112,8 +95,10 @@ def _read_documents(
     return RelationState(*state), connection.execute(query).all()
 
 
-def _choose_segments(former: Graph, state: RelationState, wanted: set[str]) -> _ReusedSegments:
-    """Return the segments to reuse: all of them, only the first, or none.
+def _choose_segments(
+    former: Graph, state: RelationState, wanted: set[str]
+) -> tuple[tuple[Segment, ...], dict[str, int]]:
+    """Return the segments to reuse, and the numbers of the wanted texts in them.
 
     If there are many small segments, only the first is reused. If too many stored texts no longer
     belong to a document, everything is loaded again.
@@ -122,19 +107,17 @@ def _choose_segments(former: Graph, state: RelationState, wanted: set[str]) -> _
         wanted: keys of the texts in the new state.
     """
     if former.state.rows != state.rows or not former.segments:
-        return _ReusedSegments()
+        return (), {}
     texts = {key: number for key, number in former.texts.items() if key in wanted}
     segments = former.segments
     if len(segments) >= _MOST_SEGMENTS:
         segments = segments[:1]
         texts = {key: number for key, number in texts.items() if number < segments[0].count}
     stored_count = sum(segment.count for segment in segments)
-    alive = len(texts) * _WASTE > stored_count or stored_count - len(texts) < _FEW_TEXTS
-    return (
-        _ReusedSegments(segments, texts)
-        if alive and segments[0].count * _WASTE > stored_count
-        else _ReusedSegments()
-    )
+    is_alive = len(texts) * _WASTE > stored_count or stored_count - len(texts) < _FEW_TEXTS
+    if is_alive and segments[0].count * _WASTE > stored_count:
+        return segments, texts
+    return (), {}
 
 
 def _load_segment(
@@ -144,7 +127,11 @@ def _load_segment(
     builder = SegmentBuilder(first)
     for batch in batched(texts, _BATCH):
         rows = (
-            connection.execute(_select_rows(table, columns, key.ref.id, batch)).all()
+            connection.execute(
+                select(*(table.c[name] for name in columns))
+                .where(table.c.tenant == key.ref.id, matches_any(table.c.chunk_set_key, batch))
+                .order_by(table.c.chunk_set_key, table.c.position)
+            ).all()
             for table, columns in ((symbols, _SYMBOL_COLUMNS), (edges, _EDGE_COLUMNS))
         )
         builder.add(batch, *rows)
@@ -153,30 +140,14 @@ def _load_segment(
     return builder
 
 
-def _select_rows(
-    table: Table, columns: Sequence[str], tenant_id: str, keys: Sequence[str]
-) -> Select[Any]:
-    return (
-        select(*(table.c[name] for name in columns))
-        .where(table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, keys))
-        .order_by(table.c.chunk_set_key, table.c.position)
-    )
-
-
 def _build_documents(
     rows: Sequence[Sequence[Any]], texts: Mapping[str, int]
 ) -> dict[str, GraphDocument]:
     intern = sys.intern
     return {
         document_id: GraphDocument(
-            *(
-                document_id,
-                uri,
-                intern(source),
-                intern(get_repository_source(source)),
-                intern(scope),
-            ),
-            *(intern(source_type), kinds, text_key, texts[text_key]),
+            *(document_id, uri, intern(source), intern(get_repository_source(source))),
+            *(intern(scope), intern(source_type), kinds, text_key, texts[text_key]),
         )
         for document_id, uri, source, scope, source_type, kinds, text_key in rows
     }

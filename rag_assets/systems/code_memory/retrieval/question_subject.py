@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from rag_assets.systems.code_memory.symbols.names import TABLE, remove_type_arguments
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
@@ -184,8 +184,8 @@ def find_question_names(
     table_name: str | None = None,
 ) -> QuestionNames:
     """Return the names in a question; names in the request's options come first."""
-    names_in_options = [one for one in (route_name, controller_class) if one]
-    names_in_options += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
+    table = TABLE + table_name.removeprefix(TABLE) if table_name else None
+    names_in_options = [one for one in (route_name, controller_class, table) if one]
     in_question, rest = _read_question(query)
     words = [_singular(word.lower()) for token in rest for word in _WORD.findall(token)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
@@ -228,7 +228,11 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
             if rest and rest[-1] in _TYPES:
                 rest.pop()
             at += 2 if after in _TYPES else 1
-        elif token in _TYPES and _may_be_called(after) and not _is_requested_type(rest):
+        elif (
+            token in _TYPES
+            and _may_be_called(after)
+            and not (rest and rest[-1].lower() in _ASKING)  # As in "which middleware".
+        ):
             names.append(after)
             at += 2
         elif after in _TYPES and _may_be_called(token):
@@ -240,25 +244,13 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
     return names, rest
 
 
-def _is_requested_type(rest: list[str]) -> bool:
-    """Return whether the word before a type word asks for that type, as in "which middleware".
-
-    Args:
-        rest: the words of the question so far that are not names.
-    """
-    return bool(rest) and rest[-1].lower() in _ASKING
-
-
 def _is_name(token: str, found: re.Match[str], query: str) -> bool:
     """Return whether a word has the shape of a name, or is quoted."""
     if not token or len(token) > _LONGEST:
         return False
-    before, after = (
-        query[max(0, found.start() - 1) : found.start()],
-        query[found.end() : found.end() + 1],
-    )
-    quoted = before == after and before in {*_QUOTES} and before != ""
-    return quoted or _NAME.fullmatch(token) is not None
+    before = query[max(0, found.start() - 1) : found.start()]
+    after = query[found.end() : found.end() + 1]
+    return (before == after and before in {*_QUOTES}) or _NAME.fullmatch(token) is not None
 
 
 def _may_be_called(word: str) -> bool:
@@ -307,8 +299,7 @@ _COMPOUND: Final = re.compile(r"[A-Za-z]+(?:[.-][A-Za-z]+)+")
 _TEST: Final = re.compile(r"\btest", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionKinds:
+class QuestionKinds(NamedTuple):
     """The kinds of definitions that a question asks for, and its topic.
 
     Attributes:
@@ -334,20 +325,14 @@ def find_question_kinds(query: str) -> QuestionKinds:
             topic.append(token)
             if _COMPOUND.fullmatch(token):
                 topic.append(re.sub("[.-]", "", token))
-    return QuestionKinds(
-        frozenset(wanted), _TEST.search(query) is not None, " ".join(topic) or query
-    )
+    is_about_tests = _TEST.search(query) is not None
+    return QuestionKinds(frozenset(wanted), is_about_tests, " ".join(topic) or query)
 
 
 def _find_requested_types(word: str) -> tuple[SourceType, ...] | None:
-    """Return the source types that a word asks for.
-
-    Return () for a filler word, and None for a word of the topic.
-    """
+    """Return the source types that a word asks for: () if it is filler, None if it is the topic."""
     if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
         return ()
     named = get_types_of_word(word)
-    by_beginning = next(
-        (t for start, t in _TYPES_BY_BEGINNING.items() if word.startswith(start)), ()
-    )
-    return (*named, *by_beginning) or None
+    beginnings = (types for start, types in _TYPES_BY_BEGINNING.items() if word.startswith(start))
+    return (*named, *next(beginnings, ())) or None

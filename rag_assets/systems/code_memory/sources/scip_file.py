@@ -13,7 +13,7 @@ for a definition:
     file src/models.ts 2 -
     12 4 9 0 d
 
-Local variables, parameters and modules are left out.
+Local variables, parameters and modules are omitted.
 """
 
 from __future__ import annotations
@@ -71,10 +71,16 @@ class ScipFiles:
 
     def __init__(self, root: Path, named: Iterable[str]) -> None:
         self._root = root
-        self._named = {_build_listed_path(path): root / path for path in named}
+        # The listed path of an index outside of the root has none of its folders.
+        self._named = {
+            f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
+            if path[0] == "/"
+            else path: root / path
+            for path in named
+        }
 
     def __contains__(self, path: str) -> bool:
-        """Return whether a path is that of a SCIP index; the file need not exist."""
+        """Return whether a SCIP index would have this path; the file need not exist."""
         return path in self._named or path.rpartition("/")[2] == FILE_NAME
 
     def find(self, paths: Iterable[str] = ()) -> dict[str, os.stat_result | None]:
@@ -87,9 +93,8 @@ class ScipFiles:
         split = (path.rpartition("/") for path in paths)
         folders = {folder for folder, _, name in split if name in _MANIFESTS}
         usual = (f"{folder}/{FILE_NAME}".lstrip("/") for folder in sorted({"", *folders}))
-        facts_by_path = {path: _find_facts(self._root / path) for path in usual}
-        facts_by_path = {path: facts for path, facts in facts_by_path.items() if facts is not None}
-        return facts_by_path | {path: _find_facts(place) for path, place in self._named.items()}
+        found = {path: facts for path in usual if (facts := _find_facts(self._root / path))}
+        return {**found, **{path: _find_facts(place) for path, place in self._named.items()}}
 
     def read(self, path: str) -> str:
         """Return the text form of an index.
@@ -105,15 +110,6 @@ class ScipFiles:
             )
         pieces = stream_file(place.parent, place.name, max_bytes=MOST_BYTES)
         return render_index(b"".join(pieces), path)
-
-
-def _build_listed_path(path: str) -> str:
-    """Return the path under which an index is listed, without folders outside of the root."""
-    return (
-        f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
-        if path[0] == "/"
-        else path
-    )
 
 
 def _find_facts(place: Path) -> os.stat_result | None:
@@ -178,12 +174,7 @@ class _Document:
 
 
 def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
-    """Return the root folder of the project, and the documents of an index.
-
-    Raises:
-        ValueError, IndexError: the bytes are not a SCIP index.
-        DocumentTooLarge: the index has too many files and occurrences.
-    """
+    """Return the root folder of the project, and the documents of an index."""
     root, is_index = "", False
     documents: list[_Document] = []
     entries = 0
@@ -203,11 +194,10 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
 
 
 def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _Document:
-    """Return one file of an index.
+    """Return one file of an index, given the number of files and occurrences before it.
 
     Args:
         symbols: the symbols so far, each with itself, so that equal strings share memory.
-        entries: the number of files and occurrences so far.
     """
     document = _Document()
     for number, value in _read_fields(data):
@@ -267,11 +257,7 @@ _FIXED_BYTES: Final = {1: 8, 5: 4}
 
 
 def _read_fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Yield the number and value of each field of a protobuf message.
-
-    Raises:
-        ValueError, IndexError: the bytes are not a message.
-    """
+    """Yield the number and value of each field of a protobuf message."""
     at, end = 0, len(data)
     while at < end:
         key, at = _read_varint(data, at)
