@@ -322,11 +322,7 @@ class CodeAnswers:
     def _walk_models(self, walks: Sequence[WalkResult]) -> tuple[list[WalkResult], list[str]]:
         """Walk from the models of a table, and from the relations of other models to them.
 
-        Args:
-            walks: the walks from the table.
-
-        Returns:
-            The walks, and a note if some relations were not followed.
+        Return the walks, and a note if some relations were not followed.
         """
         models = _list_sources(walks, "maps_to")
         users = self.compute_walks(models, direction="in")
@@ -382,9 +378,7 @@ class CodeAnswers:
         """Explain that a name is unknown or unused; list similar names and what may be missing.
 
         Args:
-            name: the name in the question.
             walks: the walks from this name.
-            is_known: whether the name exists.
             first: prefix of the similar names that are listed first.
         """
         if not name:
@@ -404,15 +398,7 @@ class CodeAnswers:
 
 
 class _Dependents:
-    """The nodes that depend on the definitions in a question, directly or indirectly.
-
-    Attributes:
-        relations: relations between these nodes.
-
-    Args:
-        names: the names of the definitions.
-        walks: the walk from each name.
-    """
+    """The nodes that depend on definitions, found by a walk from each name."""
 
     def __init__(
         self, answers: CodeAnswers, names: Sequence[str], walks: Sequence[WalkResult]
@@ -442,11 +428,7 @@ class _Dependents:
         return [value for key, value in self._found.items() if key not in self._start_keys]
 
     def follow_by_name(self, view: RelationView, start_nodes: Sequence[Node]) -> FoundUses:
-        """Add the users of definitions that are found by name only, step by step.
-
-        Returns:
-            the uses of the start nodes, from the first step.
-        """
+        """Add the users found by name only, step by step; return the uses of the start nodes."""
         frontier = _add_members(view, start_nodes)
         first_uses: FoundUses | None = None
         omitted = 0

@@ -15,11 +15,7 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
-from rag_assets.systems.code_memory.hooks import (
-    ChangedHooks,
-    install_hooks,
-    remove_hooks,
-)
+from rag_assets.systems.code_memory.hooks import ChangedHooks, install_hooks, remove_hooks
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.sources.git import GitConfig
@@ -41,12 +37,7 @@ def show_relations(
     """Print the relations of a name."""
     session.require_trusted_grants(caller.principals)
     walk = Walker(session.catalog).walk_from_name(
-        tenant,
-        caller,
-        name,
-        kinds=kinds,
-        direction=direction,
-        depth=depth,
+        tenant, caller, name, kinds=kinds, direction=direction, depth=depth
     )
     if as_json:
         print_json(walk)
@@ -69,12 +60,7 @@ def show_relations(
 
 @with_reading_session
 def show_symbols(
-    session: Session,
-    tenant: str,
-    name: str,
-    *,
-    caller: Caller,
-    as_json: bool,
+    session: Session, tenant: str, name: str, *, caller: Caller, as_json: bool
 ) -> None:
     """Print the definitions with a name."""
     session.require_trusted_grants(caller.principals)

@@ -243,8 +243,7 @@ def rules(
 hook_app = typer.Typer(help="Git hooks that start a sync after each commit.", no_args_is_help=True)
 
 _Repository = Annotated[
-    Path,
-    typer.Argument(metavar="REPO", help="Top folder of a worktree, or a bare repository."),
+    Path, typer.Argument(metavar="REPO", help="Top folder of a worktree, or a bare repository.")
 ]
 
 

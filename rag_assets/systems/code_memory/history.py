@@ -66,10 +66,9 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The commits that changed a file, or some of its lines.
+    """The latest commits that changed a file, or some of its lines.
 
     Attributes:
-        changes: the commits, newest first.
         looked_at: number of commits that were compared with their parents.
         incomplete: why earlier changes may be missing; "" if all are listed.
     """
@@ -83,11 +82,7 @@ _NO_HISTORY: Final = History((), 0, "nothing is committed yet")
 
 
 class Histories:
-    """A reader of the history of files in a tenant's Git repositories on this machine.
-
-    Args:
-        settings: settings that say which folders may be read.
-    """
+    """A reader of the history of files in a tenant's Git repositories on this machine."""
 
     def __init__(self, tenant: Tenant, settings: Settings) -> None:
         self._tenant = tenant
@@ -143,12 +138,11 @@ class HistoryWalk:
         self._cut_off = ""
 
     def follow(self, commit: str, lines: Lines | None = None, most: int = _MOST_LISTED) -> History:
-        """Return the latest commits that changed the file.
+        """Return the latest commits, at most `most`, that changed the file.
 
         Args:
             commit: id of the commit at which to start.
             lines: lines of the file in that commit; commits that did not change them are skipped.
-            most: maximum number of commits to return.
 
         Raises:
             ListingFailed: the commit, or the file in it, cannot be read.
@@ -170,10 +164,7 @@ class HistoryWalk:
         return History(changes, looked_at, self._cut_off)
 
     def _has_changed(self, commit: Commit, blob: str, lines: Lines | None) -> bool:
-        """Return whether a commit changed the lines, compared with each of its parents.
-
-        The parents to follow are added to the queue.
-        """
+        """Return whether a commit changed the lines, and queue the parents to follow."""
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._iter_parents(commit):

@@ -129,8 +129,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
     """
     if not _TENANT.fullmatch(tenant):  # The id becomes the name of a file.
         raise ConfigurationError(
-            f"{tenant!r} is not the id of a tenant",
-            hint="run `rag-assets tenants` to list the ids",
+            f"{tenant!r} is not the id of a tenant", hint="run `rag-assets tenants` to list the ids"
         )
     reports_folder = get_hooked_folder(local)
     reports_folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -56,10 +56,7 @@ _DOTTED: Final = re.compile(r"[\w$]+(?:\.[\w$]+){2,}")
 
 
 def format_name(name: str) -> str:
-    """Return the name of a node without its package or namespace.
-
-    Definitions of several packages can be told apart by the file that is shown next to the name.
-    """
+    """Return the name of a node without its package or namespace; a file is shown next to it."""
     if name.startswith(_FILE):
         return parse_path(name.removeprefix(_FILE))
     # An anonymous class is named after its file.
@@ -98,11 +95,7 @@ def _get_rank(kind: str, order: Sequence[str]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class LineFormatter:
-    """Formats nodes and relations as lines.
-
-    Attributes:
-        shows_repository: whether paths start with the name of their repository.
-    """
+    """Formats nodes and relations as lines; paths may start with the name of their repository."""
 
     shows_repository: bool
 
@@ -114,10 +107,7 @@ class LineFormatter:
         return path if line is None else f"{path}:{line}"
 
     def format_tree(self, walk: WalkResult, root: str) -> Iterator[str]:
-        """Yield a line for a node, then indented lines for the relations from it, recursively.
-
-        Each node is expanded only once.
-        """
+        """Yield a line for a node, then indented lines for the relations from it."""
         node = next((node for node in reversed(walk.nodes) if node.name == root), None)
         if node is None:
             yield format_name(root)
@@ -216,11 +206,7 @@ class LineFormatter:
     def format_tests(
         self, found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation]
     ) -> Iterator[str]:
-        """Yield tests, grouped by how they reach the code in question: by HTTP, or by calls.
-
-        Args:
-            found, stated: see format_groups.
-        """
+        """Yield tests, grouped by how they reach the code; see format_groups."""
         requesting: list[str] = []
         calling: list[str] = []
         lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}

@@ -44,7 +44,6 @@ class QuestionFile:
     """A file in a question; the file need not exist yet.
 
     Attributes:
-        path_as_written: the path as the question states it.
         paths: its possible paths within each repository, by repository.
         names: names by which documents of these repositories may mention it.
     """
@@ -54,12 +53,11 @@ class QuestionFile:
     names: frozenset[str]
 
     def matches(self, source: str, globs: Sequence[str], folder: str) -> bool:
-        """Return whether a rule applies to this file.
+        """Return whether a rule of a repository applies to this file.
 
         Args:
-            source: the repository of the rule.
-            globs: globs of the rule, relative to its folder or the repository's root; without
-                globs, it applies to every file in its folder.
+            globs: globs relative to the folder or the repository's root; without globs, the rule
+                applies to every file in its folder.
             folder: the folder of the rule, with a slash at its end; "" for the whole repository.
         """
         paths = [path for path in self.paths.get(source, ()) if path.startswith(folder)]
@@ -79,12 +77,7 @@ class QuestionFile:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A document that may be about the files in a question.
-
-    Attributes:
-        kind: its source type.
-        globs: the globs of a rule; without globs, it applies to every file in its folder.
-    """
+    """A document that may be about the files in a question; globs as in QuestionFile.matches."""
 
     document: FoundDocument
     kind: str
@@ -153,8 +146,7 @@ class RuleBook:
     ) -> tuple[list[_Candidate], int]:
         """Return documents that may concern files, rules first, and how many may be missing.
 
-        Args:
-            naming: ids of documents that seem to mention the files.
+        Documents with an id in `naming` seem to mention the files.
         """
         stated = self.view.list_edges_of_kind("applies_to")
         globs: dict[str, list[str]] = {}

@@ -18,11 +18,7 @@ from rag_assets.api.run_responses import (
     RunMetadata,
 )
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.code_memory.access import (
-    AdministeredDependency,
-    ProjectDependency,
-    RunId,
-)
+from rag_assets.systems.code_memory.access import AdministeredDependency, ProjectDependency, RunId
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
 from rag_assets.systems.code_memory.runs import (

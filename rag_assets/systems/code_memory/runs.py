@@ -160,11 +160,7 @@ def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:
 def list_path_readings(
     configs: Iterable[RunsConfig], path: str
 ) -> Iterator[tuple[RunsConfig, str]]:
-    """Yield each source, with the path in its repository, that a path may refer to.
-
-    Args:
-        path: a path within a repository, or one that starts with the repository's name.
-    """
+    """Yield each source, with the path in its repository, that a path may refer to."""
     for config in configs:
         yield config, path
         if path.startswith(f"{config.of}/"):
@@ -182,12 +178,7 @@ def build_document_ids(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
 def find_document_ids(
     connection: Connection, tenant: Tenant, paths: Iterable[str], *, with_deleted: bool = False
 ) -> frozenset[str]:
-    """Return the ids of the existing documents that paths may refer to.
-
-    Args:
-        paths: paths within a repository, or as hits show them.
-        with_deleted: whether to include deleted documents.
-    """
+    """Return the ids of the existing documents that paths may refer to."""
     columns = documents.c
     query = select(columns.document_id).where(
         columns.tenant == tenant.id,
@@ -200,12 +191,7 @@ def find_document_ids(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of an agent.
-
-    Attributes:
-        rag_enabled: whether the run receives passages.
-        model: the language model that the run prompts; None if unknown.
-    """
+    """A run of an agent, with the language model that it prompts, if known."""
 
     id: str
     rag_enabled: bool = True
@@ -213,17 +199,13 @@ class Run:
 
 
 class Runs:
-    """Queries on runs and their events in the catalog."""
+    """Queries on runs and their events; writing raises TenantGone for a removed tenant."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def put(self, ref: TenantRef, run: Run, *, by: str) -> None:
-        """Create a run or change its settings; a repeated call has no effect.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Create a run or change its settings; a repeated call has no effect."""
         settings = {"rag_enabled": run.rag_enabled, "model": run.model}
         new = upsert(code_runs).values(tenant=ref.id, run_id=run.id, updated_by=by, **settings)
         changed = {**settings, "updated_by": by, "updated_at": func.clock_timestamp()}
@@ -238,11 +220,7 @@ class Runs:
             connection.execute(statement)
 
     def get(self, tenant_id: str, run_id: str) -> Run:
-        """Return a run.
-
-        Raises:
-            UnknownRun: the project has no run with this id.
-        """
+        """Return a run, or raise UnknownRun."""
         with self._database.begin() as connection:
             return _read_run(connection, tenant_id, run_id)
 
@@ -298,11 +276,7 @@ class Runs:
 
 
 def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -> None:
-    """Refuse credentials in ids, which are stored and shown unmasked.
-
-    Raises:
-        InvalidFields: the id of the run or of an event contains a credential.
-    """
+    """Raise InvalidFields if an id contains a credential: ids are stored and shown unmasked."""
     problem = "the id must not contain a credential: ids are stored and shown unmasked"
     if masker.holds_credential(run_id):
         raise InvalidFields([_build_error(1, problem, "run")])
@@ -318,9 +292,6 @@ def _locate_path(
 
     The path of an unknown file belongs to the repository whose name it starts with, else to the
     first repository.
-
-    Args:
-        known: ids of the documents that the index knows.
     """
     possible = [*list_path_readings(configs, path)]
     for config, within in possible:

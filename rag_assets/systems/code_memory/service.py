@@ -106,7 +106,6 @@ class CodeMemory:
     """The code memory of one tenant, limited to documents that the caller may read.
 
     Args:
-        search: finds passages: an AsyncRetriever.
         tenant_id: a tenant of the profile code-memory.
         caller: the caller; by default only public documents are found.
     """

@@ -111,11 +111,7 @@ async def _find_rules(knowledge: Knowledge, paths: _Names) -> str:
 
 
 def _require_one(**arguments: _T) -> dict[str, _T]:
-    """Return the arguments of a question.
-
-    Raises:
-        InvalidRequest: all arguments are missing.
-    """
+    """Return the arguments of a question, or raise InvalidRequest if all are missing."""
     if not any(arguments.values()):
         raise InvalidRequest(
             "all arguments are missing", hint=f"set one of: {', '.join(arguments)}"

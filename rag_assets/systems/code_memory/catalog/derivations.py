@@ -83,11 +83,7 @@ class KindTable:
     def iter_indexed(
         self, tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
     ) -> Iterator[CodeDocument]:
-        """Yield the documents of a build that have chunks, with the kinds of their definitions.
-
-        Args:
-            document_ids: yields only these documents; None for all.
-        """
+        """Yield the documents of a build that have chunks: all, or those with the given ids."""
         columns = (
             *(documents.c.document_id, documents.c.source, documents.c.uri),
             *(documents.c.media_type, documents.c.access_scope),
@@ -103,11 +99,7 @@ class KindTable:
                 yield CodeDocument(*row[:-1], kinds=row.kinds or {})
 
     def record(self, ref: TenantRef, kinds: Mapping[str, Mapping[str, str]]) -> None:
-        """Record the kinds of definitions, and mark their documents to be indexed again.
-
-        Args:
-            kinds: all known kinds, by document; an empty mapping deletes the document's row.
-        """
+        """Record all known kinds of definitions, by document; index these documents again."""
         insert = upsert(document_kinds)
         statement = insert.on_conflict_do_update(
             index_elements=["tenant", "document_id"], set_={"kinds": insert.excluded.kinds}
@@ -151,9 +143,7 @@ class DerivedRecords:
     Attributes:
         of: the source of the files from which they are derived.
         source: the source under which they are stored.
-        fingerprint: the recorded state of the documents from which they are derived; see
-            SourceMark.
-        records: the derived documents.
+        fingerprint: the state of these files, in the format of SourceMark.
         unresolved: unresolved statements that may add to the documents or change them.
     """
 
@@ -165,7 +155,10 @@ class DerivedRecords:
 
 
 class DerivationTable:
-    """Queries on the table `derivations` and on the records of derived documents."""
+    """Queries on the table `derivations` and on the records of derived documents.
+
+    Methods that write raise TenantGone if the tenant was removed.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -202,13 +195,7 @@ class DerivationTable:
             return dict(connection.execute(query).all())
 
     def set_fingerprints(self, ref: TenantRef, fingerprints: Mapping[str, str]) -> None:
-        """Replace the recorded fingerprints of sources.
-
-        With "" as fingerprint, the records of a source are derived again.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Replace the recorded fingerprints of sources; with "", records are derived again."""
         table = derivations.c
         with self._database.begin_tenant(ref) as connection:
             for source, fingerprint in fingerprints.items():
@@ -237,9 +224,6 @@ class DerivationTable:
         """Record the derived documents of a source; return how many were changed or deleted.
 
         Documents that are no longer derived from the source are withheld from searches immediately.
-
-        Raises:
-            TenantGone: the tenant was removed.
         """
         wanted = {one.document_id: one for one in derived.records}
         with self._database.begin_tenant(ref) as connection:
@@ -254,14 +238,7 @@ class DerivationTable:
         return len(changed) + len(obsolete)
 
     def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
-        """Withhold the derived documents of a source from searches until they are derived again.
-
-        Args:
-            of, source: see DerivedRecords.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Withhold the derived documents of a source from searches until they are derived again."""
         with self._database.begin_tenant(ref) as connection:
             _delete_records(connection, ref, sorted(_read_record_keys(connection, ref, source)))
             _set_derivation(connection, ref, DerivedRecords(of, source, "", (), ()))

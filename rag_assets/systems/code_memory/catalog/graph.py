@@ -144,7 +144,6 @@ class Segment:
 
     Attributes:
         first: number of the first of its texts, which are numbered consecutively.
-        count: the number of texts.
         names: all strings in its columns.
         kinds: the number in `names` of each kind of edges.
         edges, symbols: the rows, in the order of texts and positions.
@@ -185,10 +184,7 @@ class SegmentBuilder:
         self._edges, self._symbols = Edges(), Symbols()
 
     def add(
-        self,
-        keys: Sequence[str],
-        symbols: Iterable[Sequence[Any]],
-        edges: Iterable[Sequence[Any]],
+        self, keys: Sequence[str], symbols: Iterable[Sequence[Any]], edges: Iterable[Sequence[Any]]
     ) -> None:
         """Add the texts with these keys, and the rows of their definitions and edges."""
         for key in keys:
@@ -290,7 +286,6 @@ class GraphDocument:
     """A document with a version that searches return.
 
     Attributes:
-        uri, source, access_scope, source_type: the same values as in the catalog.
         repository: the repository of its source.
         text_key, text: chunk_set_key of its text, and the number of that text in the graph.
     """
@@ -327,15 +322,11 @@ class Graph:
     """The immutable graph of a build in one state of the relations.
 
     Attributes:
-        key, state: its build and the state of the relations.
         segments: segments with the rows of its texts, and possibly of texts no longer in the build.
         texts: numbers of its texts, by chunk_set_key.
-        by_id: its documents by id.
-        holders, by_uri: its documents by the number of their text, and by their URI.
+        by_id, by_uri, holders: its documents by id, by URI, and by the number of their text.
         bytes: its size in memory.
-        edge_cache, symbol_cache: rows that walks have read, by segment, row and document; see
-            MOST_CACHED.
-        name_cache: cached names of definitions by their short names.
+        edge_cache, symbol_cache: rows that walks have read, by segment, row and document.
     """
 
     key: GraphKey

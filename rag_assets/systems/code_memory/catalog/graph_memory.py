@@ -102,9 +102,6 @@ def _choose_segments(
 
     If there are many small segments, only the first is reused. If too many stored texts no longer
     belong to a document, everything is loaded again.
-
-    Args:
-        wanted: keys of the texts in the new state.
     """
     if former.state.rows != state.rows or not former.segments:
         return (), {}
@@ -167,11 +164,10 @@ _LATER_SECONDS = 600.0
 
 @dataclass(slots=True)
 class _Tenant:
-    """The most recently loaded graph of one tenant.
+    """The most recently loaded graph of one tenant, and whether a graph is being loaded now.
 
     Attributes:
         not_before: time of the monotonic clock, in seconds, before which no graph is loaded.
-        loads: whether a graph is being loaded now.
     """
 
     graph: Graph | None = None
@@ -180,13 +176,10 @@ class _Tenant:
 
 
 class RelationGraphs:
-    """The in-memory graphs of tenants that are queried repeatedly, limited in total size.
+    """The in-memory graphs of tenants that are queried repeatedly, at most `most_bytes` together.
 
     Callers never wait for a graph. While a graph is not loaded, or is older than the catalog,
     callers read the catalog, and the graph is updated in the background.
-
-    Args:
-        most_bytes: the maximum size of all graphs together.
     """
 
     def __init__(self, database: Database, most_bytes: int = MOST_BYTES) -> None:

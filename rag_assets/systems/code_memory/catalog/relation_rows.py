@@ -96,10 +96,7 @@ def _iter_rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> I
 
 
 def _iter_rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
-    """Yield a row with the names in each text.
-
-    A text without names also gets a row, which shows that it was scanned.
-    """
+    """Yield a row for each text, even without names: the row shows that the text was scanned."""
     for key, relation in relations.items():
         numbers = sorted({compute_name_number(ref.id, name) for name in list_names(relation.names)})
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": relation.names}
@@ -124,11 +121,9 @@ def compute_name_number(tenant_id: str, name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RelationState:
-    """A state of the relations of one tenant, as sums of random numbers that each change adds.
+    """A state of a tenant's relations, as sums of random numbers that each change adds.
 
-    Attributes:
-        changes: sum over all changes.
-        rows: sum over changes in which existing rows of a text were recorded again.
+    The sum `rows` counts only changes in which existing rows of a text were recorded again.
     """
 
     changes: str
@@ -159,12 +154,7 @@ def _build_state_columns(
 
 @dataclass(frozen=True, slots=True)
 class ReadableState:
-    """A tenant's relations at one moment, as far as a caller may read them.
-
-    Attributes:
-        state: the state of the relations.
-        scopes: the scopes that the caller's principals may read, including the public scope.
-    """
+    """The state of a tenant's relations, and the scopes that a caller may read at that moment."""
 
     state: RelationState
     scopes: frozenset[str]
@@ -223,8 +213,8 @@ class RelationRowTable:
     def count_relations(self, tenant_id: str, generation: int) -> list[tuple[str, int, int]]:
         """Return each kind of relations in a build with two numbers, the most frequent kind first.
 
-        The numbers are all edges of the kind, and the resolved ones: those that lead to a
-        definition in the tenant's repositories, or to a table, a setting, a file or a package.
+        The second number counts only edges that lead to a definition in the tenant's repositories,
+        or to a table, a setting, a file or a package.
         """
         texts = _select_texts(tenant_id, generation)
         defined_names = select(symbols.c.symbol, symbols.c.short).where(
@@ -294,8 +284,7 @@ class RelationRowTable:
     def replace_rows(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
         """Replace the recorded rows of texts by rows of their current definitions and edges.
 
-        If a text belongs to no build, its rows are only deleted: it may have been erased in the
-        meantime.
+        If a text belongs to no build, its rows are only deleted: it may have been erased meanwhile.
 
         Raises:
             TenantGone: the tenant was removed.

@@ -120,7 +120,6 @@ def _select_rows_with_values(
     Args:
         columns: the columns to return; the first belongs to the table.
         value: the column that is compared with the list in `parameter`.
-        parameter: the SQL parameter with the list of values.
     """
     table = columns[0].table
     own, others = _split_by_table(columns, table)
@@ -136,12 +135,7 @@ def _select_rows_with_values(
 def _select_rows_of_documents(
     columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition
 ) -> Subquery:
-    """Return a query for the rows of a table that belong to documents with one of several URIs.
-
-    Args:
-        columns: the columns to return.
-        parameter: the SQL parameter with the list of URIs.
-    """
+    """Return a query for rows of a table that belong to documents with the URIs in `parameter`."""
     own, others = _split_by_table(columns, table)
     wanted_uris = _select_distinct(parameter)
     at = _select_versions(*others, document_index.c.chunk_set_key).where(
@@ -155,10 +149,7 @@ def _select_rows_of_documents(
 
 
 def _build_uri_conditions(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
-    """Return the conditions for documents at a URI.
-
-    The hash is compared too, because an index cannot contain a long URI.
-    """
+    """Return the conditions for a URI; an index can only contain the hash of a long URI."""
     return func.md5(documents.c.uri) == func.md5(uri), documents.c.uri == uri
 
 
@@ -226,7 +217,7 @@ def _select_edges(*ways: Subquery, first: bool = True) -> Select[Any]:
 
     Args:
         ways: the subqueries; each is limited separately.
-        first: whether the limit keeps the first edges; this requires reading all edges.
+        first: whether the limit keeps the first edges, so that all must be read.
     """
     queries = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
     if first:

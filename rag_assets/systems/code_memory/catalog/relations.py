@@ -57,13 +57,9 @@ _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only",
 
 
 class RelationRows:
-    """The definitions and edges that a caller may read in the document versions of a build.
+    """The definitions and edges in the document versions that a caller may read.
 
     Every call queries the catalog again.
-
-    Args:
-        statements: runs the SQL statements.
-        readable: the document versions that the caller may read.
     """
 
     def __init__(self, statements: BlockingRunner, readable: Readable) -> None:
@@ -83,12 +79,11 @@ class RelationRows:
         """Return the edges that start or end at nodes; edges that start at them come first.
 
         Args:
-            nodes: names of nodes as in edges.
             direction: out: edges that start at a node; in: edges that end at it.
             limit: the maximum number of edges to return for each direction, and for files.
             files: URIs of documents; their edges that no definition states are returned too.
             only: kinds of edges to return; empty: all.
-            without: kinds to leave out.
+            without: kinds to omit.
             whole: whether to return no edges at all if there are more than the limit.
         """
         named, nameless = separate_nameless(nodes)
@@ -158,7 +153,6 @@ class RelationRows:
         """Return the qualified names of the definitions with these short names, by short name.
 
         Args:
-            shorts: see short_name; the result has no entry for a name without a definition.
             permits: returns whether a document may be read; None if no further check is needed.
         """
         rows = self._run(statements.NAMES_BY_SHORT_NAME, names=[*shorts]) if shorts else []
@@ -179,8 +173,7 @@ class RelationRows:
     def find_by_last_part(self, name: str, limit: int) -> list[FoundSymbol]:
         """Return at most `limit` definitions whose name ends with this part.
 
-        Case and marks such as `!` are ignored, but names with the same marks come first: `save!`
-        before `save`.
+        Case and marks such as `!` are ignored, but names with the same marks come first.
         """
         marked, part = (
             name.lower().translate(str.maketrans("", "", marks)) for marks in ("_-", NAME_MARKS)
@@ -200,7 +193,6 @@ class RelationRows:
         """Return the uses of names, in the documents that contain at least one wanted name.
 
         Args:
-            wanted: only documents with at least one of these names are read.
             names: further names whose uses in these documents are returned.
             limit: the maximum to return; documents that define the name come first.
         """
@@ -271,12 +263,7 @@ _Kinds: TypeAlias = Callable[[Segment], frozenset[int]]
 class GraphRelations(RelationRows):
     """Relations of an in-memory graph, equal to the catalog's relations in the same state.
 
-    Queries that the graph cannot answer read the current data of the catalog.
-
-    Args:
-        graph: the graph of the requested build and state.
-        scopes: the access scopes that the caller may read.
-        rows: the same relations in the catalog.
+    Queries that the graph cannot answer read the current data of the catalog, through `rows`.
     """
 
     def __init__(self, graph: Graph, scopes: frozenset[str], rows: RelationRows) -> None:
@@ -378,8 +365,7 @@ class GraphRelations(RelationRows):
     def _may_mean_one(self, name: str) -> bool:
         """Return whether a name at the end of an edge can mean exactly one definition.
 
-        A short name that several definitions of a repository have refers to none of them. Thousands
-        of edges may use such a name, so they are not read.
+        Thousands of edges may use a short name that several definitions of a repository have.
         """
         if not name.startswith(CALLED):
             return True
@@ -418,11 +404,7 @@ class GraphRelations(RelationRows):
     def _iter_edge_rows_inside(
         self, places: Iterable[tuple[str, str]], column: str, wanted: _Kinds
     ) -> Iterator[_Row]:
-        """Yield the edges that start or end at names which are only valid within a document.
-
-        Args:
-            places: the URI of a document, and the name within it.
-        """
+        """Yield the edges at names that are only valid within the given document."""
         for uri, own in places:
             for document in self._graph.iter_readable([uri], self._scopes):
                 segment = self._graph.find_segment(document.text)
@@ -471,11 +453,7 @@ def _read_cached(
 
 
 def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
-    """Return the names of the definitions in rows, by repository.
-
-    Args:
-        permits: returns whether a document may be read; None to read all.
-    """
+    """Return the names of the definitions in rows that a caller may read, by repository."""
     names_by_repository: dict[str, set[str]] = {}
     for uri, _, segment, row, document in rows:
         if permits is None or permits(document):
@@ -534,11 +512,7 @@ def _build_symbol(segment: Segment, row: int, document: GraphDocument) -> FoundS
 
 
 class RelationTable:
-    """Queries on the tables `symbols` and `edges`.
-
-    Attributes:
-        graphs: the same relations in memory, for builds that are queried repeatedly.
-    """
+    """Queries on the relations of builds, in the catalog and in memory."""
 
     def __init__(self, database: Database) -> None:
         self.graphs = RelationGraphs(database)
@@ -549,11 +523,7 @@ class RelationTable:
         return RelationRows(self._statements, readable)
 
     def read_moment(self, tenant_id: str, principals: Collection[str]) -> ReadableState:
-        """Return the state of a tenant's relations, and the scopes that principals may read.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return the state of a tenant's relations, and the scopes that principals may read."""
         values = {"tenant": tenant_id, "principals": [*principals]}
         [(changes, rows, scopes)] = self._statements.rows(READABLE_STATE, values)
         public = (PUBLIC,) if reads_public(principals) else ()

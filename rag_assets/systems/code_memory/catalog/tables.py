@@ -74,9 +74,7 @@ document_kinds = Table(
     Column("document_id", Text, primary_key=True),
     json_column("kinds"),
     ForeignKeyConstraint(
-        ["tenant", "document_id"],
-        ["documents.tenant", "documents.document_id"],
-        ondelete="CASCADE",
+        ["tenant", "document_id"], ["documents.tenant", "documents.document_id"], ondelete="CASCADE"
     ),
 )
 

@@ -94,7 +94,8 @@ class RelationDrift:
         compared: number of texts whose rows were compared.
         altered: ids of documents whose text has wrong rows.
         orphans: number of texts that have rows but belong to no build.
-        derived: by source, how many recorded derived documents differ from newly derived ones.
+        derived: number of recorded derived documents that differ from newly derived ones, by
+            source.
     """
 
     compared: int = 0

@@ -64,7 +64,6 @@ class SourceMark:
     """The state of a source's files from which its derived documents and labels were computed.
 
     Attributes:
-        fingerprint: the fingerprint of all documents of the source.
         languages: the languages of the files that the derivation read; None for all files.
         reads_texts: whether the derivation also read texts. If so, files with equal facts may lead
             to different documents.
@@ -190,10 +189,9 @@ def is_index(document: CodeDocument) -> bool:
 def find_changed_labels(
     documents: Iterable[CodeDocument], files: Mapping[str, FileFacts]
 ) -> dict[str, Mapping[str, str]]:
-    """Return the new labels of documents whose labels differ from the recorded ones, by document.
+    """Return the labels that differ from the recorded ones, by document of one repository.
 
     Args:
-        documents: the documents of one repository.
         files: the facts of files, by document; at least of labelled documents.
     """
     by_path: dict[str, dict[str, str]] = {}
@@ -219,8 +217,7 @@ class _SliceChange:
     """The change of a build by a slice, judged only by the documents in the slice.
 
     Args:
-        parsed: the documents of the slice with their new texts, by id.
-        former: the documents that the build already contains, with their former texts, by id.
+        parsed, former: the documents of the slice with their new and their former texts, by id.
         settled: the marks of sources whose labels and derived documents match the build.
     """
 
@@ -237,8 +234,8 @@ class _SliceChange:
     def keeps_labels(self) -> bool:
         """Return whether the slice leaves all labels unchanged.
 
-        This requires that the labels match the build, and that the new and former texts of the
-        documents have the same facts that decide labels.
+        Then the labels match the build, and new and former texts have equal facts that decide
+        labels.
         """
         labelled = {
             new.source
@@ -304,10 +301,9 @@ class _SliceChange:
 def read_survey(
     ctx: TenantContext, documents: Sequence[CodeDocument]
 ) -> tuple[frozenset[str], dict[str, FileFacts]]:
-    """Return the signs of one repository's documents, and the facts that decide labels.
+    """Return the signs of a repository's documents, and by document the facts that decide labels.
 
-    See list_signs. The facts are returned by document. In a repository that uses Django, all facts
-    of Python files decide labels.
+    In a repository that uses Django, all facts of Python files decide labels.
     """
     signs: set[str] = set()
     files: dict[str, FileFacts] = {}
@@ -321,11 +317,7 @@ def read_survey(
 def build_relations_of_texts(
     ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
-    """Return the relations of texts, by chunk_set_key; texts without facts are left out.
-
-    Args:
-        media_types: the media types of the texts, by chunk_set_key.
-    """
+    """Return the relations of texts with facts, by chunk_set_key, given their media types."""
     languages = {key: _language(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.definition_hashes(languages)
     return {
@@ -376,10 +368,7 @@ def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> di
 
 
 def _is_label_fact(kind: str) -> bool:
-    """Return whether facts of a kind are read to compute labels and derived documents.
-
-    All kinds are read except the index of a file's names, which is larger than all other facts.
-    """
+    """Return whether facts of a kind are read: all except the large index of a file's names."""
     return kind != USES
 
 
@@ -390,11 +379,7 @@ def _build_file_facts(document: CodeDocument, facts: tuple[Fact, ...]) -> FileFa
 def _read_facts(
     ctx: TenantContext, documents: Sequence[CodeDocument], wants_kind: Callable[[str], bool]
 ) -> Iterator[tuple[CodeDocument, tuple[Fact, ...]]]:
-    """Yield documents with the facts of their texts, in no particular order.
-
-    Args:
-        wants_kind: returns whether to read facts of a kind.
-    """
+    """Yield documents with those facts of their texts that `wants_kind` selects, in any order."""
     by_text: dict[str, list[CodeDocument]] = {}
     for document in documents:
         by_text.setdefault(document.chunk_set_key, []).append(document)

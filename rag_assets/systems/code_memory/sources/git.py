@@ -459,9 +459,7 @@ def _get_file_state(file: WorktreeFile) -> list[str | int | None]:
     return [file.path, *get_file_identity(file.facts)]
 
 
-def _list_index_state(
-    indexes: Mapping[str, os.stat_result | None],
-) -> list[list[str | int | None]]:
+def _list_index_state(indexes: Mapping[str, os.stat_result | None]) -> list[list[str | int | None]]:
     """Return path and identity of each SCIP index, for comparison with a later state."""
     return [
         [path, *(() if facts is None else get_file_identity(facts))]

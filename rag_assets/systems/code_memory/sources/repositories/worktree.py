@@ -274,10 +274,7 @@ class Worktree:
     """
 
     def __init__(
-        self,
-        folders: RepositoryFolders,
-        stored: StoredContents,
-        committed: Mapping[str, TreeFile],
+        self, folders: RepositoryFolders, stored: StoredContents, committed: Mapping[str, TreeFile]
     ) -> None:
         self._root = folders.root
         self._stored = stored
@@ -401,8 +398,7 @@ def _build_selection(folders: RepositoryFolders) -> Selection:
         ignored = compile_gitignore(content) if content else None
     except ValueError as error:
         raise ListingFailed(
-            f"the repository's file info/exclude cannot be used: {error}",
-            hint="shorten the file",
+            f"the repository's file info/exclude cannot be used: {error}", hint="shorten the file"
         ) from error
     plain = Selection.from_globs(("*",), (), gitignore=True)
     return replace(plain, ignored=ignored, repositories=False)
