@@ -60,11 +60,7 @@ def can_contain_blocks(content: bytes) -> bool:
 
 
 def build_hook(block: str, kept: str | None) -> bytes:
-    """Return a new hook with one block.
-
-    Args:
-        kept: the file name of the former hook, which the new hook runs last.
-    """
+    """Return a new hook with one block, which runs the former hook `kept` last."""
     hook = _SHELL + _OURS + block
     if kept:
         path = '"${0%/*}"/' + shlex.quote(kept)
@@ -103,12 +99,7 @@ _HOOKS_PATH: Final = "core.hookspath"
 
 @dataclass(frozen=True, slots=True)
 class ChangedHooks:
-    """The hooks that were changed in a folder.
-
-    Attributes:
-        hooks: names of the changed hooks.
-        kept: names of the hooks whose former file was kept next to the new hook.
-    """
+    """The hooks that were changed in a folder, and those whose former file was kept."""
 
     folder: Path
     hooks: tuple[str, ...]
@@ -124,8 +115,7 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
         local: the folder of the installation's data.
 
     Raises:
-        ConfigurationError: hooks cannot be installed in this repository.
-        ListingFailed: the folder is not a repository.
+        ConfigurationError, ListingFailed: see find_hooks_folder; or a hook cannot be replaced.
     """
     if not _TENANT.fullmatch(tenant):  # The id becomes the name of a file.
         raise ConfigurationError(
@@ -163,13 +153,9 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
 
 
 def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
-    """Remove a tenant's block from a repository's hooks.
+    """Remove a tenant's block from a repository's hooks; errors as in install_hooks.
 
     A new hook without any block left is deleted, or replaced by the former hook that was kept.
-
-    Raises:
-        ConfigurationError: hooks are switched off in this repository.
-        ListingFailed: the folder is not a repository.
     """
     folder = find_hooks_folder(repository)
     changed = []
@@ -199,9 +185,6 @@ def find_hooks_folder(repository: Path) -> Path:
     repository may come from another person. The configuration of the user or the machine may name
     any folder.
 
-    Args:
-        repository: the top folder of a worktree, or a bare repository.
-
     Raises:
         ConfigurationError: hooks are switched off, or the folder is outside `.git`.
         ListingFailed: the folder is not a repository.
@@ -228,10 +211,7 @@ def find_hooks_folder(repository: Path) -> Path:
 
 
 def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
-    """Return core.hooksPath from a repository's configuration; None if it is not set.
-
-    The configuration of the worktree takes precedence.
-    """
+    """Return core.hooksPath of the worktree, or else of the repository; None if it is not set."""
     own = read_configuration(folders.common)
     if is_true(own, "extensions.worktreeconfig"):
         own |= _read_settings(folders.own / "config.worktree")
@@ -255,10 +235,7 @@ def _read_settings(path: Path) -> dict[str, str]:
 
 
 def _read_hook(hook: Path) -> bytes | None:
-    """Return the content of a hook; None if it does not exist.
-
-    A hook that is too large or a broken link counts as a binary file: its content is a NUL byte.
-    """
+    """Return the content of a hook, if any; NUL if it is too large or a broken link."""
     try:
         if not hook.is_file():
             # A broken link counts as an existing hook, which is kept.

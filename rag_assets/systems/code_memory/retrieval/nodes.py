@@ -74,7 +74,6 @@ class Node:
         uri: the URI of the document that defines it; None if it is not a definition.
         line_start, line_end: first and last line in that document.
         content_hash: the hash of the text embedded for it; None if it has no separate chunk.
-        document_id: the document that defines it.
         symbol: the name of its chunk in that document.
     """
 
@@ -98,8 +97,7 @@ class Relation:
         source, target: names of nodes in one repository.
         how: see relations.relations.How; "name" or "possible" for a use found by name.
         confidence: 0 to 1.
-        uri, line_start, line_end: location of the evidence.
-        evidence: the text of the evidence, at most 200 characters.
+        evidence: the text at `uri` and its lines, at most 200 characters.
     """
 
     kind: str
@@ -176,10 +174,7 @@ def build_node(one: FoundSymbol) -> Node:
 
 
 def _get_chunk_name(local: str) -> str | None:
-    """Return the name of a definition's chunk; None for a setting without a key.
-
-    The chunk of a setting has the name of its first key.
-    """
+    """Return the name of a definition's chunk: for a setting, its first key, if any."""
     if local.startswith(OWN_SETTING):
         return local.removeprefix(OWN_SETTING).partition(".")[0] or None
     return local.removeprefix(ENV)

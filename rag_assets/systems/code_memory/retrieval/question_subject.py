@@ -134,7 +134,6 @@ class QuestionNames:
     """The names in a question.
 
     Attributes:
-        names: the names as written.
         wanted_types: source types that the question asks for.
         is_relational: whether all words besides the names ask for relations: "who calls".
         is_bare: whether the question consists of names alone.
@@ -167,10 +166,7 @@ def build_quotation(query: str) -> re.Pattern[str] | None:
 
 
 def join_words(query: str) -> str | None:
-    """Return the words of a question joined to one name; None unless it has two to eight words.
-
-    `send reminder` may mean `sendReminder` or `send_reminder`; whether they exist is not checked.
-    """
+    """Return two to eight words joined to a name; None for any other question."""
     if len(query) > _LONGEST or not _PHRASE.fullmatch(query):
         return None
     return "".join(query.split())
@@ -304,7 +300,6 @@ class QuestionKinds(NamedTuple):
 
     Attributes:
         wanted_types: source types that the question asks for.
-        is_about_tests: whether the question is about tests.
         topic: the question without the words that ask for a kind; a compound such as `two-factor`
             is followed by its spelling in code, `twofactor`.
     """

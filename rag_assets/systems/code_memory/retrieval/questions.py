@@ -48,11 +48,7 @@ _UNKNOWN: Final = (
 
 
 def build_clarification(view: RelationView, query: str, *, first: str = "") -> Clarification:
-    """Return a question to the user that lists definitions with names similar to the query.
-
-    Args:
-        first: names with this prefix are listed first.
-    """
+    """Ask the user about definitions with similar names, those with the prefix `first` first."""
     names = find_nearest_names(view, query, first=first)
     if not names:
         return Clarification(_UNKNOWN)
@@ -78,12 +74,7 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
 
 
 def _list_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
-    """Yield lists of parts of names to search for; the first list that finds a name is used.
-
-    Args:
-        words: the words of the question.
-        name: the whole question, if it is a single name.
-    """
+    """Yield lists of parts of names to search for, until one of the lists finds a name."""
     if name:
         # A misspelt name usually starts like the intended one, at least for a few letters.
         yield [[name[:length]] for length in _BEGINNINGS if len(name) >= length]

@@ -69,7 +69,6 @@ class Use:
         target: the name of the definition.
         name: the name as written.
         receiver: the last name before the dot; "" without a receiver.
-        repository: the repository of its file.
         within: the innermost definition that contains the use; None at the top level of a file.
         why: why the use is certain; "" if it is only possible.
         candidates: number of definitions to which the name may refer.
@@ -110,12 +109,9 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class FoundUses:
-    """The uses of definitions.
+    """The certain uses of definitions, by file and line, and the possible ones, most likely first.
 
-    Attributes:
-        certain: the certain uses, sorted by file and line.
-        possible: the possible uses, most likely first.
-        omitted: minimum number of places and definitions that were not read.
+    At least `omitted` places and definitions were not read.
     """
 
     certain: tuple[Use, ...] = ()
@@ -172,8 +168,8 @@ def find_uses_of_nodes(
     """Return the uses of definitions by name; other nodes are ignored.
 
     Args:
-        stated: known relations. Uses on the same lines are left out. Of several equal calls in one
-            definition, a relation has only the line of the first.
+        stated: known relations; uses on the same lines are omitted, and equal calls in one
+            definition are certain.
     """
     found = [one for node in nodes if (one := _build_target(node)) is not None]
     targets = found[:MOST_TARGETS]
@@ -254,10 +250,7 @@ class _UseResolver:
         return FoundUses(tuple(ordered), tuple(left), omitted)
 
     def _resolve_use(self, target: _Target, file: _FileUses, place: NameUse) -> Use | None:
-        """Return the use of a target at a place.
-
-        Return None if a known relation states it, or if the place refers to something else.
-        """
+        """Return the use of a target at a place; None if it is known or means something else."""
         row = file.row
         if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
@@ -325,10 +318,7 @@ class _UseResolver:
         return "only method" if is_one else ""
 
     def _is_named_after_class(self, place: NameUse, target: _Target, file: _FileUses) -> bool:
-        """Return whether the receiver is the target's class, or a variable named after that class.
-
-        A variable does not count if the class of another candidate has that name too.
-        """
+        """Return whether the receiver is the class, or a variable named only after it."""
         if not place.receiver or place.receiver == target.owner:
             return bool(place.receiver)
         wanted = fold_name(place.receiver)
@@ -352,10 +342,7 @@ class _UseResolver:
         return any(map(written.search, evidence))
 
     def _explain_bare_name(self, target: _Target, file: _FileUses) -> str:
-        """Return why a name without receiver means this definition; "" if that is not certain.
-
-        The reason is the same file, an import, or the same package.
-        """
+        """Return why a name without receiver means this definition; "" if it may not."""
         uri = file.row.uri
         # The definitions with the last name of the target, by the URI of their file.
         places = self._by_file[target.node.repository, target.name]
@@ -397,10 +384,7 @@ class _UseResolver:
         return found
 
     def _find_stated_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
-        """Return the definitions that stated relations have as targets, by (URI, line, last name).
-
-        Used to rule out other definitions at these places; only names with few candidates count.
-        """
+        """Return the targets of relations at places, to rule out other definitions there."""
         rare = {
             key: names for key, names in self._candidates.items() if len(names) <= MOST_CANDIDATES
         }
@@ -424,10 +408,7 @@ class _UseResolver:
         return found
 
     def _find_scip_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
-        """Return the targets that SCIP indexes state, by (URI, line, last name).
-
-        The target of a name that another package defines starts with ELSEWHERE.
-        """
+        """Return the targets that SCIP indexes state at places; see ELSEWHERE."""
         known = {name for names in self._candidates.values() for name in names}
         names = {target.name for target in self._targets}
         nodes = sorted(known | {target.node.name for target in self._targets})

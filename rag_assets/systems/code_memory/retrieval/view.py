@@ -103,10 +103,7 @@ class Reexports:
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def find_definitions(self, names: Iterable[NameLookup]) -> dict[NameLookup, str]:
-        """Return the definitions of names that mean exactly one.
-
-        Names that start with CALLED or SCOPED are ignored, because no module exports them.
-        """
+        """Return the definitions of names that mean exactly one; others are omitted."""
         exported = (one for one in names if not one.name.startswith((CALLED, SCOPED)))
         pending = {lookup: {(lookup.name, lookup.path)} for lookup in exported}
         seen = {lookup: set(spellings) for lookup, spellings in pending.items()}
@@ -217,11 +214,7 @@ class RelationView:
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def find_by_suffix(self, name: str) -> list[FoundSymbol]:
-        """Return the definitions whose name ends with this name; separators and case are ignored.
-
-        Args:
-            name: the last part or parts of a qualified name: `store`, `InvoiceController#store`.
-        """
+        """Return the definitions whose name ends with a name; case and separators are ignored."""
         parts = name_parts(name)
         if not parts:
             return []
@@ -305,9 +298,9 @@ class RelationView:
         """Return the edges that start or end at nodes with these names.
 
         Args:
-            nodes, direction, only, without: see RelationRows.find_edges.
             files: files whose edges outside of definitions are also returned, unless the direction
                 is "in".
+            only, without: see RelationRows.find_edges.
             most: maximum edges per direction; if there are more, none are returned. By default the
                 first MOST_EDGES are returned.
         """
@@ -329,11 +322,10 @@ class RelationView:
     ) -> list[FoundEdge]:
         """Return edges from methods of a type to the methods of its subtypes that implement them.
 
-        No text states such an edge. It follows from the relation of the two types, from which it
-        takes its evidence, and from the equal names of the methods.
+        No text states such an edge. It follows from the equal names of the methods and from the
+        relation of the two types, which is its evidence.
 
         Args:
-            keys: the methods; other nodes are ignored.
             direction: "out" if the keys are methods of types, "in" if they are methods of subtypes.
         """
         owners: dict[NodeKey, list[str]] = {}
@@ -438,11 +430,8 @@ class RelationView:
     ) -> FoundEdges:
         """Return the edges that start or end at nodes, or at the files that define them.
 
-        An edge of a file (such as "a run has changed it") counts for the first of these nodes
-        that the file defines.
-
-        Args:
-            keys: the keys of the nodes, the most relevant first.
+        An edge of a file (such as "a run has changed it") counts for the first of these nodes that
+        the file defines.
         """
         first = {file: name for file, (_, name) in find_defining_files(keys, nodes).items()}
         names = dict.fromkeys(name for _, name in (*keys, *first))
@@ -463,11 +452,7 @@ class RelationView:
     def find_end_nodes(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
     ) -> dict[NodeKey, Node]:
-        """Return the nodes at the ends of edges, except names from other repositories.
-
-        Args:
-            known: nodes from earlier steps; they are not looked up again.
-        """
+        """Return the nodes at the ends of edges, except names from other repositories."""
         ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
         nodes = {end: known[end] for end in ends if end in known}
@@ -489,11 +474,7 @@ class RelationView:
         return [build_file_node(FILE + one.uri, get_repository_source(one.source)) for one in found]
 
     def add_evidence(self, edges: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
-        """Return the relations of edges, with their evidence.
-
-        Raises:
-            RelationsChanged: the evidence of an edge was replaced after the edge was read.
-        """
+        """Return the relations of edges with their evidence; see RelationsChanged."""
         read = {
             (one.document_id, one.position): one.evidence or ""
             for one in self.relations.add_evidence([edge for edge, _ in edges])

@@ -131,6 +131,9 @@ _ListedVersion: TypeAlias = tuple[str | None, os.stat_result | None]
 class GitSource:
     """The documents of one Git repository below folders that may be read.
 
+    Methods raise ListingFailed if the repository is missing or damaged, or if the ref does not
+    exist.
+
     Raises:
         ConfigurationError: the root is not an allowed folder.
     """
@@ -180,11 +183,7 @@ class GitSource:
     def list(self) -> Iterator[ListedDocument]:
         """Yield the selected files, sorted by path.
 
-        The ref is resolved to a commit once. A commit made during the listing belongs to the next
-        listing.
-
-        Raises:
-            ListingFailed: the repository is missing or damaged, or the ref does not exist.
+        The ref is resolved to a commit once. A commit made meanwhile belongs to the next listing.
         """
         self._left_out.clear()
         self._listed.clear()
@@ -205,13 +204,7 @@ class GitSource:
             raise self._add_source_name(error) from error
 
     def state(self) -> str:
-        """Return a hash of the tree, the metadata of the worktree's files, and the folders.
-
-        If it is unchanged, the listing is unchanged too.
-
-        Raises:
-            ListingFailed: as in list().
-        """
+        """Return a hash of everything that determines the listing."""
         return self._disk.call(self._compute_state)
 
     def _compute_state(self) -> str:
@@ -258,39 +251,23 @@ class GitSource:
             yield content[start : start + PIECE_BYTES]
 
     def describe(self, paths: Collection[str] = ()) -> OriginDescription:
-        """Describe the repository for hits, and which of these files differ from its commit.
-
-        Raises:
-            ListingFailed: as in list().
-        """
+        """Describe the repository for hits, and which of these files differ from its commit."""
         return self.open_description()(paths)
 
     def open_description(self) -> Callable[[Collection[str]], OriginDescription]:
-        """Open the repository once, and return a function that works like describe().
-
-        Raises:
-            ListingFailed: as in list(); the returned function raises it too.
-        """
+        """Open the repository once, and return a function that works like describe()."""
         repository = self._open()
         return lambda paths: repository.describe(repository.resolve_commit(self._config.ref), paths)
 
     def open_commit(self) -> tuple[Repository, str | None]:
-        """Return the opened repository and the id of the commit that the ref resolves to.
-
-        Raises:
-            ListingFailed: as in list().
-        """
+        """Return the opened repository and the id of the commit that the ref resolves to."""
         repository = self._open()
         return repository, repository.resolve_commit(self._config.ref)
 
     def _select_folders(
         self, listed: Mapping[str, FolderIdentity] = MappingProxyType({})
     ) -> dict[str, FolderIdentity]:
-        """Return the folders to remember: the listed folders, or the root alone if none are listed.
-
-        Raises:
-            ListingFailed: the root is missing.
-        """
+        """Return the folders to remember: the listed folders, or the root if none are listed."""
         root = listed.get("") or FolderIdentity.from_path(self._root)
         if root is None:
             raise ListingFailed(
@@ -407,11 +384,7 @@ class GitSource:
         return repository.objects.read(blob, "blob")
 
     def _is_skipped(self, repository: Repository, path: str, max_bytes: int) -> bool:
-        """Return whether a sparse checkout leaves a file out of the worktree.
-
-        Raises:
-            DocumentTooLarge: the file is there, and has more than `max_bytes`.
-        """
+        """Return whether a sparse checkout omits a file; refuse a file that is too large."""
         try:
             size = (self._root / path).lstat().st_size
         except (OSError, ValueError):
@@ -439,10 +412,7 @@ def _build_too_large_error(path: str, max_bytes: int) -> DocumentTooLarge:
 
 
 def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
-    """Return the checked-out tree and the worktree.
-
-    They are read again if a checkout changes them meanwhile, at most _LOOKS times.
-    """
+    """Return the checked-out tree and the worktree; read them again while checkouts change them."""
     for _ in range(_LOOKS):
         before = repository.read_checkout_state()
         tree = repository.resolve_tree(WORKTREE)

@@ -86,9 +86,8 @@ class ScipFiles:
     def find(self, paths: Iterable[str] = ()) -> dict[str, os.stat_result | None]:
         """Return the indexes by path, each with its metadata, or None if its file is missing.
 
-        Args:
-            paths: the paths of the repository's files; an index is looked for in the root folder
-                and in folders that contain a manifest.
+        Indexes are expected in the root folder, and in those folders of `paths` that contain a
+        manifest.
         """
         split = (path.rpartition("/") for path in paths)
         folders = {folder for folder, _, name in split if name in _MANIFESTS}
@@ -130,10 +129,6 @@ class IndexedSymbol(NamedTuple):
 
 def render_index(data: bytes, path: str) -> str:
     """Return the definitions and references of an index as text, in the form of this module.
-
-    Args:
-        data: the bytes of the index.
-        path: the path under which it is listed.
 
     Raises:
         DocumentRejected: the file is damaged, too large, or not a SCIP index.

@@ -61,8 +61,8 @@ class Attributes:
     """The attributes of a repository's files.
 
     Args:
-        read: returns the content of the .gitattributes file in a folder; None if it is missing. The
-            folder's path is empty or ends with a slash.
+        read: returns the .gitattributes file in a folder, if any; the folder's path is empty or
+            ends with a slash.
         info: the content of info/attributes, which takes precedence over all other files.
     """
 

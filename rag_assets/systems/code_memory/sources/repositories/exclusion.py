@@ -66,10 +66,7 @@ def is_vendored(path: str) -> bool:
 
 @cache
 def _load_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns that match at the start, at the start of any component, or anywhere.
-
-    They are grouped so that few patterns are tried at each position of a path.
-    """
+    """Return the patterns for the start of a path, the start of any component, and anywhere."""
     text = files(__package__).joinpath("vendor.yml").read_text("utf-8")
     start, component, anywhere = [], [], []
     for line in text.splitlines():
@@ -204,8 +201,7 @@ class Exclusion:
 
     Args:
         include: globs of the files to take; empty: all files of a known type.
-        exclude: globs of the files to leave out.
-        attributes: attributes of the repository's files.
+        exclude: globs of files to exclude.
         modes: modes of all files of the repository by path, as in a Git tree.
     """
 
@@ -300,10 +296,7 @@ class Exclusion:
 
 
 def _find_attribute_rule(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
-    """Return the rule that excludes a file because of its attributes or its name, or None.
-
-    Attributes take precedence over the name.
-    """
+    """Return the rule that excludes a file because of its attributes, or else its name, or None."""
     documentation = _is_set(attributes.get(DOCUMENTATION))
     vendored = _is_attribute_enabled(attributes.get(VENDORED))
     if vendored or (vendored is None and not documentation and is_vendored(path)):
@@ -372,11 +365,7 @@ _PROGRAMMING: Final = frozenset(("as", "cs", "is", "ml", "or", "pl", "ps", "ts")
 
 
 def find_superfluous_translations(paths: Iterable[str]) -> dict[str, str]:
-    """Return the translations to leave out, each with the indexed file that has the same text.
-
-    Args:
-        paths: the paths of all files that would be indexed, POSIX, within the repository.
-    """
+    """Return the translations among paths, each with the indexed file that has the same text."""
     all_paths = frozenset(paths)
     alike: defaultdict[bytes, dict[str, str]] = defaultdict(dict)
     for path in all_paths:

@@ -25,8 +25,7 @@ _TRUE: Final = frozenset({"true", "yes", "on", "1", ""})
 def parse_configuration(content: bytes) -> dict[str, str]:
     """Return the settings in a git configuration file, by `section.key` in lower case.
 
-    Named sections (`[remote "origin"]`) and lines with invalid syntax are left out. A later value
-    of a setting replaces an earlier one.
+    Named sections (`[remote "origin"]`) and invalid lines are ignored; later values win.
     """
     settings: dict[str, str] = {}
     section: str | None = None
@@ -83,7 +82,6 @@ class RepositoryFolders:
         root: the folder that the source names.
         own: contains HEAD and the index of this worktree.
         common: contains what all worktrees share: objects, refs, configuration.
-        bare: whether the repository lacks a worktree.
     """
 
     root: Path
@@ -97,9 +95,6 @@ def locate(root: Path) -> RepositoryFolders:
 
     If `.git` is a file, as in a linked worktree, it may only lead out of the root to a repository
     that points back to this root. So nobody can index a repository to which they cannot write.
-
-    Args:
-        root: the folder, absolute and resolved.
 
     Raises:
         ListingFailed: the repository is missing, or must not be used.
@@ -137,12 +132,8 @@ def open_below(folder: Path, names: Sequence[str]) -> BinaryIO | None:
 def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
     """Return the content of a small file; None if it is missing or is not a regular file.
 
-    Args:
-        folder, names: see open_below.
-        limit: maximum size in bytes.
-
     Raises:
-        ListingFailed: it is larger, or cannot be read.
+        ListingFailed: it is larger than `limit` bytes, or cannot be read.
     """
     path = "/".join(names)
     try:

@@ -41,13 +41,10 @@ class LooseObjectDamaged(Exception):
 
 
 class LooseObjects:
-    """The loose objects in a folder.
+    """The loose objects in a folder, which is absolute and resolved.
 
     Attributes:
         ids: the ids of the objects that existed at the last scan.
-
-    Args:
-        folder: the folder, absolute and resolved.
 
     Raises:
         ListingFailed: the folder contains a link, or cannot be listed.
@@ -65,8 +62,7 @@ class LooseObjects:
         """Return an object's kind and its size in bytes.
 
         Raises:
-            LooseObjectDamaged: its content does not match its name.
-            OSError: it no longer exists.
+            LooseObjectDamaged, OSError: the content does not match its name, or no longer exists.
         """
         with self._open(oid) as file:
             kind, size, _ = _read_header(zlib.decompressobj(), file)
@@ -151,10 +147,9 @@ _HINT = "run `git fsck` to list damaged objects, and `git fetch --refetch` to fe
 
 
 class Objects:
-    """The objects in a repository.
+    """The objects in a repository, which must not borrow objects from other repositories.
 
-    Raises:
-        ListingFailed: some objects are outside the repository, or are reached by links.
+    Methods raise ListingFailed if an object is missing, damaged, too large or of a different kind.
     """
 
     def __init__(self, folders: RepositoryFolders) -> None:
@@ -164,22 +159,14 @@ class Objects:
         self._loose = LooseObjects(self._folder)
 
     def read_size(self, oid: str, kind: ObjectKind) -> int:
-        """Return the size of an object in bytes, without unpacking the object.
-
-        Raises:
-            ListingFailed: the object is missing, damaged or of a different kind.
-        """
+        """Return the size of an object in bytes, without unpacking the object."""
         found_kind, size = self._read_object_header(oid, kind)
         if found_kind != kind:
             raise ListingFailed(f"the object {oid} is not a {kind}", hint=_HINT)
         return size
 
     def read(self, oid: str, kind: ObjectKind) -> bytes:
-        """Return the content of an object, verified by its id.
-
-        Raises:
-            ListingFailed: it is missing, damaged, of a different kind, or too large for its kind.
-        """
+        """Return the content of an object, verified by its id."""
         size = self.read_size(oid, kind)
         if kind != "blob" and size > _MAX_META_BYTES:
             raise ListingFailed(
@@ -188,10 +175,7 @@ class Objects:
         return self.read_sized(oid, kind)
 
     def read_sized(self, oid: str, kind: ObjectKind) -> bytes:
-        """Return the content of an object; errors as in read().
-
-        The caller must have verified its kind and size with read_size().
-        """
+        """Return the content of an object after read_size() has verified its kind and size."""
 
         def read_content() -> bytes:
             if oid in self._loose.ids:
@@ -201,11 +185,7 @@ class Objects:
         return self._read_with_retry(oid, kind, read_content)
 
     def resolve_commit(self, oid: str) -> str:
-        """Return the id of a commit from its own id, or from the id of a tag.
-
-        Raises:
-            ListingFailed: the id does not refer to a commit.
-        """
+        """Return the id of a commit from its own id, or from the id of a tag."""
         for _ in range(_MAX_TAGS):
             kind = self._read_object_header(oid, "commit")[0]
             if kind == "commit":
@@ -234,11 +214,7 @@ class Objects:
         return ids.pop() if len(ids) == 1 else None
 
     def _read_object_header(self, oid: str, kind: ObjectKind) -> tuple[ObjectKind | None, int]:
-        """Return an object's kind, or None for an unknown kind, and its size in bytes.
-
-        Args:
-            kind: the expected kind, for error messages.
-        """
+        """Return an object's kind, or None for an unknown kind, and its size in bytes."""
 
         def read_header() -> tuple[ObjectKind | None, int]:
             if oid in self._loose.ids:
@@ -312,11 +288,7 @@ _UNUSABLE: Final = frozenset({b"", b".", b".."})
 
 @dataclass(frozen=True, slots=True)
 class TreeFile:
-    """A file, link or submodule in a tree; the mode shows which.
-
-    Attributes:
-        oid: id of its blob; for a submodule, id of the commit in the submodule's repository.
-    """
+    """A file, link or submodule (see its mode) in a tree, with the id of its blob or commit."""
 
     mode: int
     oid: str

@@ -51,17 +51,13 @@ _PREFIXES: Final = ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/")
 
 
 class Refs:
-    """The refs of a repository; they are read again on every request."""
+    """The refs of a repository, read again on every request; damaged refs raise ListingFailed."""
 
     def __init__(self, folders: RepositoryFolders) -> None:
         self._folders = folders
 
     def read_head(self) -> tuple[str | None, str | None]:
-        """Return the checked-out commit, and the full name of the checked-out branch, if any.
-
-        Raises:
-            ListingFailed: HEAD is missing or damaged.
-        """
+        """Return the checked-out commit, and the full name of the checked-out branch, if any."""
         content = read_small(self._folders.own, ["HEAD"], _MAX_REF_BYTES)
         if content is None:
             raise ListingFailed(
@@ -72,11 +68,7 @@ class Refs:
         return oid if target is None else self._follow(target), target
 
     def resolve_commit(self, name: str, objects: Objects) -> str:
-        """Return the commit of a branch, a tag, or a full or abbreviated id.
-
-        Raises:
-            ListingFailed: the name does not exist; the hint lists similar names.
-        """
+        """Return the commit of a branch, a tag, or a full or abbreviated id."""
         if _ID.fullmatch(name):
             return objects.resolve_commit(name)
         if is_name(name):
@@ -188,8 +180,7 @@ class Repository:
     """An opened repository.
 
     Args:
-        root: the top folder of its worktree, or the folder of a bare repository; absolute and
-            resolved.
+        root: its worktree's top folder, or the folder of a bare repository; absolute and resolved.
 
     Raises:
         ListingFailed: the repository is missing or cannot be read.
@@ -215,12 +206,7 @@ class Repository:
         return self._settings.get("core.autocrlf", "").lower()
 
     def resolve_commit(self, ref: str) -> str | None:
-        """Return the commit that a ref resolves to; None before the first commit.
-
-        Raises:
-            ListingFailed: the ref does not exist, or the ref is `worktree` and the repository is
-                bare.
-        """
+        """Return the commit that a ref resolves to; None before the first commit."""
         if ref == WORKTREE and self.folders.bare:
             raise ListingFailed(
                 f"the repository in {str(self.folders.root)!r} is bare: it has no worktree",
@@ -232,7 +218,7 @@ class Repository:
         return self.refs.resolve_commit(ref, self.objects)
 
     def resolve_tree(self, ref: str) -> str:
-        """Return the id of the tree of a ref's commit; errors as in resolve_commit()."""
+        """Return the id of the tree of a ref's commit."""
         return self.get_tree(self.resolve_commit(ref))
 
     def get_tree(self, commit: str | None) -> str:

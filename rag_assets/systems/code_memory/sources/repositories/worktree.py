@@ -44,14 +44,13 @@ _HINT = "delete the file `index` in that folder, then run `git reset` in the wor
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A tracked file in git's index.
+    """A tracked file in git's index, with its mode and id as in a Git tree.
 
     Attributes:
-        mode, oid: as in a Git tree; the content of a file with intent to add is unknown.
         skipped: whether it is left out of the worktree on purpose (a sparse checkout).
         mtime, ctime: seconds and nanoseconds, as git stores them.
-        settled: whether git knows its content: it is neither in conflict nor only marked with
-            intent to add.
+        settled: whether git knows its content: it is neither in conflict nor marked with intent to
+            add.
     """
 
     mode: int
@@ -66,10 +65,8 @@ class IndexEntry:
     def describes(self, facts: os.stat_result, written: tuple[int, int]) -> bool:
         """Return whether a file with this metadata is unchanged since git last looked at it.
 
-        A file that is as new as the index, or newer, may have changed unnoticed.
-
-        Args:
-            written: when the index was written.
+        A file that is as new as the index, which was written at `written`, may have changed
+        unnoticed.
         """
         return (
             self.settled
@@ -83,10 +80,9 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class GitIndex:
-    """The index of a worktree: its tracked files.
+    """The index of a worktree: its tracked files by path.
 
     Attributes:
-        entries: the entries, by path.
         written: when the index was written, in seconds and nanoseconds.
         skipped_folders: paths, with a final slash, of folders left out of the worktree entirely.
     """
@@ -104,11 +100,7 @@ class GitIndex:
 
 
 def read_index(own: Path) -> GitIndex | None:
-    """Return git's index in a folder; None if it is missing or split over several files.
-
-    Raises:
-        ListingFailed: it is damaged.
-    """
+    """Return git's index in a folder; None if it is missing or split over several files."""
     try:
         # Take the time before reading: if the file is replaced now, fewer entries count as
         # unchanged.
@@ -217,7 +209,6 @@ class StoredContent:
     """The content of a file as git stores it.
 
     Attributes:
-        content: the bytes after git's conversions.
         blob: id of the commit's blob with this content; None if the commit has no such blob.
         is_certain: whether git itself guarantees that the file is unchanged.
     """
@@ -259,15 +250,11 @@ class StoredContents:
 
 
 class Worktree:
-    """A worktree as it was at one moment.
+    """A worktree as it was at one moment, compared with the files of the checked-out commit.
 
     Attributes:
-        attributes: attributes of its files.
         folders: the root and the mount points below it; see walk_root.
         files: the files that may be indexed, by path.
-
-    Args:
-        committed: the files of the checked-out commit.
 
     Raises:
         ListingFailed: its files cannot be listed, or its index is damaged.
@@ -363,7 +350,6 @@ def read_unchanged(
 
     Args:
         root: the top folder of the worktree, absolute and resolved.
-        path: path of the file; its folders are opened one by one without following links.
         facts: the metadata as listed; None to accept any state of the file.
     """
     try:
