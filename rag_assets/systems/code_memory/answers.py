@@ -15,7 +15,7 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, Hit, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.derived.model import ROUTE
-from rag_assets.systems.code_memory.history import Histories, Lines
+from rag_assets.systems.code_memory.history import Lines, describe_history
 from rag_assets.systems.code_memory.name_resolver import NameResolver
 from rag_assets.systems.code_memory.outlines import (
     LineFormatter,
@@ -167,11 +167,8 @@ class CodeAnswers:
             _format_coverage_note(resolver, format_count(len(outside), "use"), uses),
             *_suggest_search(symbol or table or ""),
         ]
-        heading = (
-            resolver.explain_shorter_path(path)
-            if path
-            else self._explain_interpretation(name, start_nodes)
-        )
+        heading: Iterable[str] = self._explain_interpretation(name, start_nodes)
+        heading = resolver.explain_shorter_path(path) if path else heading
         lines = self._formatter.format_relations(outside)
         possible_lines = self._formatter.format_possible_uses(possible)
         return limit_lines([*heading, *lines, *possible_lines], notes=notes)
@@ -258,10 +255,9 @@ class CodeAnswers:
                 targets.append((node.uri, label, (node.line_start, node.line_end)))
         if not targets:
             return self._explain_unknown(resolver, name)
-        histories = Histories(self.tenant, self.settings)
         answer: list[str] = []
-        for uri, label, lines in targets[:_MOST_TARGETS]:
-            answer += histories.iter_lines(uri, label, lines)
+        for target in targets[:_MOST_TARGETS]:
+            answer += describe_history(self.tenant, self.settings, *target)
         files = [FILE + uri for uri in dict.fromkeys(uri for uri, *_ in targets[:_MOST_TARGETS])]
         runs = self.compute_walks(files, direction="out", kinds=("changed_by",))
         changes = [relation for walk in runs for relation in walk.relations]
@@ -327,14 +323,10 @@ class CodeAnswers:
         models = _list_sources(walks, "maps_to")
         users = self.compute_walks(models, direction="in")
         related = [source for source in _list_sources(users, "relates_to") if source not in models]
-        left = len(related) - _MOST_RELATIONS
-        notes = (
-            [f"users of {format_count(left, 'more relation')} to its models were not looked for"]
-            if left > 0
-            else []
-        )
         followed = self.compute_walks(related[:_MOST_RELATIONS], direction="in")
-        return [*users, *followed], notes
+        left = format_count(len(related) - _MOST_RELATIONS, "more relation")
+        note = f"users of {left} to its models were not looked for"
+        return [*users, *followed], [note] if len(related) > _MOST_RELATIONS else []
 
     @property
     def _walker(self) -> Walker:
@@ -448,14 +440,12 @@ class _Dependents:
                     continue
                 known_path = self._found.get((owners[one.target], one.target))
                 before = (one.target,) if known_path is None else known_path[1]
-                node = (
-                    build_node(one.within)
-                    if one.within
-                    else build_file_node(one.source, one.repository)
-                )
-                self._found[key] = node, (*before, node.name)
-                if one.within is not None:
+                if one.within is None:
+                    node = build_file_node(one.source, one.repository)
+                else:
+                    node = build_node(one.within)
                     frontier.append(node)
+                self._found[key] = node, (*before, node.name)
             self._add_callers(frontier)
             if not frontier:
                 break
@@ -571,11 +561,8 @@ def _list_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> 
     The details of a single route may already fill an answer.
     """
     for name, walk in zip(routes, walks, strict=True):
-        runs = [
-            relation.target
-            for relation in walk.relations
-            if (relation.source, relation.kind) == (name, "routes_to")
-        ]
+        key = name, "routes_to"
+        runs = [one.target for one in walk.relations if (one.source, one.kind) == key]
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(format_name, runs))}".rstrip()
 
 

@@ -92,18 +92,14 @@ def build_verdict(
         writer_at_work: whether another run may be between two steps of a write.
     """
     derived = drift.derived or {}
-    offenders = (
-        *(
-            ("the recorded relations differ from the text", uris.get(id_, id_))
-            for id_ in drift.altered
-        ),
+    differs = "the recorded relations differ from the text"
+    offenders: list[tuple[str, object]] = [
+        *((differs, uris.get(id_, id_)) for id_ in drift.altered),
         *((f"{number:,} derived documents differ", source) for source, number in derived.items()),
-        *(
-            (("relations are recorded for texts that no build contains", drift.orphans),)
-            if drift.orphans
-            else ()
-        ),
-    )
+    ]
+    if drift.orphans:
+        fault = "relations are recorded for texts that no build contains"
+        offenders.append((fault, drift.orphans))
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=drift.none,
@@ -114,7 +110,7 @@ def build_verdict(
             Compared("derived documents that differ", 0, sum(derived.values())),
         ),
         columns=("fault", "which"),
-        offenders=offenders,
+        offenders=tuple(offenders),
         severity=severity,
         notes={"texts compared": drift.compared},
     )

@@ -78,54 +78,46 @@ class History:
     incomplete: str
 
 
-_NO_HISTORY: Final = History((), 0, "nothing is committed yet")
+def describe_history(
+    tenant: Tenant, settings: Settings, uri: str, label: str, lines: Lines | None
+) -> Iterator[str]:
+    """Yield lines about the commits that changed a file, newest first, and about gaps.
 
-
-class Histories:
-    """A reader of the history of files in a tenant's Git repositories on this machine."""
-
-    def __init__(self, tenant: Tenant, settings: Settings) -> None:
-        self._tenant = tenant
-        self._context = SourceContext(
-            base=settings.home, allowed_roots=tuple(settings.allowed_roots)
-        )
-        self._masker = get_masker(settings.local)
-
-    def iter_lines(self, uri: str, label: str, lines: Lines | None) -> Iterator[str]:
-        """Yield lines about the commits that changed a file, newest first, and about gaps.
-
-        Args:
-            label: the file's path, or the name of a definition with its location.
-            lines: the lines of the definition; None for the whole file.
-        """
-        yield f"{label}:"
-        path = parse_path(uri)
-        try:
-            source = self._find_source(uri.partition("/")[0])
-            if source is None:
-                yield "  its source is not a Git repository"
-                return
-            repository, commit = source.open_commit()
-            found = _NO_HISTORY
-            if commit is not None:
-                found = HistoryWalk(repository, path).follow(commit, lines)
-            differs = repository.describe(commit, [path]).differing
-        except (RagAssetsError, OSError):  # The error message contains folders of this machine.
-            yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
+    Args:
+        label: the file's path, or the name of a definition with its location.
+        lines: the lines of the definition; None for the whole file.
+    """
+    yield f"{label}:"
+    path = parse_path(uri)
+    try:
+        source = _find_source(tenant, settings, uri.partition("/")[0])
+        if source is None:
+            yield "  its source is not a Git repository"
             return
-        for change in found.changes:
-            shown = self._masker.text(f"{change.subject}  ({change.author})")
-            yield f"  {change.date}  {change.id[:9]}  {shown}"
-        looked_at = format_count(found.looked_at, "commit")
-        yield f"  {looked_at} looked at, {found.incomplete or 'back to the first with this path'}"
-        if differs:
-            yield "  the file has changes that are not committed: its lines may have moved"
+        repository, commit = source.open_commit()
+        found = History((), 0, "nothing is committed yet")
+        if commit is not None:
+            found = HistoryWalk(repository, path).follow(commit, lines)
+        differs = repository.describe(commit, [path]).differing
+    except (RagAssetsError, OSError):  # The error message contains folders of this machine.
+        yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
+        return
+    masker = get_masker(settings.local)
+    for change in found.changes:
+        shown = masker.text(f"{change.subject}  ({change.author})")
+        yield f"  {change.date}  {change.id[:9]}  {shown}"
+    looked_at = format_count(found.looked_at, "commit")
+    yield f"  {looked_at} looked at, {found.incomplete or 'back to the first with this path'}"
+    if differs:
+        yield "  the file has changes that are not committed: its lines may have moved"
 
-    def _find_source(self, name: str) -> GitSource | None:
-        config = next((source for source in self._tenant.sources if source.name == name), None)
-        kind = None if config is None else self._tenant.source_kind(config)
-        built = None if kind is None else kind.build(config, self._context)
-        return built if isinstance(built, GitSource) else None
+
+def _find_source(tenant: Tenant, settings: Settings, name: str) -> GitSource | None:
+    config = next((source for source in tenant.sources if source.name == name), None)
+    kind = None if config is None else tenant.source_kind(config)
+    context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
+    built = None if kind is None else kind.build(config, context)
+    return built if isinstance(built, GitSource) else None
 
 
 class HistoryWalk:

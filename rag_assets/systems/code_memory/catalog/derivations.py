@@ -95,8 +95,9 @@ class KindTable:
             .order_by(documents.c.uri)
         )
         with self._database.begin() as connection:
-            for row in connection.execution_options(yield_per=_KINDS_BATCH).execute(query):
-                yield CodeDocument(*row[:-1], kinds=row.kinds or {})
+            rows = connection.execution_options(yield_per=_KINDS_BATCH).execute(query)
+            for *rest, kinds in rows:
+                yield CodeDocument(*rest, kinds or {})
 
     def record(self, ref: TenantRef, kinds: Mapping[str, Mapping[str, str]]) -> None:
         """Record all known kinds of definitions, by document; index these documents again."""
@@ -113,16 +114,11 @@ class KindTable:
             with self._database.begin_tenant(ref) as connection:
                 if rows:
                     connection.execute(statement, rows)
-                connection.execute(
-                    delete(document_kinds).where(
-                        table.tenant == ref.id, matches_any(table.document_id, none)
-                    )
-                )
-                connection.execute(
-                    update(document_index)
-                    .where(index.tenant == ref.id, matches_any(index.document_id, batch))
-                    .values(document_key=None, dirty=True)
-                )
+                wanted = table.tenant == ref.id, matches_any(table.document_id, none)
+                connection.execute(delete(document_kinds).where(*wanted))
+                wanted = index.tenant == ref.id, matches_any(index.document_id, batch)
+                dirty = update(document_index).values(document_key=None, dirty=True)
+                connection.execute(dirty.where(*wanted))
 
 
 _BATCH = 1_000
@@ -171,12 +167,8 @@ class DerivationTable:
             *("/", documents.c.document_id, document_index.c.chunk_set_key),
             documents.c.access_scope,
         )
-        first, second = (
-            func.sum(
-                cast(cast("x" + func.substr(func.md5(line), at, _DIGITS), BIT(64)), BigInteger)
-            )
-            for at in (1, 1 + _DIGITS)
-        )
+        halves = (func.substr(func.md5(line), at, _DIGITS) for at in (1, 1 + _DIGITS))
+        first, second = (func.sum(cast(cast("x" + half, BIT(64)), BigInteger)) for half in halves)
         query = (
             _select_indexed(tenant_id, generation, documents.c.source, first, second)
             .where(matches_any(documents.c.source, list(sources)))
@@ -303,11 +295,8 @@ def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequen
     for batch in batched(document_ids, _BATCH):
         ids = list(batch)
         table = source_records.c
-        connection.execute(
-            delete(source_records).where(
-                table.tenant == ref.id, matches_any(table.document_id, ids)
-            )
-        )
+        wanted = table.tenant == ref.id, matches_any(table.document_id, ids)
+        connection.execute(delete(source_records).where(*wanted))
         connection.execute(mark_deleted_statement(ref, ids))
         connection.execute(withhold_statement(ref, ids))
 

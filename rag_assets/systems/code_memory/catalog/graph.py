@@ -138,7 +138,6 @@ class Symbols:
         return None if digest == _NO_HASH else digest.hex()
 
 
-@dataclass(frozen=True, slots=True)
 class Segment:
     """The definitions and edges of some texts.
 
@@ -151,18 +150,20 @@ class Segment:
         edges_of, symbols_of: lookups of rows by text; texts are numbered from 0 in the segment.
     """
 
-    first: int
-    count: int
-    names: Names
-    kinds: Mapping[str, int]
-    edges: Edges
-    symbols: Symbols
-    stated_of: Lookup
-    target: Lookup
-    symbol: Lookup
-    short: Lookup
-    edges_of: Lookup
-    symbols_of: Lookup
+    def __init__(
+        self, first: int, count: int, names: Names, edges: Edges, symbols: Symbols
+    ) -> None:
+        self.first, self.count, self.names = first, count, names
+        self.edges, self.symbols = edges, symbols
+        self.kinds = {names[number]: number for number in set(edges.kind)}
+        self.stated_of = Lookup.from_column(edges.stated_of, len(names))
+        self.target = Lookup.from_column(edges.target, len(names))
+        self.symbol = Lookup.from_column(symbols.symbol, len(names))
+        self.short = Lookup.from_column(symbols.short, len(names))
+        self.edges_of, self.symbols_of = (
+            Lookup.from_column(new_column(text - first for text in rows.text), count)
+            for rows in (edges, symbols)
+        )
 
     @property
     def bytes(self) -> int:
@@ -222,25 +223,9 @@ class SegmentBuilder:
 
     def build(self) -> tuple[Segment, dict[str, int]]:
         """Return the segment, and the numbers of its texts by key."""
-        edges, symbols, names = self._edges, self._symbols, len(self._names)
-        segment = Segment(
-            *(self._first, len(self._texts), self._names),
-            kinds={self._names[number]: number for number in set(edges.kind)},
-            edges=edges,
-            symbols=symbols,
-            stated_of=Lookup.from_column(edges.stated_of, names),
-            target=Lookup.from_column(edges.target, names),
-            symbol=Lookup.from_column(symbols.symbol, names),
-            short=Lookup.from_column(symbols.short, names),
-            edges_of=self._build_text_lookup(edges.text),
-            symbols_of=self._build_text_lookup(symbols.text),
-        )
-        return segment, self._texts
-
-    def _build_text_lookup(self, column: array[int]) -> Lookup:
-        return Lookup.from_column(
-            new_column(text - self._first for text in column), len(self._texts)
-        )
+        texts = self._texts
+        segment = Segment(self._first, len(texts), self._names, self._edges, self._symbols)
+        return segment, texts
 
 
 MOST_CACHED = 20_000

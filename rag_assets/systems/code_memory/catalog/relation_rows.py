@@ -130,26 +130,28 @@ class RelationState:
     rows: str
 
 
-def _build_state_columns(
-    tenant: ColumnElement[str],
-) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    totals, added = relation_change_totals.c, relation_changes.c
+_TENANT = bindparam("tenant", type_=Text)
 
-    def total(column: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
-        former = select(column).where(totals.tenant == tenant).scalar_subquery()
-        since = (
-            select(func.sum(added.nonce))
-            .where(added.tenant == tenant, *wanted)
-            .correlate_except(relation_changes)
-            .scalar_subquery()
-        )
-        none = literal(0, Numeric)
-        return cast(func.coalesce(former, none) + func.coalesce(since, none), Text)
 
-    return (
-        total(totals.nonce).label("changes"),
-        total(totals.rows_nonce, added.of_rows).label("row_changes"),
+def _sum_changes(total: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
+    """Return the sum of the random numbers of former changes, in `total`, and of later ones."""
+    former = select(total).where(relation_change_totals.c.tenant == _TENANT).scalar_subquery()
+    since = (
+        select(func.sum(relation_changes.c.nonce))
+        .where(relation_changes.c.tenant == _TENANT, *wanted)
+        .correlate_except(relation_changes)
+        .scalar_subquery()
     )
+    none = literal(0, Numeric)
+    return cast(func.coalesce(former, none) + func.coalesce(since, none), Text)
+
+
+_STATE_COLUMNS = (
+    _sum_changes(relation_change_totals.c.nonce).label("changes"),
+    _sum_changes(relation_change_totals.c.rows_nonce, relation_changes.c.of_rows).label(
+        "row_changes"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,19 +162,11 @@ class ReadableState:
     scopes: frozenset[str]
 
 
-_TENANT = bindparam("tenant", type_=Text)
-
-STATE = select(*_build_state_columns(_TENANT))
+STATE = select(*_STATE_COLUMNS)
 """SQL query that returns only the state."""
 
-READABLE_STATE = Statement.compile(
-    select(
-        *_build_state_columns(_TENANT),
-        readable_scopes(
-            _TENANT, texts_parameter("principals"), literal(None, Integer)
-        ).scalar_subquery(),
-    )
-)
+_SCOPES = readable_scopes(_TENANT, texts_parameter("principals"), literal(None, Integer))
+READABLE_STATE = Statement.compile(select(*_STATE_COLUMNS, _SCOPES.scalar_subquery()))
 """SQL query that returns the state, and the scopes that principals may read."""
 
 
@@ -243,12 +237,9 @@ class RelationRowTable:
         wanted = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
         if compared.end is not None:
             wanted.append(index.chunk_set_key < compared.end)
+        first = func.min(documents.c.media_type), func.min(documents.c.document_id)
         query = (
-            select(
-                index.chunk_set_key,
-                func.min(documents.c.media_type),
-                func.min(documents.c.document_id),
-            )
+            select(index.chunk_set_key, *first)
             .select_from(document_index)
             .join(documents, is_same_document())
             .where(*wanted)
@@ -298,14 +289,9 @@ class RelationRowTable:
                 counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
                 connection.execute(select(counted))
                 # A concurrent deletion of such a version waits, and then deletes the new rows too.
-                indexed = (
-                    select(document_index.c.chunk_set_key)
-                    .where(
-                        document_index.c.tenant == ref.id,
-                        matches_any(document_index.c.chunk_set_key, keys),
-                    )
-                    .with_for_update(read=True)
-                )
+                index = document_index.c
+                wanted = index.tenant == ref.id, matches_any(index.chunk_set_key, keys)
+                indexed = select(index.chunk_set_key).where(*wanted).with_for_update(read=True)
                 indexed_keys = sorted(set(connection.scalars(indexed)))
                 record_relations(connection, ref, {key: relations[key] for key in indexed_keys})
 

@@ -87,19 +87,15 @@ class RelationRows:
             whole: whether to return no edges at all if there are more than the limit.
         """
         named, nameless = separate_nameless(nodes)
-        rows = self._list_edge_rows(
-            # If the result would exceed the limit, no edges are returned, so any rows may be read.
-            statements.SOME_EDGES if whole else statements.EDGES,
-            own=list_spellings(list_own_spellings, named) if direction != "in" else [],
-            uris=[*files],
-            named=list_spellings(list_name_spellings, named) if direction != "out" else [],
-            inside=[*{uri for uri, _ in nameless}],
-            own_inside=[*{own for _, own in nameless}] if direction != "in" else [],
-            named_inside=[*{own for _, own in nameless}] if direction != "out" else [],
-            limit=limit + 1,
-            only=sorted(only),
-            without=sorted(without),
-        )
+        values: dict[str, Any] = {"uris": [*files], "inside": [*{uri for uri, _ in nameless}]}
+        inside = [*{own for _, own in nameless}]
+        if direction != "in":
+            values |= {"own": list_spellings(list_own_spellings, named), "own_inside": inside}
+        if direction != "out":
+            values |= {"named": list_spellings(list_name_spellings, named), "named_inside": inside}
+        values |= {"limit": limit + 1, "only": sorted(only), "without": sorted(without)}
+        # If the result would exceed the limit, no edges are returned, so any rows may be read.
+        rows = self._list_edge_rows(statements.SOME_EDGES if whole else statements.EDGES, **values)
         counts: Counter[int] = Counter()
         edges: dict[FoundEdge, None] = {}
         for way, *row in rows:
@@ -184,8 +180,8 @@ class RelationRows:
 
     def find_files(self, name: str, limit: int) -> list[FoundDocument]:
         """Return at most `limit` documents whose URI ends with this file name."""
-        rows = self._run(statements.DOCUMENTS_BY_FILE_NAME, name=name.lower(), limit=limit)
-        return [FoundDocument(*row) for row in rows]
+        by_name = statements.DOCUMENTS_BY_FILE_NAME
+        return self._list_documents(by_name, name=name.lower(), limit=limit)
 
     def find_name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
@@ -197,17 +193,12 @@ class RelationRows:
             limit: the maximum to return; documents that define the name come first.
         """
         tenant = self.document_versions.tenant_id
-        rows = self._run(
-            statements.NAME_USES,
-            numbers=[compute_name_number(tenant, name) for name in wanted],
-            names=[*dict.fromkeys((*wanted, *names))],
-            limit=limit,
-        )
+        numbers = [compute_name_number(tenant, name) for name in wanted]
+        every = [*dict.fromkeys((*wanted, *names))]
+        rows = self._run(statements.NAME_USES, numbers=numbers, names=every, limit=limit)
         return [
-            FoundNameUses(
-                name, places, document_id, uri, get_repository_source(source), scope, type_
-            )
-            for name, places, document_id, uri, source, scope, type_ in rows
+            FoundNameUses(*place, get_repository_source(source), scope, type_)
+            for *place, source, scope, type_ in rows
         ]
 
     def list_definitions(self, uris: Sequence[str]) -> list[FoundSymbol]:
@@ -216,27 +207,28 @@ class RelationRows:
 
     def list_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these types, sorted by URI."""
-        rows = self._run(statements.DOCUMENTS_OF_TYPE, source_types=[*source_types])
-        return [FoundDocument(*row) for row in rows]
+        return self._list_documents(statements.DOCUMENTS_OF_TYPE, source_types=[*source_types])
 
     def list_unscanned_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
         """Return the documents of these types whose names have not been indexed yet."""
-        rows = self._run(statements.DOCUMENTS_WITHOUT_NAMES, source_types=[*source_types])
-        return [FoundDocument(*row) for row in rows]
+        return self._list_documents(
+            statements.DOCUMENTS_WITHOUT_NAMES, source_types=[*source_types]
+        )
 
     def find_documents(self, uris: Sequence[str]) -> list[FoundDocument]:
         """Return the documents with these URIs."""
-        rows = self._run(statements.DOCUMENTS_BY_URI, uris=[*uris])
-        return [FoundDocument(*row) for row in rows]
+        return self._list_documents(statements.DOCUMENTS_BY_URI, uris=[*uris])
 
     def list_first_documents(self, sources: Sequence[str]) -> list[FoundDocument]:
-        """Return one readable document of each source; sources without any are left out."""
-        rows = self._run(statements.FIRST_DOCUMENTS, sources=[*sources])
-        return [FoundDocument(*row) for row in rows]
+        """Return one readable document of each source that has any."""
+        return self._list_documents(statements.FIRST_DOCUMENTS, sources=[*sources])
 
     def _list_edge_rows(self, statement: Statement, **values: Any) -> list[Any]:
         """Return rows of edges at nodes; list parameters that are not passed are empty."""
         return self._run(statement, **{**{name: [] for name in _WAYS}, **values})
+
+    def _list_documents(self, statement: Statement, **values: Any) -> list[FoundDocument]:
+        return [FoundDocument(*row) for row in self._run(statement, **values)]
 
     def _list_symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
         return [_read_symbol_row(*row) for row in self._run(statement, **values)]
@@ -470,44 +462,23 @@ def _iter_rows_with_names(segment: Segment, lookup: Lookup, names: Iterable[str]
 
 
 def _build_edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
-    edges, names, uri = segment.edges, segment.names, document.uri
-    path = None if edges.path[row] == NONE else names[edges.path[row]]
-    return FoundEdge(
-        kind=names[edges.kind[row]],
-        stated_of=qualify_name(names[edges.stated_of[row]], uri),
-        target=qualify_name(names[edges.target[row]], uri),
-        how=names[edges.how[row]],
-        confidence=edges.confidence[row],
-        line_start=edges.first[row],
-        line_end=edges.last[row],
-        evidence=None,
-        path=path,
-        document_id=document.document_id,
-        uri=uri if path is None else build_uri(document.repository, path),
-        source=document.repository,
-        access_scope=document.access_scope,
-        position=edges.position[row],
+    edges, names = segment.edges, segment.names
+    return _read_edge_row(
+        *(names[edges.kind[row]], names[edges.stated_of[row]], names[edges.target[row]]),
+        *(names[edges.how[row]], edges.confidence[row], edges.first[row], edges.last[row]),
+        *(None, None if edges.path[row] == NONE else names[edges.path[row]]),
+        *(document.document_id, document.uri, document.source, document.access_scope),
+        edges.position[row],
     )
 
 
 def _build_symbol(segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
     symbols, names = segment.symbols, segment.names
-    symbol = names[symbols.symbol[row]]
-    return FoundSymbol(
-        qualify_definition(symbol, document.uri),
-        names[symbols.role[row]],
-        bool(symbols.public[row]),
-        symbols.first[row],
-        symbols.last[row],
-        symbols.content_hash(row),
-        document.document_id,
-        document.uri,
-        document.repository,
-        document.access_scope,
-        document.source_type,
-        document.kinds,
-        symbol,
-        names[symbols.short[row]],
+    return _read_symbol_row(
+        *(names[symbols.symbol[row]], names[symbols.role[row]], bool(symbols.public[row])),
+        *(symbols.first[row], symbols.last[row], symbols.content_hash(row)),
+        *(document.document_id, document.uri, document.source, document.access_scope),
+        *(document.source_type, document.kinds, names[symbols.short[row]]),
     )
 
 

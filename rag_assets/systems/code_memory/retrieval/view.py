@@ -125,16 +125,14 @@ class Reexports:
             called = self.called(shorts) if shorts else {}
             pending = {}
             for lookup, spellings in resolved.items():
-                found = (
-                    find_definition(
-                        name, path, called.get(short_name(name), {}).get(lookup.source, ())
-                    )
-                    for name, path in spellings
-                    if not name.endswith(ALL)
-                )
-                defined = {one for one in found if one is not None}
+                defined: set[str | None] = set()
+                for name, path in spellings:
+                    candidates = called.get(short_name(name), {}).get(lookup.source, ())
+                    if not name.endswith(ALL):
+                        defined.add(find_definition(name, path, candidates))
+                defined -= {None}
                 if len(defined) == 1:
-                    definitions[lookup] = defined.pop()
+                    definitions[lookup] = str(*defined)
                 elif not defined and (fresh := spellings - seen[lookup]):
                     pending[lookup] = fresh
                     seen[lookup] |= fresh
@@ -376,12 +374,8 @@ class RelationView:
             for source in {edge.source for edge in spelled}
             for name, short in shorts.items()
         }
-        lookups = dict.fromkeys(
-            NameLookup.from_edge(edge, name)
-            for edge in spelled
-            for name in (edge.target, edge.stated_of)
-            if name in shorts
-        )
+        ends = ((edge, name) for edge in spelled for name in (edge.target, edge.stated_of))
+        lookups = {NameLookup.from_edge(edge, name): None for edge, name in ends if name in shorts}
         resolved = {
             one: find_definition(one.name, one.path, found) if found else None
             for one in lookups

@@ -71,13 +71,11 @@ class ScipFiles:
 
     def __init__(self, root: Path, named: Iterable[str]) -> None:
         self._root = root
-        # The listed path of an index outside of the root has none of its folders.
-        self._named = {
-            f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
-            if path[0] == "/"
-            else path: root / path
-            for path in named
-        }
+        self._named: dict[str, Path] = {}
+        for path in named:
+            # The listed path of an index outside of the root contains none of its folders.
+            listed = f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
+            self._named[listed if path[0] == "/" else path] = root / path
 
     def __contains__(self, path: str) -> bool:
         """Return whether a SCIP index would have this path; the file need not exist."""

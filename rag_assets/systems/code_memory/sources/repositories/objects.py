@@ -371,22 +371,13 @@ def _is_usable(entry: _Entry) -> bool:
 
 def find_file(objects: Objects, tree: str, path: str) -> TreeFile | None:
     """Return one file of a tree, reading only the trees on its path; None if it is missing."""
-    *folders, name = path.encode("utf-8", "surrogateescape").split(b"/")
-    oid = tree
-    for folder in folders:
-        below = _find_entry(objects, oid, folder)
-        if below is None or below.mode != _FOLDER:
+    entry: TreeFile | None = TreeFile(_FOLDER, tree)
+    for part in path.encode("utf-8", "surrogateescape").split(b"/"):
+        if entry is None or entry.mode != _FOLDER:
             return None
-        oid = below.oid
-    entry = _find_entry(objects, oid, name)
+        entries = _parse_entries(objects.read(entry.oid, "tree"), entry.oid)
+        entry = next((TreeFile(mode, oid) for mode, name, oid in entries if name == part), None)
     return None if entry is None or entry.mode == _FOLDER else entry
-
-
-def _find_entry(objects: Objects, tree: str, name: bytes) -> TreeFile | None:
-    for mode, found, oid in _parse_entries(objects.read(tree, "tree"), tree):
-        if found == name:
-            return TreeFile(mode, oid)
-    return None
 
 
 def _parse_entries(content: bytes, tree: str) -> Iterator[_Entry]:
