@@ -16,10 +16,12 @@ from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.hooks import ChangedHooks, install_hooks, remove_hooks
-from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
+from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.sources.git import GitConfig
 from rag_assets.tenants.model import Tenant
+
+_COLUMNS = ("from", "relation", "to", "evidence")
 
 
 @with_reading_session
@@ -45,15 +47,11 @@ def show_relations(
     if not walk.nodes:
         say(f"Nothing that you may read is called {name!r}.")
         return
-    print_table(
-        ["from", "relation", "to", "evidence"],
-        [_build_row(relation) for relation in walk.relations],
-    )
+    print_table(_COLUMNS, [*map(_build_row, walk.relations)])
     if walk.uses:
-        say(
-            f"Uses of the name ({sum(use.how != 'possible' for use in walk.uses)} of them certain):"
-        )
-        print_table(["from", "relation", "to", "evidence"], [_build_row(use) for use in walk.uses])
+        certain = sum(use.how != "possible" for use in walk.uses)
+        say(f"Uses of the name ({certain} of them certain):")
+        print_table(_COLUMNS, [*map(_build_row, walk.uses)])
     if not walk.complete:
         warn(f"not everything is shown: {walk.why}")
 
@@ -71,9 +69,8 @@ def show_symbols(
     if not found:
         say(f"Nothing that you may read is called {name!r}.")
         return
-    print_table(
-        ["symbol", "type", "place"], [(n.name, n.source_type, _format_place(n)) for n in found]
-    )
+    rows = [(n.name, n.source_type, f"{n.uri}:{n.line_start}" if n.uri else "") for n in found]
+    print_table(["symbol", "type", "place"], rows)
 
 
 def _build_row(relation: Relation) -> tuple[str, str, str, str]:
@@ -82,10 +79,6 @@ def _build_row(relation: Relation) -> tuple[str, str, str, str]:
     by = EVIDENCE_NAMES.get(relation.how) or ("possible" if relation.how == "possible" else "")
     kind = f"{relation.kind} ({by})" if by else relation.kind
     return relation.source, kind, relation.target, shown
-
-
-def _format_place(node: Node) -> str:
-    return f"{node.uri}:{node.line_start}" if node.uri else ""
 
 
 @with_reading_session
@@ -114,11 +107,9 @@ def print_hits(
 ) -> None:
     """Search a tenant's repositories, and print hits with their locations."""
     about = _create_answers(session, tenant, caller)
+    filters = {"paths": [path]} if path else None
     request = SearchRequest.of(
-        query=question,
-        source_types=source_types,
-        filters={"paths": [path]} if path else None,
-        caller=about.caller,
+        query=question, source_types=source_types, filters=filters, caller=caller
     )
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         found = retriever.search(tenant, request)
@@ -145,11 +136,8 @@ def install_hook(session: Session, tenant: str, repository: Path, *, as_json: bo
     record = session.catalog.tenants.get(tenant)
     wanted = repository.expanduser().resolve()
     sources = Tenant.from_config(record.config).sources
-    roots = {
-        (session.settings.home / source.root).resolve()
-        for source in sources
-        if isinstance(source, GitConfig)
-    }
+    folders = (source.root for source in sources if isinstance(source, GitConfig))
+    roots = {(session.settings.home / folder).resolve() for folder in folders}
     if wanted not in roots:
         known = ", ".join(sorted(map(str, roots))) or "none"
         raise ConfigurationError(

@@ -215,8 +215,8 @@ class RelationGraphs:
     @property
     def bytes(self) -> int:
         """Return the size of all graphs in bytes."""
-        with self._lock:
-            return self._bytes()
+        graphs = (tenant.graph for tenant in self._tenants.values())
+        return sum(graph.bytes for graph in graphs if graph is not None)
 
     def _load(self, key: GraphKey, tenant: _Tenant) -> None:
         former = tenant.graph if tenant.graph is not None and tenant.graph.key == key else None
@@ -239,14 +239,10 @@ class RelationGraphs:
         """Drop the graphs of the least recently queried tenants until the limits are met."""
         while len(self._tenants) > _MOST_TENANTS:
             self._tenants.popitem(last=False)
-        used_bytes = self._bytes()
+        used_bytes = self.bytes
         for tenant in self._tenants.values():
             if used_bytes <= self.most_bytes:
                 return
             if tenant.graph is not None:
                 used_bytes -= tenant.graph.bytes
                 tenant.graph = None
-
-    def _bytes(self) -> int:
-        graphs = (tenant.graph for tenant in self._tenants.values())
-        return sum(graph.bytes for graph in graphs if graph is not None)

@@ -196,11 +196,8 @@ class RelationRowTable:
     def count_symbols(self, tenant_id: str, generation: int) -> int:
         """Return the number of definitions in the distinct texts of a build."""
         texts = _select_texts(tenant_id, generation)
-        query = (
-            select(func.count())
-            .select_from(symbols)
-            .where(symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts))
-        )
+        wanted = symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
+        query = select(func.count()).select_from(symbols).where(*wanted)
         with self._database.begin() as connection:
             return connection.scalar(query) or 0
 

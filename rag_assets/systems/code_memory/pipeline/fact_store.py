@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Table
@@ -293,9 +294,7 @@ def _derive_from_sources(
     indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, generation)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[UnresolvedStatement]] = {source: [] for source in fingerprints}
-    marks = {
-        source: SourceMark(fingerprint, frozenset()) for source, fingerprint in fingerprints.items()
-    }
+    marks = {source: SourceMark(one, frozenset()) for source, one in fingerprints.items()}
     labels: dict[str, Mapping[str, str]] = {}
     own = ctx.tenant.own_frameworks
     for documents in iter_repositories(one for one in indexed if one.source in fingerprints):
@@ -304,11 +303,8 @@ def _derive_from_sources(
         # An index may refer to files in every language.
         has_index = any(map(is_index, documents))
         languages = None if has_index else languages_read(signs, own)
-        read = [
-            document
-            for document in documents
-            if languages is None or get_language(document) in languages
-        ]
+        is_read = [languages is None or get_language(one) in languages for one in documents]
+        read = [*compress(documents, is_read)]
         # No document can be derived without an index or a file in a language that has frameworks.
         files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
         labels |= find_changed_labels(documents, {**deciding, **files})
@@ -321,14 +317,11 @@ def _derive_from_sources(
         unresolved[source] += (
             UnresolvedStatement(path, 0, figures, INDEXES) for path, figures in references.reports
         )
-    of_sources = [
-        DerivedRecords(
-            *(source, configs[source].name, mark.format(ctx.tenant)),
-            records=tuple(records[source]),
-            unresolved=tuple(unresolved[source]),
-        )
-        for source, mark in marks.items()
-    ]
+    of_sources = []
+    for source, mark in marks.items():
+        lists = tuple(records[source]), tuple(unresolved[source])
+        name, fingerprint = configs[source].name, mark.format(ctx.tenant)
+        of_sources.append(DerivedRecords(source, name, fingerprint, *lists))
     return of_sources, labels
 
 

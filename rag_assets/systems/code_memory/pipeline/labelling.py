@@ -156,7 +156,10 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> None:
     former = {
         one.document_id: one for one in code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
     }
-    change = _SliceChange(ctx, parsed, former, _find_settled_sources(ctx, work))
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    is_served = serving is not None and serving.number == number and not work.is_superseded
+    settled = find_settled_sources(ctx.catalog, ctx.tenant, number) if is_served else {}
+    change = _SliceChange(ctx, parsed, former, settled)
     if change.keeps_labels():
         change.move_marks()
         return
@@ -202,15 +205,6 @@ def find_changed_labels(
         for document in documents
         if (wanted := by_path.get(parse_path(document.uri), {})) != document.kinds
     }
-
-
-def _find_settled_sources(ctx: TenantContext, work: SliceWork) -> Mapping[str, SourceMark]:
-    """Return the marks of up-to-date sources; empty if the slice's build serves no searches."""
-    number = work.generation.number
-    serving = ctx.catalog.generations.serving(ctx.ref.id)
-    if serving is None or serving.number != number or work.is_superseded:
-        return {}
-    return find_settled_sources(ctx.catalog, ctx.tenant, number)
 
 
 class _SliceChange:

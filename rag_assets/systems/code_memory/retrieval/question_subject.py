@@ -145,7 +145,7 @@ class QuestionNames:
     is_bare: bool = False
 
     def with_joined(self, name: str) -> QuestionNames:
-        """Return these names after the name that results from joining the question's words."""
+        """Return these names after the joined words of the question."""
         return replace(self, names=(name, *self.names)[:MOST_NAMES], is_bare=True)
 
 

@@ -134,47 +134,33 @@ class GitSource:
     Methods raise ListingFailed if the repository is missing or damaged, or if the ref does not
     exist.
 
+    Attributes:
+        max_bytes: size in bytes above which a file is not read.
+        disk: limits the time of disk reads; see DiskSource.
+        folders: the root and the mount points in the worktree; see FolderSource.
+
     Raises:
         ConfigurationError: the root is not an allowed folder.
     """
 
     def __init__(self, config: GitConfig, roots: Roots | None = None) -> None:
         self._config = config
+        self.name, self.max_bytes = config.name, config.max_bytes
         self._roots = roots or Roots()
-        self._disk = DiskReader(config.name, config.root)
-        self._root = self._disk.locate(self._roots, follow_link=config.follow_root_link)
+        self.disk = DiskReader(config.name, config.root)
+        self._root = self.disk.locate(self._roots, follow_link=config.follow_root_link)
         self._indexes = ScipFiles(self._root, config.scip)
         for path in config.scip:
             self._roots.require(self.name, Path(os.path.realpath(self._root / path)))
-        self._folders: dict[str, FolderIdentity] = {}
+        self.folders: Mapping[str, FolderIdentity] = {}
         self._left_out: Counter[str] = Counter()
         self._listed: dict[str, _ListedVersion] = {}
         self._reading: tuple[Repository, str] | None = None
 
     @property
-    def name(self) -> str:
-        """Return the source's given name."""
-        return self._config.name
-
-    @property
-    def disk(self) -> DiskReader:
-        """Return the reader that limits the time of disk reads; see DiskSource."""
-        return self._disk
-
-    @property
-    def max_bytes(self) -> int:
-        """Return the size in bytes above which a file is not read."""
-        return self._config.max_bytes
-
-    @property
     def left_out(self) -> Mapping[str, int]:
         """Return the number of files that each exclusion rule left out of the last listing."""
         return dict(self._left_out)
-
-    @property
-    def folders(self) -> Mapping[str, FolderIdentity]:
-        """Return the root and the mount points in the worktree; see FolderSource."""
-        return self._folders
 
     def locate_folder(self, folder: str) -> Path:
         """Return the path of a folder in `folders`."""
@@ -187,7 +173,7 @@ class GitSource:
         """
         self._left_out.clear()
         self._listed.clear()
-        yield from self._disk.iter_items(self._list())
+        yield from self.disk.iter_items(self._list())
 
     def _list(self) -> Iterator[ListedDocument]:
         try:
@@ -199,13 +185,13 @@ class GitSource:
             else:
                 folders = self._select_folders()
                 yield from self._list_commit(repository)
-            self._folders = folders
+            self.folders = folders
         except ListingFailed as error:
             raise self._add_source_name(error) from error
 
     def state(self) -> str:
         """Return a hash of everything that determines the listing."""
-        return self._disk.call(self._compute_state)
+        return self.disk.call(self._compute_state)
 
     def _compute_state(self) -> str:
         try:
@@ -233,7 +219,7 @@ class GitSource:
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one file in blocks of bytes; see DocumentSource.stream."""
-        return self._disk.iter_content(self._read_pieces(document_path, max_bytes), document_path)
+        return self.disk.iter_content(self._read_pieces(document_path, max_bytes), document_path)
 
     def _read_pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
         if document_path in self._indexes:

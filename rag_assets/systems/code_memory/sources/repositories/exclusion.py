@@ -23,7 +23,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.ingest.sources.globs import compile_globs
@@ -210,7 +209,7 @@ class Exclusion:
         include: Sequence[str],
         exclude: Sequence[str],
         attributes: Attributes,
-        modes: Mapping[str, int] = MappingProxyType({}),
+        modes: Mapping[str, int],
     ) -> None:
         self._include = compile_globs(include, ignore_case=True) if include else None
         self._exclude = compile_globs(exclude, ignore_case=True)

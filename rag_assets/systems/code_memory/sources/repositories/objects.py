@@ -224,18 +224,19 @@ class Objects:
 
         return self._read_with_retry(oid, kind, read_header)
 
-    def _read_with_retry(self, oid: str, kind: ObjectKind, read: Callable[[], _Read]) -> _Read:
+    def _read_with_retry(
+        self, oid: str, kind: ObjectKind, read: Callable[[], _Read], *, is_retry: bool = False
+    ) -> _Read:
         """Return the result of a read; read again if the object was being written or packed."""
         try:
             return read()
-        except (KeyError, FileNotFoundError):
-            self._loose.scan()
         except Exception as error:
-            raise _build_damage_error(oid, kind, error) from error
-        try:
-            return read()
-        except Exception as error:
-            raise _build_damage_error(oid, kind, error) from error
+            is_missing = isinstance(error, (KeyError, FileNotFoundError))
+            if is_retry or not is_missing:
+                reason = "missing" if is_missing else "damaged"
+                raise ListingFailed(f"the {kind} {oid} is {reason}", hint=_HINT) from error
+        self._loose.scan()
+        return self._read_with_retry(oid, kind, read, is_retry=True)
 
     def _open_packs(self) -> Odb:
         if self._packs is None:
@@ -245,11 +246,6 @@ class Objects:
             packs.add_backend(pygit2.OdbBackendPack(str(self._folder)), 1)
             self._packs = packs
         return self._packs
-
-
-def _build_damage_error(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
-    reason = "missing" if isinstance(error, (KeyError, FileNotFoundError)) else "damaged"
-    return ListingFailed(f"the {kind} {oid} is {reason}", hint=_HINT)
 
 
 def _require_own(common: Path) -> None:

@@ -84,9 +84,11 @@ class Refs:
     def list_names(self) -> list[str]:
         """Return the short names of all branches and tags, sorted."""
         full = {*self._read_packed_refs(), *self._list_loose_refs()}
-        found = ((name, prefix) for name in full for prefix in _PREFIXES[2:])
         return sorted(
-            name.removeprefix(prefix) for name, prefix in found if name.startswith(prefix)
+            name.removeprefix(prefix)
+            for name in full
+            for prefix in _PREFIXES[2:]
+            if name.startswith(prefix)
         )
 
     def _suggest_names(self, name: str) -> str:
