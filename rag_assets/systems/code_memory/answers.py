@@ -471,10 +471,7 @@ def _list_start_nodes(walks: Iterable[WalkResult]) -> list[Node]:
 
 
 def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | None, str]:
-    """Return the first line to show of a hit, and the text from there.
-
-    It starts at the quotation if the hit contains it, else the excerpt is returned.
-    """
+    """Return the first line to show of a hit, and its text from there or its excerpt."""
     found = quotation.search(hit.text) if quotation is not None else None
     if found is None or hit.line_start is None or hit.line_end is None:
         return hit.line_start, hit.excerpt
@@ -485,17 +482,12 @@ def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | 
 
 
 def _list_sources(walks: Iterable[WalkResult], kind: str) -> list[str]:
-    """Return the distinct sources of all relations of a kind."""
     relations = (relation for walk in walks for relation in walk.relations if relation.kind == kind)
     return [*dict.fromkeys(relation.source for relation in relations)]
 
 
 def _format_coverage_note(resolver: NameResolver, counted: str, uses: FoundUses = NO_USES) -> str:
-    """Return the numbers of uses in an answer, and how the files of each language were read.
-
-    Args:
-        counted: the number of certain uses or of tests, with its unit.
-    """
+    """Return the numbers of uses in an answer, and how the files of each language were read."""
     parts = [counted]
     if uses.possible:
         parts.append(format_count(len(uses.possible), "possible one"))
@@ -514,10 +506,7 @@ def _get_last_name(name: str) -> str:
 
 
 def _suggest_search(*questions: str) -> list[str]:
-    """Return a command that finds all occurrences of these names, even in files not indexed.
-
-    Empty if no name is a word.
-    """
+    """Return a command that finds all occurrences of those names that are words, if any."""
     names = (question for question in questions if "/" not in question)
     words = [word for word in dict.fromkeys(map(_get_last_name, names)) if word][:_MOST_TARGETS]
     if not words:
@@ -540,7 +529,6 @@ def _add_members(view: RelationView, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _is_internal(relation: Relation, nodes: Iterable[Node]) -> bool:
-    """Return whether a relation starts and ends within the same definition."""
     return any(
         is_within(relation.source, n.name) and is_within(relation.target, n.name) for n in nodes
     )
@@ -556,10 +544,7 @@ def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
 
 
 def _list_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
-    """Yield one line for each of several routes, with its targets.
-
-    The details of a single route may already fill an answer.
-    """
+    """Yield a line for each route, because the details of one route may fill an answer."""
     for name, walk in zip(routes, walks, strict=True):
         key = name, "routes_to"
         runs = [one.target for one in walk.relations if (one.source, one.kind) == key]

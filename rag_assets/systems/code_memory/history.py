@@ -213,10 +213,9 @@ class HistoryWalk:
 
 
 def _map_lines_back(hunks: Sequence[DiffHunk], lines: Lines) -> tuple[Lines | None, bool]:
-    """Return the range of lines before a change, and whether the change touched them.
+    """Return the range of lines before a change, if any, and whether the change touched them.
 
-    The range is None if the change added all of these lines. In a hunk, the start of an empty range
-    is the line before the range.
+    In a hunk, the start of an empty range is the line before the range.
     """
     first, last = lines
     shift_first = shift_last = 0

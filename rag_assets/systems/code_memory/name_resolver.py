@@ -78,15 +78,16 @@ class NameResolver:
         return _sort_routes(one for one in described if one.source_type == "api_endpoint")
 
     def _find_by_controller(self, name: str) -> list[Node]:
-        """Return the routes that lead to a controller or one of its methods."""
         names = {node.name for node in self.find_definitions(name)}
-        members = {f"{name}::" for name in names if "::" not in name}
-        edges = self.view.find_edges_of_names(sorted(names | self._find_methods(names)), "in").edges
+        members = tuple(f"{name}::" for name in names if "::" not in name)
+        nodes = (node for name in names for node in self._find_exact(name))
+        methods = self._list_names_in(sorted({node.uri for node in nodes if node.uri}))
+        edges = self.view.find_edges_of_names(sorted(names.union(methods)), "in").edges
         found = [
             edge.stated_of
             for edge in edges
             if edge.kind == "routes_to"
-            and (edge.target in names or edge.target.startswith(tuple(members)))
+            and (edge.target in names or edge.target.startswith(members))
         ]
         routes = self.view.find_by_qualified_names([*dict.fromkeys(found)])
         return _sort_routes(map(build_node, routes))
@@ -176,7 +177,6 @@ class NameResolver:
         return "; ".join(parts)
 
     def _find_exact_path(self, path: str) -> list[str]:
-        """Return the URIs of the files with exactly this path, in any repository."""
         uris = [path, *(build_uri(source.name, path) for source in self.tenant.sources)]
         return [file.uri for file in self.view.find_files([FILE + uri for uri in uris]) if file.uri]
 
@@ -188,11 +188,6 @@ class NameResolver:
         if found := [node.name for node in nodes if node.source_type == "table"]:
             return [*dict.fromkeys(found)]
         return [TABLE + name] if self.view.find_edges_of_names([TABLE + name], "in").edges else []
-
-    def _find_methods(self, names: Iterable[str]) -> set[str]:
-        """Return the names of all definitions in the files that define these classes."""
-        nodes = [node for name in names for node in self._find_exact(name)]
-        return {*self._list_names_in(sorted({node.uri for node in nodes if node.uri}))}
 
     def _list_names_in(self, uris: Sequence[str]) -> list[str]:
         return [one.name for one in self.view.list_definitions(uris)]
@@ -238,7 +233,6 @@ def _sort_routes(routes: Iterable[Node]) -> list[Node]:
 
 
 def _get_last_part(name: str) -> str:
-    """Return a name without its qualifiers."""
     for mark in _SEPARATORS:
         name = name.rpartition(mark)[2]
     return name

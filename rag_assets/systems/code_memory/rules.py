@@ -66,13 +66,15 @@ class QuestionFile:
             for path in paths
         )
 
-    def find_mentioned_names(self, source: str, names: frozenset[str]) -> list[str]:
-        """Return the names by which a document of a repository mentions this file.
+    def find_mention(self, source: str, names: frozenset[str]) -> str | None:
+        """Return the first name by which a document of a repository mentions this file, or None.
 
         For a document of a different repository, only a qualified name counts as a mention.
         """
-        known = self.names if source in self.paths else frozenset(filter(_is_qualified, self.names))
-        return sorted(known & names)
+        known = self.names & names
+        if source not in self.paths:
+            known = {one for one in known if set(one) & _QUALIFIED and not set(one) & {"/", "@"}}
+        return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +101,8 @@ class _Candidate:
         for file in files:
             if self.governs(file):
                 return ", ".join(self.globs) or "always", file
-            if hit := file.find_mentioned_names(self.document.source, named):
-                return f"names {hit[0]}", file
+            if hit := file.find_mention(self.document.source, named):
+                return f"names {hit}", file
         return None
 
 
@@ -222,10 +224,6 @@ def _list_edge_targets(files: Sequence[QuestionFile]) -> list[str]:
     names = {name for file in files for name in file.names}
     each = (targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)
     return sorted({target for targets in each for target in targets})
-
-
-def _is_qualified(name: str) -> bool:
-    return not _QUALIFIED.isdisjoint(name) and "/" not in name and "@" not in name
 
 
 def _match_globs(globs: Sequence[str], path: str) -> bool:

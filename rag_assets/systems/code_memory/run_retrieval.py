@@ -151,7 +151,6 @@ def _list_edges(
 def _list_nodes(
     hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]
 ) -> Sequence[Node]:
-    """Return the definitions in a hit, or else the hit's file."""
     found = defined.get((hit.uri, hit.symbol)) if hit.symbol else None
     return found or [build_file_node(FILE + hit.uri, _get_repository(hit))]
 

@@ -80,14 +80,13 @@ def _read_documents(
     connection: Connection, key: GraphKey
 ) -> tuple[RelationState, Sequence[Sequence[Any]]]:
     """Return the state of the relations and the documents' rows, which end with the text's key."""
+    columns = (
+        *(documents.c.document_id, documents.c.uri, documents.c.source, documents.c.access_scope),
+        *(documents.c.source_type, cast(document_kinds.c.kinds, Text)),
+        document_index.c.chunk_set_key,
+    )
     query = (
-        select_returnable(
-            key.ref.id,
-            key.generation,
-            *(documents.c.document_id, documents.c.uri, documents.c.source),
-            *(documents.c.access_scope, documents.c.source_type),
-            *(cast(document_kinds.c.kinds, Text), document_index.c.chunk_set_key),
-        )
+        select_returnable(key.ref.id, key.generation, *columns)
         .outerjoin(document_kinds, matches_document(document_kinds.c, documents.c))
         .where(document_index.c.chunk_set_key.is_not(None))
     )
@@ -236,7 +235,6 @@ class RelationGraphs:
                 self._drop_least_used()
 
     def _drop_least_used(self) -> None:
-        """Drop the graphs of the least recently queried tenants until the limits are met."""
         while len(self._tenants) > _MOST_TENANTS:
             self._tenants.popitem(last=False)
         used_bytes = self.bytes

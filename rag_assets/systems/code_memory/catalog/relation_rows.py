@@ -223,7 +223,8 @@ class RelationRowTable:
             rows = connection.execution_options(yield_per=_COUNT_BATCH).execute(targets)
             for kind, target, count in rows:
                 counts[kind][0] += count
-                if target.startswith(_KNOWN) or _get_definition_name(target) in defined:
+                name = target if "\\" in target else short_name(target)
+                if target.startswith(_KNOWN) or name in defined:
                     counts[kind][1] += count
         found = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]
         return sorted(found, key=lambda item: (-item[1], item[0]))
@@ -291,11 +292,6 @@ class RelationRowTable:
                 indexed = select(index.chunk_set_key).where(*wanted).with_for_update(read=True)
                 indexed_keys = sorted(set(connection.scalars(indexed)))
                 record_relations(connection, ref, {key: relations[key] for key in indexed_keys})
-
-
-def _get_definition_name(name: str) -> str:
-    """Return the name under which a definition is looked up: qualified in PHP, else short."""
-    return name if "\\" in name else short_name(name)
 
 
 def _select_texts(tenant_id: str, generation: int) -> Select[Any]:

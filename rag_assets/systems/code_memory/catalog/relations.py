@@ -136,7 +136,6 @@ class RelationRows:
         return [places[at] for at in sorted(places)]
 
     def _find_by_local_names(self, names: Sequence[str]) -> list[FoundSymbol]:
-        """Return the definitions with these names in their own documents."""
         return self._list_symbols(statements.DEFINITIONS_BY_NAME, names=names) if names else []
 
     def find_by_short_name(self, shorts: Sequence[str]) -> list[FoundSymbol]:

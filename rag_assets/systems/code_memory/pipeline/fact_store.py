@@ -283,11 +283,7 @@ def _derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
 def _derive_from_sources(
     ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
 ) -> tuple[list[DerivedRecords], dict[str, Mapping[str, str]]]:
-    """Return the documents derived from the files of a build, and the labels that have changed.
-
-    Args:
-        fingerprints: the fingerprints of the files, by source.
-    """
+    """Return the documents derived from sources, and the labels that have changed."""
     if not fingerprints:
         return [], {}
     configs = get_derived_configs(ctx.tenant)
@@ -328,12 +324,7 @@ def _derive_from_sources(
 def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
-    """Return the references that the SCIP indexes of a repository resolve.
-
-    Args:
-        documents: the documents of the repository, including its indexes.
-        files: the facts of the files, by document.
-    """
+    """Return the references that the SCIP indexes among the documents of a repository resolve."""
     indexes = [document for document in documents if is_index(document)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [
@@ -353,7 +344,6 @@ def _read_references(
 def _read_parsed_texts(
     ctx: TenantContext, documents: Sequence[CodeDocument]
 ) -> dict[str, ParsedText]:
-    """Return the parsed texts of documents, by document id."""
     ids = [document.document_id for document in documents]
     found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
     keys = {one.document_id: ctx.parse_key(one) for one in found}

@@ -149,11 +149,6 @@ class QuestionNames:
         return replace(self, names=(name, *self.names)[:MOST_NAMES], is_bare=True)
 
 
-def get_types_of_word(word: str) -> tuple[SourceType, ...]:
-    """Return the source types that a lower-case word asks for, such as `table` for `tables`."""
-    return _WANTED.get(_singular(word)) or _WANTED.get(word, ())
-
-
 def build_quotation(query: str) -> re.Pattern[str] | None:
     """Return a pattern that finds the whole question in a text; None for one or two plain words.
 
@@ -196,7 +191,6 @@ def find_question_names(
 
 
 def _read_question(query: str) -> tuple[list[str], list[str]]:
-    """Return the names in a question, and its remaining words."""
     names: list[str] = []
     rest: list[str] = []
     whole = query.strip()
@@ -328,6 +322,6 @@ def _find_requested_types(word: str) -> tuple[SourceType, ...] | None:
     """Return the source types that a word asks for: () if it is filler, None if it is the topic."""
     if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
         return ()
-    named = get_types_of_word(word)
+    named = _WANTED.get(_singular(word)) or _WANTED.get(word, ())
     beginnings = (types for start, types in _TYPES_BY_BEGINNING.items() if word.startswith(start))
     return (*named, *next(beginnings, ())) or None

@@ -126,8 +126,7 @@ class _Target(NamedTuple):
     """A definition whose uses are searched for.
 
     Attributes:
-        name: the last part of its name.
-        owner: the last part of the name of the definition that contains it; "" if there is none.
+        name, owner: the last parts of its name, and of the name of the definition that contains it.
         holder: the qualified name of the type that contains it; "" if there is none.
         stem: the name by which imports refer to its file.
         family: the family of its language; see get_language_family.
@@ -482,13 +481,11 @@ def is_within(name: str, holder: str) -> bool:
 
 
 def _find_innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:
-    """Return the innermost definition around a line."""
     around = [symbol for symbol in symbols if symbol.line_start <= line <= symbol.line_end]
     return min(around, key=lambda one: one.line_end - one.line_start, default=None)
 
 
 def _get_last_part(name: str, uri: str) -> str:
-    """Return a name without its qualifiers."""
     if get_name_style(parse_path(uri)) == "none":
         return name.rpartition("::")[2]
     parts = name_parts(name, folded=False)

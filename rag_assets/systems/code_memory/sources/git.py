@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Final, Literal, TypeAlias
@@ -155,7 +156,6 @@ class GitSource:
         self.folders: Mapping[str, FolderIdentity] = {}
         self._left_out: Counter[str] = Counter()
         self._listed: dict[str, _ListedVersion] = {}
-        self._reading: tuple[Repository, str] | None = None
 
     @property
     def left_out(self) -> Mapping[str, int]:
@@ -350,7 +350,7 @@ class GitSource:
         )
 
     def _read_content(self, path: str, max_bytes: int) -> bytes | None:
-        repository, tree = self._open_for_reading()
+        repository, tree = self._opened
         blob, facts = self._listed.get(path, (None, None))
         if blob is None:
             committed = repository.find_tree_file(tree, path)
@@ -379,12 +379,11 @@ class GitSource:
             raise _build_too_large_error(path, max_bytes)
         return False
 
-    def _open_for_reading(self) -> tuple[Repository, str]:
-        """Return the repository and the id of the tree to read from; both are opened only once."""
-        if self._reading is None:
-            repository = self._open()
-            self._reading = repository, repository.resolve_tree(self._config.ref)
-        return self._reading
+    @cached_property
+    def _opened(self) -> tuple[Repository, str]:
+        """Return the repository and the id of the tree from which files are read."""
+        repository = self._open()
+        return repository, repository.resolve_tree(self._config.ref)
 
     def _add_source_name(self, error: ListingFailed) -> ListingFailed:
         return ListingFailed(f"source {self.name}: {error.message}", hint=error.hint)
@@ -436,16 +435,12 @@ def _build(config: GitConfig, context: SourceContext) -> GitSource:
     return GitSource(absolute, Roots(context.allowed_roots, context.forbidden_roots))
 
 
-def _in_folder(config: GitConfig) -> bool:
-    # Commits and refs change files below `.git`, which is not watched.
-    return config.ref == WORKTREE
-
-
 GIT = SourceKind(
     *("git", GitConfig, _build),
     path_fields=("root",),
     folder="root",
-    in_folder=_in_folder,
+    # Commits and refs change files below `.git`, which is not watched.
+    in_folder=lambda config: config.ref == WORKTREE,
     source_types=SOURCE_TYPES,
     has_files=True,
     describe=lambda config, context: _build(config, context).open_description(),

@@ -158,8 +158,6 @@ _RawOccurrence: TypeAlias = tuple[int, int, int, str, bool]
 
 @dataclass(slots=True)
 class _Document:
-    """One file as a SCIP index describes it."""
-
     path: str = ""
     text_hash: str = NO_HASH
     encoding: int = 0
@@ -301,7 +299,6 @@ def hash_text(text: str) -> str:
 
 
 def _write_lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
-    """Yield the lines of an index's text form."""
     placed = sorted(documents, key=lambda one: one.path)
     yield INDEX + quote(path)
     yield "root " + quote("/".join(unquote(root).rstrip("/").split("/")[-_ROOT_PARTS:]))

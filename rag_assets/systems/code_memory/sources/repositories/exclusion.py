@@ -379,7 +379,9 @@ def find_superfluous_translations(paths: Iterable[str]) -> dict[str, str]:
     spread = Counter(language for _, versions in groups for language in versions)
     left_out: dict[str, str] = {}
     for original, versions in groups:
-        indexed = original if original in all_paths else versions[_choose_indexed(versions, spread)]
+        fallback = min(versions, key=lambda one: (-spread[one], one))
+        language = _find_english(versions) or fallback
+        indexed = original if original in all_paths else versions[language]
         left_out.update((path, indexed) for path in versions.values() if path != indexed)
     return left_out
 
@@ -402,10 +404,6 @@ def _are_translations(versions: Mapping[str, str], *, has_original: bool) -> boo
 def _find_english(languages: Iterable[str]) -> str | None:
     by_name = {language.lower(): language for language in languages}
     return next((by_name[one] for one in _ENGLISH if one in by_name), None)
-
-
-def _choose_indexed(versions: Mapping[str, str], spread: Counter[str]) -> str:
-    return _find_english(versions) or min(versions, key=lambda one: (-spread[one], one))
 
 
 def _find_original(key: bytes, versions: Mapping[str, str]) -> str:

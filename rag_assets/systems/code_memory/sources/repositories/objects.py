@@ -259,7 +259,6 @@ def _require_own(common: Path) -> None:
 
 
 def _read_header_line(content: bytes, name: bytes) -> str:
-    """Return the id in a header line of a commit or tag."""
     for line in content.split(b"\n"):
         key, _, value = line.partition(b" ")
         if key == name:

@@ -119,7 +119,6 @@ class Refs:
         return self._read_packed_refs().get(name), None
 
     def _read_packed_refs(self) -> dict[str, str]:
-        """Return the refs in the file packed-refs, by full name."""
         content = read_small(self._folders.common, ["packed-refs"], _MAX_PACKED_BYTES)
         refs = {}
         for line in (content or b"").split(b"\n"):
@@ -135,7 +134,6 @@ class Refs:
         return refs
 
     def _list_loose_refs(self) -> Iterator[str]:
-        """Yield the full names of the refs that are stored in separate files."""
         waiting = [self._folders.common / "refs"]
         count = 0
         while waiting and count < _MAX_NAMES:
