@@ -153,13 +153,13 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> None:
     code = code_catalog(ctx.catalog)
     parsed = _read_slice(ctx, work)
     number = work.generation.number
-    former = {
-        one.document_id: one for one in code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
-    }
+    former = code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
+    former_by_id = {one.document_id: one for one in former}
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     is_served = serving is not None and serving.number == number and not work.is_superseded
     settled = find_settled_sources(ctx.catalog, ctx.tenant, number) if is_served else {}
-    change = _SliceChange(ctx, parsed, former, settled)
+    pairs = [(former_by_id.get(id_), one) for id_, one in parsed.items()]
+    change = _SliceChange(ctx, pairs, settled)
     if change.keeps_labels():
         change.move_marks()
         return
@@ -211,37 +211,26 @@ class _SliceChange:
     """The change of a build by a slice, judged only by the documents in the slice.
 
     Args:
-        parsed, former: the documents of the slice with their new and their former texts, by id.
+        pairs: each document of the slice with its former text, if any, and with its new text.
         settled: the marks of sources whose labels and derived documents match the build.
     """
 
     def __init__(
         self,
         ctx: TenantContext,
-        parsed: Mapping[str, CodeDocument],
-        former: Mapping[str, CodeDocument],
+        pairs: Sequence[tuple[CodeDocument | None, CodeDocument]],
         settled: Mapping[str, SourceMark],
     ) -> None:
-        self._ctx, self._settled = ctx, settled
-        self._pairs = [(former.get(id_), one) for id_, one in parsed.items()]
+        self._ctx, self._pairs, self._settled = ctx, pairs, settled
 
     def keeps_labels(self) -> bool:
-        """Return whether the slice leaves all labels unchanged.
-
-        Then the labels match the build, and new and former texts have equal facts that decide
-        labels.
-        """
-        labelled = {
-            new.source
-            for old, new in self._pairs
-            if is_labelled(new) or (old is not None and is_labelled(old))
-        }
-        if labelled - self._settled.keys():
-            return False
-        return all(
-            self._list_deciding_facts(old) == self._list_deciding_facts(new)
-            for old, new in self._pairs
-        )
+        """Return whether the labels match the build, and the slice leaves them unchanged."""
+        for old, new in self._pairs:
+            present = [one for one in (old, new) if one is not None]
+            if any(map(is_labelled, present)) and new.source not in self._settled:
+                return False
+        decide = self._list_deciding_facts
+        return all(decide(old) == decide(new) for old, new in self._pairs)
 
     def move_marks(self) -> None:
         """Move the marks of the sources whose derived documents the slice leaves unchanged."""

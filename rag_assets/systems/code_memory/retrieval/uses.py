@@ -148,12 +148,8 @@ class _FileUses:
     names: dict[str, NameUses] = field(default_factory=dict)
 
     @property
-    def path(self) -> str:
-        return parse_path(self.row.uri)
-
-    @property
     def language(self) -> str:
-        return get_language_of_type(find_repository_type(self.path) or "")
+        return get_language_of_type(find_repository_type(parse_path(self.row.uri)) or "")
 
     def has_import_of(self, name: str) -> bool:
         """Return whether an import in this file names `name`."""
@@ -175,13 +171,9 @@ def find_uses_of_nodes(
     wanted = dict.fromkeys(target.name for target in targets)
     if not wanted:
         return FoundUses()
-    other_names = dict.fromkeys(
-        name
-        for target in targets
-        for name in (target.owner, target.stem)
-        if name and name not in wanted
-    )
-    rows, is_cut = view.find_name_uses([*wanted], [*other_names], MOST_ROWS)
+    others = dict.fromkeys(name for target in targets for name in (target.owner, target.stem))
+    other_names = [name for name in others if name and name not in wanted]
+    rows, is_cut = view.find_name_uses([*wanted], other_names, MOST_ROWS)
     omitted = len(found) - len(targets) + int(is_cut)
     return _UseResolver(view, targets, _group_by_file(rows), stated, omitted=omitted).resolve()
 
@@ -201,27 +193,25 @@ class _UseResolver:
         self._targets, self._files = targets, files
         self._stated: set[StatedUse] = set()
         self._evidence: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for relation in stated:
-            self._stated.add(
-                (relation.uri, relation.line_start, _get_last_part(relation.target, relation.uri))
-            )
-            self._evidence[relation.source, relation.target].append(relation.evidence)
+        for one in stated:
+            self._stated.add((one.uri, one.line_start, _get_last_part(one.target, one.uri)))
+            self._evidence[one.source, one.target].append(one.evidence)
         read = files[:MOST_FILES]
         self._omitted = omitted + len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
-        for one in view.list_definitions([file.row.uri for file in read]):
-            self._symbols[one.uri].append(one)
+        for symbol in view.list_definitions([file.row.uri for file in read]):
+            self._symbols[symbol.uri].append(symbol)
         self._candidates: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         self._by_file: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(dict)
         names = {target.name for target in targets}
         for file in read:
             family = get_language_family(file.language)
-            for one in self._symbols[file.row.uri]:
-                last = _get_last_part(one.name, one.uri)
+            for symbol in self._symbols[file.row.uri]:
+                last = _get_last_part(symbol.name, symbol.uri)
                 if last in names:
-                    self._candidates[file.row.source, family, last].add(one.name)
+                    self._candidates[file.row.source, family, last].add(symbol.name)
                     of_name = self._by_file[file.row.source, last]
-                    of_name.setdefault(one.uri, set()).add(one.name)
+                    of_name.setdefault(symbol.uri, set()).add(symbol.name)
         self._owners: dict[tuple[str, str, str], dict[str, set[str]]] = {}
         self._one_method = self._find_implemented_methods(view)
         self._elsewhere = self._find_stated_targets(view)

@@ -138,11 +138,13 @@ class Attributes:
                     name = pattern.removeprefix(b"[attr]").decode("utf-8", "replace")
                     self._macros[name] = self._parse_states(states)
                 continue
-            rule = _find_rule(pattern)
-            if rule is not None:
-                for name, value in self._parse_states(states).items():
-                    if name in _READ:
-                        rules_by_name.setdefault(name, []).append((rule, value))
+            # Negated patterns are forbidden; patterns of folders match no file.
+            if not pattern or pattern.startswith(b"!") or pattern.endswith(b"/"):
+                continue
+            rule = parse_rule(pattern)
+            for name, value in self._parse_states(states).items():
+                if rule is not None and name in _READ:
+                    rules_by_name.setdefault(name, []).append((rule, value))
         return _compile_rules(rules_by_name, base, where) if rules_by_name else None
 
     def _parse_states(self, states: list[bytes]) -> dict[str, AttributeValue]:
@@ -192,13 +194,6 @@ def _split_line(raw: bytes) -> tuple[bytes, list[bytes]]:
             return line[1:end], [part for part in _BLANKS.split(line[end + 1 :]) if part]
     pattern, *states = _BLANKS.split(line)
     return pattern, states
-
-
-def _find_rule(pattern: bytes) -> GlobRule | None:
-    """Return the rule of a pattern; None if the pattern is negated or matches only folders."""
-    if not pattern or pattern.startswith(b"!") or pattern.endswith(b"/"):
-        return None
-    return parse_rule(pattern)
 
 
 def encode_path(text: str) -> bytes:

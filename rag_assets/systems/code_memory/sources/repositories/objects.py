@@ -155,7 +155,13 @@ class Objects:
     def __init__(self, folders: RepositoryFolders) -> None:
         self._folder = folders.common / "objects"
         self._packs: Odb | None = None
-        _require_own(folders.common)
+        # Other people may read the objects that a repository borrows.
+        if read_small(folders.common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
+            raise ListingFailed(
+                f"the repository in {str(folders.common)!r} borrows objects from a different"
+                " repository (alternates), which is not supported",
+                hint="run `git repack -a -d`, then delete objects/info/alternates",
+            )
         self._loose = LooseObjects(self._folder)
 
     def read_size(self, oid: str, kind: ObjectKind) -> int:
@@ -246,16 +252,6 @@ class Objects:
             packs.add_backend(pygit2.OdbBackendPack(str(self._folder)), 1)
             self._packs = packs
         return self._packs
-
-
-def _require_own(common: Path) -> None:
-    """Refuse a repository with alternates: other people may read the objects that it borrows."""
-    if read_small(common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
-        raise ListingFailed(
-            f"the repository in {str(common)!r} borrows objects from a different repository"
-            " (alternates), which is not supported",
-            hint="run `git repack -a -d`, then delete objects/info/alternates",
-        )
 
 
 def _read_header_line(content: bytes, name: bytes) -> str:
