@@ -93,7 +93,7 @@ def build_verdict(
     """
     derived = drift.derived or {}
     differs = "the recorded relations differ from the text"
-    offenders: list[tuple[str, object]] = [
+    offenders: list[tuple[str, str | int]] = [
         *((differs, uris.get(id_, id_)) for id_ in drift.altered),
         *((f"{number:,} derived documents differ", source) for source, number in derived.items()),
     ]

@@ -73,7 +73,8 @@ class QuestionFile:
         """
         known = self.names & names
         if source not in self.paths:
-            known = {one for one in known if set(one) & _QUALIFIED and not set(one) & {"/", "@"}}
+            qualified = (one for one in known if not _QUALIFIED.isdisjoint(one))
+            known = frozenset(one for one in qualified if "/" not in one and "@" not in one)
         return min(known, default=None)
 
 

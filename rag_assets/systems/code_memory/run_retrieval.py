@@ -47,6 +47,7 @@ from rag_assets.systems.code_memory.symbols.names import FILE, PACKAGE
 from rag_assets.tenants.model import Tenant
 
 if TYPE_CHECKING:
+    from rag_assets.api.admission import AdmittedRetriever
     from rag_assets.search import AsyncRetriever
 
 MOST_RELATED: Final = 20
@@ -243,7 +244,7 @@ class RetrievalQuestion(BaseModel):
 class RunRetrieval:
     """The retrieval of passages for questions of runs, used in one event loop."""
 
-    search: AsyncRetriever
+    search: AsyncRetriever | AdmittedRetriever
     walker: Walker
 
     async def retrieve(

@@ -97,7 +97,7 @@ class KindTable:
         with self._database.begin() as connection:
             rows = connection.execution_options(yield_per=_KINDS_BATCH).execute(query)
             for *rest, kinds in rows:
-                yield CodeDocument(*rest, kinds or {})
+                yield CodeDocument(*(*rest, kinds or {}))
 
     def record(self, ref: TenantRef, kinds: Mapping[str, Mapping[str, str]]) -> None:
         """Record all known kinds of definitions, by document; index these documents again."""

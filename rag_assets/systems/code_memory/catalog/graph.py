@@ -170,8 +170,8 @@ class Segment:
         """Return the approximate size of the segment in bytes, from the lengths of its columns."""
         numbers = len(self.edges.text) * len(Edges.__slots__)
         numbers += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
-        lookups = self.stated_of, self.target, self.symbol, self.short
-        lookups = *lookups, self.edges_of, self.symbols_of
+        lookups = [self.stated_of, self.target, self.symbol, self.short]
+        lookups += [self.edges_of, self.symbols_of]
         return numbers * _NUMBER + self.names.bytes + sum(lookup.bytes for lookup in lookups)
 
 

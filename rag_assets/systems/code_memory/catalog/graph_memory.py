@@ -143,7 +143,11 @@ def _build_documents(
     return {
         document_id: GraphDocument(
             *(document_id, uri, intern(source), intern(get_repository_source(source))),
-            *(intern(scope), intern(source_type), kinds, text_key, texts[text_key]),
+            access_scope=intern(scope),
+            source_type=intern(source_type),
+            kinds_json=kinds,
+            text_key=text_key,
+            text=texts[text_key],
         )
         for document_id, uri, source, scope, source_type, kinds, text_key in rows
     }

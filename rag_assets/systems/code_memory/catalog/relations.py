@@ -196,8 +196,8 @@ class RelationRows:
         every = [*dict.fromkeys((*wanted, *names))]
         rows = self._run(statements.NAME_USES, numbers=numbers, names=every, limit=limit)
         return [
-            FoundNameUses(*place, get_repository_source(source), scope, type_)
-            for *place, source, scope, type_ in rows
+            FoundNameUses(name, places, id_, uri, get_repository_source(source), scope, type_)
+            for name, places, id_, uri, source, scope, type_ in rows
         ]
 
     def list_definitions(self, uris: Sequence[str]) -> list[FoundSymbol]:
