@@ -15,6 +15,7 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
+from rag_assets.systems.code_memory.commands import Output
 from rag_assets.systems.code_memory.hooks import ChangedHooks, install_hooks, remove_hooks
 from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker
@@ -29,19 +30,18 @@ def show_relations(
     session: Session,
     tenant: str,
     name: str,
+    output: Output,
     *,
     kinds: Sequence[str],
     direction: Direction,
     depth: int,
-    caller: Caller,
-    as_json: bool,
 ) -> None:
     """Print the relations of a name."""
-    session.require_trusted_grants(caller.principals)
+    session.require_trusted_grants(output.caller.principals)
     walk = Walker(session.catalog).walk_from_name(
-        tenant, caller, name, kinds=kinds, direction=direction, depth=depth
+        tenant, output.caller, name, kinds=kinds, direction=direction, depth=depth
     )
-    if as_json:
+    if output.as_json:
         print_json(walk)
         return
     if not walk.nodes:
@@ -57,13 +57,11 @@ def show_relations(
 
 
 @with_reading_session
-def show_symbols(
-    session: Session, tenant: str, name: str, *, caller: Caller, as_json: bool
-) -> None:
+def show_symbols(session: Session, tenant: str, name: str, output: Output) -> None:
     """Print the definitions with a name."""
-    session.require_trusted_grants(caller.principals)
-    found = Walker(session.catalog).find_definitions(tenant, caller, name=name)
-    if as_json:
+    session.require_trusted_grants(output.caller.principals)
+    found = Walker(session.catalog).find_definitions(tenant, output.caller, name=name)
+    if output.as_json:
         print_json({"symbols": found})
         return
     if not found:
@@ -83,15 +81,10 @@ def _build_row(relation: Relation) -> tuple[str, str, str, str]:
 
 @with_reading_session
 def print_answer(
-    session: Session,
-    tenant: str,
-    ask: Callable[[CodeAnswers], str],
-    *,
-    caller: Caller,
-    as_json: bool,
+    session: Session, tenant: str, ask: Callable[[CodeAnswers], str], output: Output
 ) -> None:
     """Print an answer about a tenant's repositories."""
-    _print_text(ask(_create_answers(session, tenant, caller)), as_json=as_json)
+    _print_text(ask(_create_answers(session, tenant, output.caller)), output)
 
 
 @with_reading_session
@@ -99,21 +92,20 @@ def print_hits(
     session: Session,
     tenant: str,
     question: str,
+    output: Output,
     *,
     source_types: Sequence[str] | None,
     path: str | None,
-    caller: Caller,
-    as_json: bool,
 ) -> None:
     """Search a tenant's repositories, and print hits with their locations."""
-    about = _create_answers(session, tenant, caller)
+    about = _create_answers(session, tenant, output.caller)
     filters = {"paths": [path]} if path else None
     request = SearchRequest.of(
-        query=question, source_types=source_types, filters=filters, caller=caller
+        query=question, source_types=source_types, filters=filters, caller=output.caller
     )
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         found = retriever.search(tenant, request)
-    _print_text(about.list_hits(found, question), as_json=as_json)
+    _print_text(about.list_hits(found, question), output)
 
 
 def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
@@ -123,8 +115,8 @@ def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswer
     return CodeAnswers(reader, session.embedders.tenant(record), caller, session.settings)
 
 
-def _print_text(text: str, *, as_json: bool) -> None:
-    if as_json:
+def _print_text(text: str, output: Output) -> None:
+    if output.as_json:
         print_json({"answer": text})
     else:
         say(text)

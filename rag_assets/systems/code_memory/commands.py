@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Relations and symbols in a repository's code.", no_args_is_help=True)
 
 
-class _Output(NamedTuple):
+class Output(NamedTuple):
     """The caller of a command, and how to print the result."""
 
     caller: Caller
@@ -35,13 +35,13 @@ class _Output(NamedTuple):
         """Print an answer about a tenant's repositories."""
         from rag_assets.systems.code_memory import command_line
 
-        command_line.print_answer(tenant, ask, **self._asdict())
+        command_line.print_answer(tenant, ask, self)
 
 
 def _build_output(
     principal: AsOption = None, role: RoleOption = None, json: Json = False
-) -> _Output:
-    return _Output(build_caller(principal, role), json)
+) -> Output:
+    return Output(build_caller(principal, role), json)
 
 
 _with_output = expand_parameter(_build_output, "output")
@@ -82,13 +82,13 @@ def relations(
     ] = "both",
     depth: Annotated[int, typer.Option("--depth", min=1, max=8, help="Steps to go.")] = 1,
     *,
-    output: _Output,
+    output: Output,
 ) -> None:
     """Show the relations of a name, with their evidence."""
     from rag_assets.systems.code_memory import command_line
 
     command_line.show_relations(
-        tenant, name, kinds=kind or (), direction=direction, depth=depth, **output._asdict()
+        tenant, name, output, kinds=kind or (), direction=direction, depth=depth
     )
 
 
@@ -98,12 +98,12 @@ def symbols(
     tenant: TenantArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A class, Class@method, function.")],
     *,
-    output: _Output,
+    output: Output,
 ) -> None:
     """Show where a name is defined."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.show_symbols(tenant, name, **output._asdict())
+    command_line.show_symbols(tenant, name, output)
 
 
 @app.command("search")
@@ -116,14 +116,12 @@ def search(
     ] = None,
     path: Annotated[str | None, typer.Option("--path", help="Only below this path.")] = None,
     *,
-    output: _Output,
+    output: Output,
 ) -> None:
     """Search a repository, as agents do."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.print_hits(
-        tenant, question, source_types=source_type, path=path, **output._asdict()
-    )
+    command_line.print_hits(tenant, question, output, source_types=source_type, path=path)
 
 
 @app.command("outline")
@@ -132,7 +130,7 @@ def outline(
     tenant: TenantArgument,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder.")],
     *,
-    output: _Output,
+    output: Output,
 ) -> None:
     """Show the definitions of a file with their lines, or the files of a folder."""
     output.print_answer(tenant, lambda about: about.outline(path))
@@ -146,7 +144,7 @@ def serves(
         str, typer.Argument(metavar="ROUTE", help="A route's name, path, or METHOD /path.")
     ],
     *,
-    output: _Output,
+    output: Output,
 ) -> None:
     """Show what serves a route, and what it touches."""
     output.print_answer(tenant, lambda about: about.who_serves(route))
@@ -161,7 +159,7 @@ def touches(
     symbol: _SymbolOption = None,
     path: _PathOption = None,
     *,
-    output: _Output,
+    output: Output,
 ) -> None:
     """Show who uses a table, a definition, or the definitions of a file."""
     symbol = name or symbol
@@ -180,7 +178,7 @@ def impact(
     symbol: _SymbolsOption = None,
     path: _PathsOption = None,
     *,
-    output: _Output,
+    output: Output,
 ) -> None:
     """Show everything that depends on definitions or files, step by step."""
     symbols = [*(names or ()), *(symbol or ())]
@@ -200,7 +198,7 @@ def show_tests(
         str | None, typer.Option("--route", help="A route's name, path, or METHOD /path.")
     ] = None,
     *,
-    output: _Output,
+    output: Output,
 ) -> None:
     """Show the tests of definitions, files or a route, and how each reaches it."""
     symbols = [*(names or ()), *(symbol or ())]
@@ -219,7 +217,7 @@ def history(
     symbol: _SymbolOption = None,
     path: _PathOption = None,
     *,
-    output: _Output,
+    output: Output,
 ) -> None:
     """Show the commits, and agents' runs, that changed a definition or a file."""
     symbol = name or symbol
@@ -234,7 +232,7 @@ def rules(
     tenant: TenantArgument,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files of a repository.")],
     *,
-    output: _Output,
+    output: Output,
 ) -> None:
     """Show the rules, decisions and known bugs that are about files."""
     output.print_answer(tenant, lambda about: about.rules_for(paths))

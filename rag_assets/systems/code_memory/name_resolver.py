@@ -157,7 +157,7 @@ class NameResolver:
     def describe_coverage(self) -> str:
         """Return how many files of each language were read and how, as a line of an answer."""
         counts = Counter(filter(None, map(_get_program_language, self._uris)))
-        unscanned = self.view.list_unscanned_documents(_FILE_TYPES)
+        unscanned = self.view.list_documents(_FILE_TYPES, only_unscanned=True)
         unread = sum(_get_program_language(file.uri) != "" for file in unscanned)
         by_name = load_tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)

@@ -339,7 +339,6 @@ DEFINITIONS_BY_NAME = Statement.compile(_select_by_name())
 DEFINITIONS_BY_SHORT_NAME = Statement.compile(
     _select_symbols(_select_rows_with_values(_PLACED_SYMBOLS, symbols.c.short, "names"))
 )
-"""Definitions by the short names in `names`."""
 
 NAMES_BY_SHORT_NAME = Statement.compile(_select_names())
 """The names of definitions by the short names in `names`, with their documents."""
@@ -364,7 +363,6 @@ DEFINITIONS_OF_DOCUMENTS = Statement.compile(
         _select_once(_select_rows_of_documents(_PLACED_SYMBOLS, symbols, "uris")).subquery()
     )
 )
-"""The definitions in documents."""
 
 EDGES = Statement.compile(_select_edges(*_select_edges_at_nodes()))
 """Edges that start at `own` names, that no definition in the files at `uris` states, or that end at
@@ -382,7 +380,6 @@ EVIDENCE = Statement.compile(_select_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
 EDGES_OF_KIND = Statement.compile(_select_edges(_select_by_kind()))
-"""The edges of the kind `kind`."""
 
 FIRST_DOCUMENTS = Statement.compile(_select_first_documents())
 """One document of each of the `sources` that has documents."""

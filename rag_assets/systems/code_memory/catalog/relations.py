@@ -204,15 +204,17 @@ class RelationRows:
         """Return the definitions in these documents, in the order of the text."""
         return self._list_symbols(statements.DEFINITIONS_OF_DOCUMENTS, uris=[*uris])
 
-    def list_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these types, sorted by URI."""
-        return self._list_documents(statements.DOCUMENTS_OF_TYPE, source_types=[*source_types])
+    def list_documents(
+        self, source_types: Sequence[str], *, only_unscanned: bool = False
+    ) -> list[FoundDocument]:
+        """Return the documents of these types, sorted by URI.
 
-    def list_unscanned_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these types whose names have not been indexed yet."""
-        return self._list_documents(
-            statements.DOCUMENTS_WITHOUT_NAMES, source_types=[*source_types]
-        )
+        Args:
+            only_unscanned: whether to return only documents whose names were not indexed yet.
+        """
+        unscanned, every = statements.DOCUMENTS_WITHOUT_NAMES, statements.DOCUMENTS_OF_TYPE
+        statement = unscanned if only_unscanned else every
+        return self._list_documents(statement, source_types=[*source_types])
 
     def find_documents(self, uris: Sequence[str]) -> list[FoundDocument]:
         """Return the documents with these URIs."""

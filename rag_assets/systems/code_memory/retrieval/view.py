@@ -261,13 +261,12 @@ class RelationView:
         found = self.relations.find_edges(nodes, "in", MOST_EDGES).edges
         return [one for one in self._filter_permitted(found) if one.how == "scip"]
 
-    def list_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these source types."""
-        return self._filter_permitted(self.relations.list_documents(source_types))
-
-    def list_unscanned_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these source types whose names have not been indexed yet."""
-        return self._filter_permitted(self.relations.list_unscanned_documents(source_types))
+    def list_documents(
+        self, source_types: Sequence[str], *, only_unscanned: bool = False
+    ) -> list[FoundDocument]:
+        """Return the documents of these source types; see RelationRows.list_documents."""
+        found = self.relations.list_documents(source_types, only_unscanned=only_unscanned)
+        return self._filter_permitted(found)
 
     def list_readable_sources(self, sources: Sequence[str]) -> list[str]:
         """Return the sources in which the caller may read at least one document."""

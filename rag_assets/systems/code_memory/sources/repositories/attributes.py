@@ -242,15 +242,14 @@ def is_binary(content: bytes) -> bool:
     return b"\0" in content[:BINARY_BYTES]
 
 
+_TEXT_VALUES: Final = {True: True, "input": True, False: False, "auto": None}
+
+
 def _is_text_attribute(attributes: Mapping[str, AttributeValue], autocrlf: str) -> bool | None:
     """Return whether CRLF becomes LF; None: only if the content looks like text."""
     text = attributes.get("text", attributes.get("crlf"))
-    if text in (True, "input"):
-        return True
-    if text is False:
-        return False
-    if text == "auto":
-        return None
+    if text in _TEXT_VALUES:
+        return _TEXT_VALUES[text]
     if attributes.get("eol") in ("lf", "crlf"):
         return True
     return None if autocrlf in ("true", "yes", "on", "1", "input") else False

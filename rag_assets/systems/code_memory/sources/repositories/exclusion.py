@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
+from itertools import chain
 from typing import Final, Literal, TypeAlias
 
 from rag_assets.ingest.sources.globs import compile_globs
@@ -54,13 +55,8 @@ def is_vendored(path: str) -> bool:
     at_start, at_component, anywhere = _load_patterns()
     if at_start.match(path) or anywhere.search(path):
         return True
-    at = 0
-    while True:
-        if at_component.match(path, at):
-            return True
-        at = path.find("/", at) + 1
-        if not at:
-            return False
+    components = chain((0,), (slash.end() for slash in re.finditer("/", path)))
+    return any(at_component.match(path, at) for at in components)
 
 
 @cache
