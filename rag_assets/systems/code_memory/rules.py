@@ -17,6 +17,7 @@ from rag_assets.systems.code_memory.languages.texts import read_markdown
 from rag_assets.systems.code_memory.outlines import LineFormatter
 from rag_assets.systems.code_memory.relations.edge_rules import targets_of_mention
 from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationView
+from rag_assets.systems.code_memory.sources.repositories.attributes import split_path
 from rag_assets.systems.code_memory.symbols.names import FILE, GLOB, path_spellings
 from rag_assets.systems.code_memory.symbols.source_types import type_of_place
 from rag_assets.tenants.model import Tenant
@@ -228,6 +229,5 @@ def _list_edge_targets(files: Sequence[QuestionFile]) -> list[str]:
 
 
 def _match_globs(globs: Sequence[str], path: str) -> bool:
-    folder, slash, name = path.rpartition("/")
     rules = compile_globs(globs, ignore_case=False)
-    return bool(rules.decide((folder + slash).encode(), name.encode(), is_folder=False))
+    return bool(rules.decide(*split_path(path), is_folder=False))

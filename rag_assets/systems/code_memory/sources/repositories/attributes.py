@@ -75,15 +75,14 @@ class Attributes:
 
     def get(self, path: str) -> dict[str, AttributeValue]:
         """Return the attributes that are specified for a file."""
-        folder, slash, name = path.rpartition("/")
-        files = self._list_files(folder + slash)
+        files = self._list_files(path[: path.rfind("/") + 1])
         if not files:
             return {}
-        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
+        folder, name = split_path(path)
         values: dict[str, AttributeValue] = {}
         for attribute in _READ:
             for file in files:
-                is_specified, value = file.find(attribute, raw_folder, raw_name)
+                is_specified, value = file.find(attribute, folder, name)
                 if is_specified:
                     if value is not None:
                         values[attribute] = value
@@ -199,6 +198,13 @@ def _split_line(raw: bytes) -> tuple[bytes, list[bytes]]:
 def encode_path(text: str) -> bytes:
     """Return a path in bytes, as Git stores it."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def split_path(path: str) -> tuple[bytes, bytes]:
+    """Return the folder of a path with its final slash, and the name, as Git stores them."""
+    encoded = encode_path(path)
+    at = encoded.rfind(b"/") + 1
+    return encoded[:at], encoded[at:]
 
 
 BINARY_BYTES = 8_000

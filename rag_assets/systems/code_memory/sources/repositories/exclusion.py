@@ -34,8 +34,8 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import (
     VENDORED,
     Attributes,
     AttributeValue,
-    encode_path,
     is_binary,
+    split_path,
 )
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.sources.repositories.objects import REGULAR, SUBMODULE
@@ -256,20 +256,17 @@ class Exclusion:
 
     def is_excluded(self, path: str) -> bool:
         """Return whether `exclude` matches a file or a folder that contains it."""
-        folder, slash, name = path.rpartition("/")
-        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
-        excluded = self._exclude.decide(raw_folder, raw_name, is_folder=False) is True
-        return excluded or self._find_folder_rules(folder + slash)[1]
+        excluded = self._exclude.decide(*split_path(path), is_folder=False) is True
+        return excluded or self._find_folder_rules(path[: path.rfind("/") + 1])[1]
 
     def _is_included(self, path: str, attributes: dict[str, AttributeValue]) -> bool:
         if self.is_excluded(path):
             return False
         if self._include is None:
             return find_repository_type(path) is not None or _is_set(attributes.get(DETECTABLE))
-        folder, slash, name = path.rpartition("/")
-        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
-        decision = self._include.decide(raw_folder, raw_name, is_folder=False)
-        return self._find_folder_rules(folder + slash)[0] if decision is None else decision
+        decision = self._include.decide(*split_path(path), is_folder=False)
+        included, _ = self._find_folder_rules(path[: path.rfind("/") + 1])
+        return included if decision is None else decision
 
     def _find_folder_rules(self, folder: str) -> tuple[bool, bool]:
         """Return whether `include` takes all files in a folder, and whether `exclude` does."""
@@ -280,12 +277,11 @@ class Exclusion:
             at = at[: at.rfind("/", 0, -1) + 1]
         included, excluded = self._folders[at]
         for path in reversed(missing):
-            above, _, name = path[:-1].rpartition("/")
-            raw_above, raw_name = encode_path(f"{above}/" if above else ""), encode_path(name)
+            above, name = split_path(path[:-1])
             if self._include is not None:
-                decision = self._include.decide(raw_above, raw_name, is_folder=True)
+                decision = self._include.decide(above, name, is_folder=True)
                 included = included if decision is None else decision
-            excluded = excluded or self._exclude.decide(raw_above, raw_name, is_folder=True) is True
+            excluded = excluded or self._exclude.decide(above, name, is_folder=True) is True
             self._folders[path] = included, excluded
         return included, excluded
 

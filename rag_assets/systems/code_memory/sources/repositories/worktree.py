@@ -239,12 +239,12 @@ class StoredContents:
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
         if oid is not None and compute_blob_id(content) == oid:
             return StoredContent(content, oid, is_certain=False)
-        converted = convert_content(
-            content,
-            self.attributes.get(path),
-            self._autocrlf,
-            lambda: None if oid is None else self.objects.read(oid, "blob"),
-        )
+
+        def read_blob() -> bytes | None:
+            return None if oid is None else self.objects.read(oid, "blob")
+
+        attributes = self.attributes.get(path)
+        converted = convert_content(content, attributes, self._autocrlf, read_blob)
         same = oid is not None and converted != content and compute_blob_id(converted) == oid
         return StoredContent(converted, oid if same else None, is_certain=False)
 
@@ -275,13 +275,12 @@ class Worktree:
         """Return a file's content; None if it has changed since the listing, or is too large."""
         committed, facts = file.committed, file.facts
         if committed is not None and self._is_clean(file):
-            return StoredContent(
-                self._objects.read(committed.oid, "blob"), committed.oid, is_certain=True
-            )
+            content = self._objects.read(committed.oid, "blob")
+            return StoredContent(content, committed.oid, is_certain=True)
         if facts is None:
             return None
-        content = read_unchanged(self._root, file.path, facts, max_bytes)
-        return None if content is None else self._stored.convert(file.path, content, committed)
+        found = read_unchanged(self._root, file.path, facts, max_bytes)
+        return None if found is None else self._stored.convert(file.path, found, committed)
 
     def get_size(self, file: WorktreeFile) -> int:
         """Return the size in bytes of a file's content, without reading the file."""
