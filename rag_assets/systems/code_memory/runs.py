@@ -28,7 +28,7 @@ from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.sources.model import SourceMetadata, compute_document_id
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, notify
 from rag_assets.storage.catalog.records.model import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.systems.code_memory.catalog.tables import code_run_events, code_runs
@@ -198,11 +198,8 @@ class Run:
     model: str | None = None
 
 
-class Runs:
+class Runs(CatalogQueries):
     """Queries on runs and their events; writing raises TenantGone for a removed tenant."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def put(self, ref: TenantRef, run: Run, *, by: str) -> None:
         """Create a run or change its settings; a repeated call has no effect."""
@@ -216,8 +213,7 @@ class Runs:
             set_=changed,
             where=(columns.rag_enabled != run.rag_enabled) | differs,
         )
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(statement)
+        self._database.write(ref, statement)
 
     def get(self, tenant_id: str, run_id: str) -> Run:
         """Return a run, or raise UnknownRun."""

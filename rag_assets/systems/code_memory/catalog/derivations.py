@@ -26,12 +26,13 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import (
-    Database,
+    CatalogQueries,
     TenantRef,
     matches_any,
     matches_document,
     notify,
     put_row,
+    read_row,
 )
 from rag_assets.storage.catalog.documents.status import (
     is_of_generation,
@@ -65,11 +66,8 @@ class CodeDocument:
     kinds: Mapping[str, str]
 
 
-class KindTable:
+class KindTable(CatalogQueries):
     """Queries on `document_kinds`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, tenant_id: str, document_ids: Sequence[str]) -> dict[str, Mapping[str, str]]:
         """Return the kinds of definitions by document; documents without kinds are left out."""
@@ -77,8 +75,7 @@ class KindTable:
         query = select(table.document_id, table.kinds).where(
             table.tenant == tenant_id, matches_any(table.document_id, document_ids)
         )
-        with self._database.begin() as connection:
-            return dict(connection.execute(query).all())
+        return dict(self._database.fetch_rows(query))
 
     def iter_indexed(
         self, tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
@@ -96,8 +93,8 @@ class KindTable:
         )
         with self._database.begin() as connection:
             rows = connection.execution_options(yield_per=_KINDS_BATCH).execute(query)
-            for *rest, kinds in rows:
-                yield CodeDocument(*(*rest, kinds or {}))
+            for row in rows:
+                yield read_row(CodeDocument, row, kinds=row.kinds or {})
 
     def record(self, ref: TenantRef, kinds: Mapping[str, Mapping[str, str]]) -> None:
         """Record all known kinds of definitions, by document; index these documents again."""
@@ -150,14 +147,11 @@ class DerivedRecords:
     unresolved: tuple[UnresolvedStatement, ...]
 
 
-class DerivationTable:
+class DerivationTable(CatalogQueries):
     """Queries on the table `derivations` and on the records of derived documents.
 
     Methods that write raise TenantGone if the tenant was removed.
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def compute_fingerprints(
         self, tenant_id: str, generation: int, sources: Collection[str]
@@ -174,8 +168,7 @@ class DerivationTable:
             .where(matches_any(documents.c.source, list(sources)))
             .group_by(documents.c.source)
         )
-        with self._database.begin() as connection:
-            rows = connection.execute(query).all()
+        rows = self._database.fetch_rows(query)
         fingerprints = {source: (int(first), int(second)) for source, first, second in rows}
         return {source: fingerprints.get(source, (0, 0)) for source in sources}
 
@@ -183,8 +176,7 @@ class DerivationTable:
         """Return the fingerprints of the files from which records were derived, by source."""
         table = derivations.c
         query = select(table.source, table.fingerprint).where(table.tenant == tenant_id)
-        with self._database.begin() as connection:
-            return dict(connection.execute(query).all())
+        return dict(self._database.fetch_rows(query))
 
     def set_fingerprints(self, ref: TenantRef, fingerprints: Mapping[str, str]) -> None:
         """Replace the recorded fingerprints of sources; with "", records are derived again."""
@@ -198,11 +190,9 @@ class DerivationTable:
         """Return the unresolved statements in the files of each source, by source."""
         table = derivations.c
         query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
-        with self._database.begin() as connection:
-            rows = connection.execute(query).all()
         return {
-            row.source: [UnresolvedStatement.from_json(stored) for stored in row.unresolved]
-            for row in rows
+            source: [UnresolvedStatement.from_json(one) for one in stored]
+            for source, stored in self._database.fetch_rows(query)
         }
 
     def count_changes(self, ref: TenantRef, derived: DerivedRecords) -> int:

@@ -34,7 +34,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.catalog.accounts.access import readable_scopes
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, texts_parameter
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    texts_parameter,
+)
 from rag_assets.storage.catalog.documents.status import is_of_generation, is_same_document
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.storage.catalog.tables import document_index, documents
@@ -187,19 +192,15 @@ class IndexedText(NamedTuple):
     document_id: str
 
 
-class RelationRowTable:
+class RelationRowTable(CatalogQueries):
     """Queries that count and replace rows, and compare rows with their texts."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def count_symbols(self, tenant_id: str, generation: int) -> int:
         """Return the number of definitions in the distinct texts of a build."""
         texts = _select_texts(tenant_id, generation)
         wanted = symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
         query = select(func.count()).select_from(symbols).where(*wanted)
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+        return self._database.fetch_value(query) or 0
 
     def count_relations(self, tenant_id: str, generation: int) -> list[tuple[str, int, int]]:
         """Return each kind of relations in a build with two numbers, the most frequent kind first.
@@ -244,8 +245,7 @@ class RelationRowTable:
             .group_by(index.chunk_set_key)
             .order_by(index.chunk_set_key)
         )
-        with self._database.begin() as connection:
-            return [IndexedText(*row) for row in connection.execute(query)]
+        return [IndexedText(*row) for row in self._database.fetch_rows(query)]
 
     def read_rows(self, tenant_id: str, keys: Collection[str]) -> dict[str, RecordedRows]:
         """Return the recorded rows of texts, by chunk_set_key; texts without rows are left out."""
