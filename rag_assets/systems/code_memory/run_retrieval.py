@@ -135,7 +135,16 @@ def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[st
         if relation is not None:
             source, target = (edge.source, relation.source), (edge.source, relation.target)
             neighbours[source][target] = neighbours[target][source] = None
-    return [_group_by_kind(some, neighbours, known) for some in own]
+    related: list[dict[str, list[str]]] = []
+    for some in own:
+        found: dict[str, dict[str, None]] = defaultdict(dict)
+        for node in some:
+            for key in neighbours.get((node.repository, node.name), ()):
+                kind = _find_kind(known[key]) if key in known else None
+                if kind is not None:
+                    found[kind][key[1]] = None
+        related.append({kind: [*names] for kind, names in found.items()})
+    return related
 
 
 def _list_edges(
@@ -154,20 +163,6 @@ def _list_nodes(
 ) -> Sequence[Node]:
     found = defined.get((hit.uri, hit.symbol)) if hit.symbol else None
     return found or [build_file_node(FILE + hit.uri, _get_repository(hit))]
-
-
-def _group_by_kind(
-    own: Sequence[Node],
-    neighbours: Mapping[NodeKey, Mapping[NodeKey, None]],
-    known: Mapping[NodeKey, Node],
-) -> dict[str, list[str]]:
-    found: dict[str, dict[str, None]] = defaultdict(dict)
-    for node in own:
-        for key in neighbours.get((node.repository, node.name), ()):
-            kind = _find_kind(known[key]) if key in known else None
-            if kind is not None:
-                found[kind][key[1]] = None
-    return {kind: [*names] for kind, names in found.items()}
 
 
 def _find_kind(node: Node) -> str | None:

@@ -178,7 +178,7 @@ async def index_rag(
     catalog, settings = project.backend.catalog, project.backend.embedders.settings
     paths, by = () if body is None else body.paths, project.identity.name
     return await project.write(
-        lambda: request_reindexing(catalog, settings, project.record(), paths=paths, by=by)
+        lambda: request_reindexing(catalog, settings, project.record(), paths, by=by)
     )
 
 

@@ -19,7 +19,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.clock import Clock
@@ -175,18 +175,14 @@ def build_document_ids(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
     )
 
 
-def find_document_ids(
-    connection: Connection, tenant: Tenant, paths: Iterable[str], *, with_deleted: bool = False
-) -> frozenset[str]:
-    """Return the ids of the existing documents that paths may refer to."""
-    columns = documents.c
-    query = select(columns.document_id).where(
-        columns.tenant == tenant.id,
-        matches_any(columns.document_id, build_document_ids(tenant, paths)),
-    )
-    if not with_deleted:
-        query = query.where(columns.status != "DELETED")
-    return frozenset(connection.scalars(query))
+def select_document_ids(
+    tenant: Tenant, paths: Iterable[str], *, with_deleted: bool = False
+) -> Select[tuple[str]]:
+    """Return a query for the ids of the existing documents that paths may refer to."""
+    table, ids = documents.c, build_document_ids(tenant, paths)
+    wanted = table.tenant == tenant.id, matches_any(table.document_id, ids)
+    query = select(table.document_id).where(*wanted)
+    return query if with_deleted else query.where(table.status != "DELETED")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +237,8 @@ class Runs(CatalogQueries):
                     hint="add the repository to the tenant's `sources`",
                 )
             paths = [event.path for event in events if event.path]
-            known = find_document_ids(connection, tenant, paths, with_deleted=True)
+            named = select_document_ids(tenant, paths, with_deleted=True)
+            known = frozenset(connection.scalars(named))
             # The first of several events with the same id is stored.
             distinct = {event.id: event for event in reversed(events)}
             records: dict[str, PushedRecord] = {}

@@ -22,7 +22,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
-from rag_assets.systems.code_memory.runs import Runs, build_document_ids, find_document_ids
+from rag_assets.systems.code_memory.runs import Runs, build_document_ids, select_document_ids
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.tenants.model import Tenant
 
@@ -31,12 +31,7 @@ if TYPE_CHECKING:
 
 
 def request_reindexing(
-    catalog: Catalog,
-    settings: Settings,
-    record: TenantRecord,
-    *,
-    paths: Sequence[str] = (),
-    by: str,
+    catalog: Catalog, settings: Settings, record: TenantRecord, paths: Sequence[str], *, by: str
 ) -> IndexedProject:
     """Request that documents are read, parsed and indexed again; existing embeddings are reused.
 
@@ -53,7 +48,7 @@ def request_reindexing(
     commits = _read_commits(catalog, settings, tenant)
     requests = catalog.reindex_requests
     if paths:
-        ids = _list_documents(catalog, tenant, paths)
+        ids = catalog.database.fetch_values(select_document_ids(tenant, paths))
         documents = sum(requests.request_document(record.ref, one, by) for one in sorted(ids))
         documents += requests.readmit(record.ref, build_document_ids(tenant, paths))
     else:
@@ -73,14 +68,10 @@ def invalidate(
         OnHold: one of the files is on hold.
         TenantGone: the tenant was removed.
     """
-    ids = _list_documents(catalog, Tenant.from_config(record.config), paths)
+    query = select_document_ids(Tenant.from_config(record.config), paths)
+    ids = catalog.database.fetch_values(query)
     remove = partial(catalog.removals.remove, record.ref, by=by, invalidate=True)
     return InvalidatedFiles(record.id, sum(bool(remove(one)) for one in sorted(ids)))
-
-
-def _list_documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> frozenset[str]:
-    with catalog.database.begin() as connection:
-        return find_document_ids(connection, tenant, paths)
 
 
 def _read_commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
@@ -154,7 +145,7 @@ class CodeMemory:
         """Request that files, or everything, are read and indexed again; see request_reindexing."""
         record = self._catalog.tenants.get(self._tenant_id)
         by = self._caller.name or _BY
-        return request_reindexing(self._catalog, self._settings, record, paths=paths, by=by)
+        return request_reindexing(self._catalog, self._settings, record, paths, by=by)
 
     def invalidate(self, path: str) -> InvalidatedFiles:
         """Remove a file from the index until it changes or is requested again."""

@@ -87,10 +87,12 @@ class KindTable(CatalogQueries):
             *(document_index.c.chunk_set_key, document_kinds.c.kinds),
         )
         query = (
-            _select_indexed(tenant_id, generation, *columns, document_ids=document_ids)
+            _select_indexed(tenant_id, generation, *columns)
             .outerjoin(document_kinds, matches_document(document_kinds.c, documents.c))
             .order_by(documents.c.uri)
         )
+        if document_ids is not None:
+            query = query.where(matches_any(document_index.c.document_id, document_ids))
         with self._database.begin() as connection:
             rows = connection.execution_options(yield_per=_KINDS_BATCH).execute(query)
             for row in rows:
@@ -227,19 +229,14 @@ class DerivationTable(CatalogQueries):
             notify(connection, ref.id)
 
 
-def _select_indexed(
-    tenant_id: str,
-    generation: int,
-    *columns: ColumnElement[Any],
-    document_ids: Sequence[str] | None = None,
-) -> Select[Any]:
+def _select_indexed(tenant_id: str, generation: int, *columns: ColumnElement[Any]) -> Select[Any]:
     """Return a query for columns of the documents of a build that have chunks."""
     return (
         select(*columns)
         .select_from(document_index)
         .join(documents, is_same_document())
         .where(
-            is_of_generation(tenant_id, generation, document_ids),
+            is_of_generation(tenant_id, generation),
             document_index.c.chunk_set_key.is_not(None),
             documents.c.status != "DELETED",
         )

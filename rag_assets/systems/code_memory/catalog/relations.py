@@ -295,10 +295,10 @@ class GraphRelations(RelationRows):
             if cut and whole:
                 return FoundEdges([], cut=True)
             ordered.sort(key=_BY_PLACE)
-            for _, position, segment, row, document in ordered[:limit]:
-                key = document.document_id, position
+            for row in ordered[:limit]:
+                key = row[-1].document_id, row[1]
                 if key not in edges:
-                    edges[key] = _read_cached(cache, _build_edge, segment, row, document)
+                    edges[key] = _read_cached(cache, _build_edge, row)
         return FoundEdges([*edges.values()], cut=cut)
 
     def add_evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
@@ -376,10 +376,7 @@ class GraphRelations(RelationRows):
     def _read_symbols(self, rows: Iterable[_Row]) -> list[FoundSymbol]:
         """Return the definitions in rows, sorted by URI and position."""
         cache = self._graph.symbol_cache
-        return [
-            _read_cached(cache, _build_symbol, segment, row, document)
-            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
-        ]
+        return [_read_cached(cache, _build_symbol, row) for row in sorted(rows, key=_BY_PLACE)]
 
     def _iter_edge_rows(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes
@@ -431,11 +428,10 @@ def _number_kinds(
 def _read_cached(
     cache: dict[tuple[int, int, str], _Found],
     build: Callable[[Segment, int, GraphDocument], _Found],
-    segment: Segment,
-    row: int,
-    document: GraphDocument,
+    found: _Row,
 ) -> _Found:
-    """Return `build(segment, row, document)`, cached while the cache has room."""
+    """Return the edge or definition in a row, cached while the cache has room."""
+    _, _, segment, row, document = found
     key = segment.first, row, document.document_id
     cached = cache.get(key)
     if cached is None:

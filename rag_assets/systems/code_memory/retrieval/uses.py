@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from rag_assets.common.batches import batched
@@ -174,8 +174,8 @@ def find_uses_of_nodes(
     others = dict.fromkeys(name for target in targets for name in (target.owner, target.stem))
     other_names = [name for name in others if name and name not in wanted]
     rows, is_cut = view.find_name_uses([*wanted], other_names, MOST_ROWS)
-    omitted = len(found) - len(targets) + int(is_cut)
-    return _UseResolver(view, targets, _group_by_file(rows), stated, omitted=omitted).resolve()
+    uses = _UseResolver(view, targets, _group_by_file(rows), stated).resolve()
+    return replace(uses, omitted=uses.omitted + len(found) - len(targets) + int(is_cut))
 
 
 class _UseResolver:
@@ -187,8 +187,6 @@ class _UseResolver:
         targets: Sequence[_Target],
         files: Sequence[_FileUses],
         stated: Collection[Relation],
-        *,
-        omitted: int,
     ) -> None:
         self._targets, self._files = targets, files
         self._stated: set[StatedUse] = set()
@@ -197,7 +195,7 @@ class _UseResolver:
             self._stated.add((one.uri, one.line_start, _get_last_part(one.target, one.uri)))
             self._evidence[one.source, one.target].append(one.evidence)
         read = files[:MOST_FILES]
-        self._omitted = omitted + len(files) - len(read)
+        self._omitted = len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
         for symbol in view.list_definitions([file.row.uri for file in read]):
             self._symbols[symbol.uri].append(symbol)
