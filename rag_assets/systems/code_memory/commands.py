@@ -44,7 +44,12 @@ def _build_output(
     return Output(build_caller(principal, role), json)
 
 
-_with_output = expand_parameter(_build_output, "output")
+def _command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for a command of `app`, with options for the parameter `output`."""
+    expand = expand_parameter(_build_output, "output")
+    return lambda command: app.command(name)(expand(command))
+
+
 _SymbolOption = Annotated[str | None, typer.Option("--symbol", help="A definition.")]
 _PathOption = Annotated[str | None, typer.Option("--path", help="A file.")]
 _SymbolsOption = Annotated[
@@ -62,8 +67,7 @@ _UsedNames = Annotated[
 ]
 
 
-@app.command("relations")
-@_with_output
+@_command("relations")
 def relations(
     tenant: TenantArgument,
     name: Annotated[
@@ -92,8 +96,7 @@ def relations(
     )
 
 
-@app.command("symbols")
-@_with_output
+@_command("symbols")
 def symbols(
     tenant: TenantArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A class, Class@method, function.")],
@@ -106,8 +109,7 @@ def symbols(
     command_line.show_symbols(tenant, name, output)
 
 
-@app.command("search")
-@_with_output
+@_command("search")
 def search(
     tenant: TenantArgument,
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
@@ -124,8 +126,7 @@ def search(
     command_line.print_hits(tenant, question, output, source_types=source_type, path=path)
 
 
-@app.command("outline")
-@_with_output
+@_command("outline")
 def outline(
     tenant: TenantArgument,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder.")],
@@ -136,8 +137,7 @@ def outline(
     output.print_answer(tenant, lambda about: about.outline(path))
 
 
-@app.command("serves")
-@_with_output
+@_command("serves")
 def serves(
     tenant: TenantArgument,
     route: Annotated[
@@ -150,8 +150,7 @@ def serves(
     output.print_answer(tenant, lambda about: about.who_serves(route))
 
 
-@app.command("touches")
-@_with_output
+@_command("touches")
 def touches(
     tenant: TenantArgument,
     name: _UsedName = None,
@@ -170,8 +169,7 @@ def touches(
     )
 
 
-@app.command("impact")
-@_with_output
+@_command("impact")
 def impact(
     tenant: TenantArgument,
     names: _UsedNames = None,
@@ -187,8 +185,7 @@ def impact(
     output.print_answer(tenant, lambda about: about.impact_of(symbols=symbols, paths=path or ()))
 
 
-@app.command("tests")
-@_with_output
+@_command("tests")
 def show_tests(
     tenant: TenantArgument,
     names: _UsedNames = None,
@@ -209,8 +206,7 @@ def show_tests(
     )
 
 
-@app.command("history")
-@_with_output
+@_command("history")
 def history(
     tenant: TenantArgument,
     name: _UsedName = None,
@@ -226,8 +222,7 @@ def history(
     output.print_answer(tenant, lambda about: about.history_of(symbol=symbol, path=path))
 
 
-@app.command("rules")
-@_with_output
+@_command("rules")
 def rules(
     tenant: TenantArgument,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files of a repository.")],

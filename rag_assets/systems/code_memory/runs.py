@@ -177,7 +177,7 @@ def build_document_ids(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
 
 def select_document_ids(
     tenant: Tenant, paths: Iterable[str], *, with_deleted: bool = False
-) -> Select[tuple[str]]:
+) -> Select[str]:
     """Return a query for the ids of the existing documents that paths may refer to."""
     table, ids = documents.c, build_document_ids(tenant, paths)
     wanted = table.tenant == tenant.id, matches_any(table.document_id, ids)

@@ -170,7 +170,7 @@ class DerivationTable(CatalogQueries):
             .where(matches_any(documents.c.source, list(sources)))
             .group_by(documents.c.source)
         )
-        rows = self._database.fetch_rows(query)
+        rows: Sequence[Any] = self._database.fetch_rows(query)
         fingerprints = {source: (int(first), int(second)) for source, first, second in rows}
         return {source: fingerprints.get(source, (0, 0)) for source in sources}
 

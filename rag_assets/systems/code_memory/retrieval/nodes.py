@@ -45,14 +45,8 @@ _TEST = "test"
 TEST_EDGES = frozenset({"imports", "calls", "makes", "requests", "touches", "takes", "uses"})
 """Kinds of edges that are shown as `tests` if a test file states them."""
 _UNIT_ROLES = {
-    "method": "method",
-    "function": "function",
-    "route": "derived",
-    "table": "derived",
-    "operation": "operation",
-    "ability": "ability",
-    "key": "key",
-    "run": "derived",
+    **{role: role for role in ("method", "function", "operation", "ability", "key")},
+    **dict.fromkeys(("route", "table", "run"), "derived"),
 }
 EVIDENCE_NAMES: Final = {"scip": "SCIP index"}
 """Displayed name of the tool that resolved a relation, by the relation's `how`."""
@@ -122,10 +116,8 @@ def find_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | 
     if kind is None:
         return None
     ends = get_stating_node(edge), edge.target
-    lines = edge.line_start, edge.line_end
-    return Relation(
-        kind, *ends, edge.how, edge.confidence, edge.uri, *lines, evidence=edge.evidence or ""
-    )
+    place = edge.uri, edge.line_start, edge.line_end
+    return Relation(kind, *ends, edge.how, edge.confidence, *place, evidence=edge.evidence or "")
 
 
 def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
@@ -189,10 +181,9 @@ def build_other_node(name: str, repository: str) -> Node:
 def build_file_node(name: str, repository: str) -> Node:
     """Return the node of a file."""
     uri = name.removeprefix(FILE)
-    kind = type_of_place(parse_path(uri))
-    return Node(
-        name, _TEST if kind == _CODE and is_test(parse_path(uri)) else kind, repository, uri
-    )
+    path = parse_path(uri)
+    kind = type_of_place(path)
+    return Node(name, _TEST if kind == _CODE and is_test(path) else kind, repository, uri)
 
 
 def find_defining_files(
