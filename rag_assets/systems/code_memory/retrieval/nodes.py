@@ -115,9 +115,10 @@ def find_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | 
     kind = find_relation_name(edge, known)
     if kind is None:
         return None
-    ends = get_stating_node(edge), edge.target
-    place = edge.uri, edge.line_start, edge.line_end
-    return Relation(kind, *ends, edge.how, edge.confidence, *place, evidence=edge.evidence or "")
+    return Relation(
+        *(kind, get_stating_node(edge), edge.target, edge.how, edge.confidence, edge.uri),
+        *(edge.line_start, edge.line_end, edge.evidence or ""),
+    )
 
 
 def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
