@@ -72,8 +72,7 @@ _UNUSED: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
 """Maximum number of steps, each from a definition to its users, that are followed by name."""
 _STEPS_TO_USERS: Final = 2
-"""Maximum number of steps back from a user that was found by name: to its route, and on to tests of
-the route."""
+"""Maximum number of steps back from a user found by name: to its route, and on to tests of that."""
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
 
 
@@ -203,7 +202,7 @@ class CodeAnswers:
         dependents = _Dependents(self, names, walks)
         uses = dependents.follow_by_name(resolver.view, _list_start_nodes(walks))
         nodes = dependents.list_nodes()
-        is_known = dependents.has_start_nodes
+        is_known = bool(dependents.start_keys)
         label = ", ".join(filter(None, [*symbols, *paths, route]))
         if not uses.possible and not (is_known if only_tests else nodes):
             explained = self._explain_unknown(resolver, label, is_known=is_known)
@@ -390,34 +389,34 @@ class CodeAnswers:
 
 
 class _Dependents:
-    """The nodes that depend on definitions, found by a walk from each name."""
+    """The nodes that depend on definitions, found by a walk from each name.
+
+    Attributes:
+        relations: relations between these nodes.
+        start_keys: the definitions that exist.
+    """
 
     def __init__(
         self, answers: CodeAnswers, names: Sequence[str], walks: Sequence[WalkResult]
     ) -> None:
         self._compute_walks = answers.compute_walks
         self.relations: list[Relation] = []
-        self._start_keys: set[NodeKey] = set()
+        self.start_keys: set[NodeKey] = set()
         # Each node with the path of names that leads to it.
         self._found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
         for name, walk in zip(names, walks, strict=True):
             self.relations += walk.relations
             paths = _find_shortest_paths(walk, {*walk.start_names, name})
-            self._start_keys |= {
+            self.start_keys |= {
                 (n.repository, n.name) for n in walk.nodes if paths.get(n.name) == (n.name,)
             }
             for node in walk.nodes:
                 if node.name in paths:
                     self._found.setdefault((node.repository, node.name), (node, paths[node.name]))
 
-    @property
-    def has_start_nodes(self) -> bool:
-        """Return whether at least one of the definitions exists."""
-        return bool(self._start_keys)
-
     def list_nodes(self) -> list[tuple[Node, Sequence[str]]]:
         """Return the dependent nodes, each with the path of names that leads to it."""
-        return [value for key, value in self._found.items() if key not in self._start_keys]
+        return [value for key, value in self._found.items() if key not in self.start_keys]
 
     def follow_by_name(self, view: RelationView, start_nodes: Sequence[Node]) -> FoundUses:
         """Add the users found by name only, step by step; return the uses of the start nodes."""
@@ -433,7 +432,7 @@ class _Dependents:
             for one in uses.certain:
                 self.relations.append(one.relation)
                 key = one.repository, one.source
-                if key in self._found or key in self._start_keys:
+                if key in self._found or key in self.start_keys:
                     continue
                 if len(self._found) >= MOST_NODES:
                     omitted += 1
@@ -461,7 +460,7 @@ class _Dependents:
             before = self._found[user.repository, user.name][1]
             for node in walk.nodes:
                 key = node.repository, node.name
-                is_new = node.name in paths and key not in self._start_keys
+                is_new = node.name in paths and key not in self.start_keys
                 if is_new and len(self._found) < MOST_NODES:
                     self._found.setdefault(key, (node, (*before, *paths[node.name][1:])))
 

@@ -90,9 +90,6 @@ def _read_commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[
     return found
 
 
-_BY = "a program"
-
-
 class CodeMemory:
     """The code memory of one tenant, limited to documents that the caller may read.
 
@@ -113,6 +110,7 @@ class CodeMemory:
         self._retrieval = RunRetrieval(search, Walker(catalog, search.policy))
         self._tenant_id = tenant_id
         self._caller = caller or Caller()
+        self._by = self._caller.name or "a program"
 
     async def retrieve(
         self, query: str, options: Mapping[str, Any] | None = None, *, run: str | None = None
@@ -144,10 +142,9 @@ class CodeMemory:
     def reindex(self, paths: Sequence[str] = ()) -> IndexedProject:
         """Request that files, or everything, are read and indexed again; see request_reindexing."""
         record = self._catalog.tenants.get(self._tenant_id)
-        by = self._caller.name or _BY
-        return request_reindexing(self._catalog, self._settings, record, paths, by=by)
+        return request_reindexing(self._catalog, self._settings, record, paths, by=self._by)
 
     def invalidate(self, path: str) -> InvalidatedFiles:
         """Remove a file from the index until it changes or is requested again."""
         record = self._catalog.tenants.get(self._tenant_id)
-        return invalidate(self._catalog, record, [path], by=self._caller.name or _BY)
+        return invalidate(self._catalog, record, [path], by=self._by)

@@ -125,10 +125,7 @@ _DIGITS: Final = 16
 """Number of hexadecimal digits of each half of a document's hash."""
 
 Fingerprint: TypeAlias = tuple[int, int]
-"""Identifies documents with their texts and scopes: the sums of the halves of their hashes.
-
-The fingerprint of a source after a few changes can be computed without its other documents.
-"""
+"""Sums of the halves of documents' hashes; changes can be added without the other documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,12 +264,9 @@ def _put_records(connection: Connection, ref: TenantRef, records: Sequence[Pushe
     new = upsert(source_records).values(
         revision=record_revisions.next_value(), changed_at=func.clock_timestamp()
     )
-    identity = [column.name for column in source_records.primary_key]
-    changes = {
-        column.name: new.excluded[column.name]
-        for column in source_records.columns
-        if column.name not in identity
-    }
+    identity = source_records.primary_key.columns
+    changed = [column.name for column in source_records.columns if not column.primary_key]
+    changes = {name: new.excluded[name] for name in changed}
     statement = new.on_conflict_do_update(index_elements=identity, set_=changes)
     for batch in batched(records, _BATCH):
         connection.execute(statement, [record_values(ref, record) for record in batch])

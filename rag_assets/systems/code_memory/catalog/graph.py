@@ -229,10 +229,7 @@ class SegmentBuilder:
 
 
 MOST_CACHED = 20_000
-"""Maximum number of edges, and of definitions, that are cached when walks read them.
-
-Most walks read the same few edges, and the same few definitions with many relations.
-"""
+"""Maximum number of cached edges, and of cached definitions; most walks read the same few."""
 
 _BYTES_OF_DOCUMENT = 420
 """Estimated bytes of a document in memory, including table entries but not its texts."""

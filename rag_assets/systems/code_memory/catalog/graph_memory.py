@@ -36,8 +36,7 @@ _BATCH = 1_000
 _MOST_SEGMENTS = 8
 _FEW_TEXTS = 1_000
 _WASTE = 2
-"""Maximum ratio of all texts in the segments to the needed texts, and to the texts of the first
-segment."""
+"""Maximum ratio of all texts in segments to the needed texts, and to those of the first segment."""
 _SYMBOL_COLUMNS = (
     *("chunk_set_key", "position", "symbol", "short", "role", "public"),
     *("line_start", "line_end", "content_hash"),

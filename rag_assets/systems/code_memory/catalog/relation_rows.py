@@ -180,7 +180,7 @@ _COUNT_BATCH = 5_000
 _DRIFT_BATCH = 1_000
 _OF_TEXT = frozenset({"tenant", "chunk_set_key"})
 
-RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
+RecordedRows: TypeAlias = set[tuple[Any, ...]]
 """Rows of one text, in no particular order."""
 
 
@@ -249,14 +249,14 @@ class RelationRowTable(CatalogQueries):
 
     def read_rows(self, tenant_id: str, keys: Collection[str]) -> dict[str, RecordedRows]:
         """Return the recorded rows of texts, by chunk_set_key; texts without rows are left out."""
-        rows_by_key: dict[str, set[tuple[Any, ...]]] = {}
+        rows_by_key: dict[str, RecordedRows] = {}
         with self._database.begin() as connection:
             for table in _ROWS_OF:
                 wanted = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
                 query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(*wanted)
                 for key, *row in connection.execute(query):
                     rows_by_key.setdefault(key, set()).add((table.name, *map(_to_hashable, row)))
-        return {key: frozenset(rows) for key, rows in rows_by_key.items()}
+        return rows_by_key
 
     def list_orphaned_texts(self, tenant_id: str) -> list[str]:
         """Return the chunk_set_keys of rows whose text does not belong to any build."""
@@ -302,12 +302,12 @@ def _select_texts(tenant_id: str, generation: int) -> Select[Any]:
 
 def build_rows(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
     """Return the rows that texts with these relations should have, in the format of `read_rows`."""
-    rows_by_key: dict[str, set[tuple[Any, ...]]] = {}
+    rows_by_key: dict[str, RecordedRows] = {}
     for table, rows_of in _ROWS_OF.items():
         for row in rows_of(ref, relations):
             values = (_to_hashable(row[column.name]) for column in _iter_columns_of_text(table))
             rows_by_key.setdefault(row["chunk_set_key"], set()).add((table.name, *values))
-    return {key: frozenset(rows) for key, rows in rows_by_key.items()}
+    return rows_by_key
 
 
 def _to_hashable(value: Any) -> Any:

@@ -239,11 +239,6 @@ def _select_edges_at_nodes() -> tuple[Subquery, ...]:
     )
 
 
-def _select_by_kind() -> Subquery:
-    of_kind = edges.c.kind == bindparam("kind", type_=Text)
-    return _join_readable(edges, *_EDGE_COLUMNS).where(of_kind, _has_requested_kind()).subquery()
-
-
 def _select_matching_edges(parameter: str, wanted: _Condition) -> Subquery:
     return _select_rows_of_documents(_EDGE_COLUMNS, edges, parameter, wanted, _has_requested_kind())
 
@@ -350,10 +345,7 @@ DEFINITIONS_BY_LAST_PART = Statement.compile(_select_by_last_part())
 """Some definitions whose last part is in `parts`, ignoring marks; those in `marked` come first."""
 
 NAME_USES = Statement.compile(_select_name_uses())
-"""The positions of `names` in documents that contain a name with one of these `numbers`.
-
-Documents that define a name come first.
-"""
+"""The places of `names` in documents with a name that has one of `numbers`; definitions first."""
 
 DOCUMENTS_BY_FILE_NAME = Statement.compile(_select_by_file_name())
 """Some documents with a URI that ends with the lower-case file name `name`."""
@@ -365,11 +357,9 @@ DEFINITIONS_OF_DOCUMENTS = Statement.compile(
 )
 
 EDGES = Statement.compile(_select_edges(*_select_edges_at_nodes()))
-"""Edges that start at `own` names, that no definition in the files at `uris` states, or that end at
-`named` names.
+"""Edges that start at `own` names, that end at `named` ones, or that only files at `uris` state.
 
 Names that are unique only within their document are looked up only in the documents at `inside`.
-
 The first column is the number of the way in which an edge was found.
 """
 
@@ -379,7 +369,10 @@ SOME_EDGES = Statement.compile(_select_edges(*_select_edges_at_nodes(), first=Fa
 EVIDENCE = Statement.compile(_select_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
-EDGES_OF_KIND = Statement.compile(_select_edges(_select_by_kind()))
+_OF_KIND = edges.c.kind == bindparam("kind", type_=Text)
+EDGES_OF_KIND = Statement.compile(
+    _select_edges(_join_readable(edges, *_EDGE_COLUMNS).where(_OF_KIND).subquery())
+)
 
 FIRST_DOCUMENTS = Statement.compile(_select_first_documents())
 """One document of each of the `sources` that has documents."""

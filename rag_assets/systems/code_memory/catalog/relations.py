@@ -111,7 +111,7 @@ class RelationRows:
 
     def list_edges_of_kind(self, kind: str, limit: int) -> list[FoundEdge]:
         """Return the edges of a kind with any target, at most `limit`."""
-        rows = self._run(statements.EDGES_OF_KIND, kind=kind, limit=limit, only=[], without=[])
+        rows = self._run(statements.EDGES_OF_KIND, kind=kind, limit=limit)
         return [_read_edge_row(*row) for _, *row in rows]
 
     def find_edges_to(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:

@@ -37,8 +37,7 @@ _BEGINNINGS: Final = (12, 8, 6)
 _BEGINNING, _FEW, _FEWEST = 6, 4, 3
 _LONGEST_NAME: Final = 100
 _PLAIN: Final = re.compile(r"[^A-Za-z_/{}]+")
-"""Characters that are removed before names are compared. They include digits, which are rarely
-misspelt."""
+"""Characters that are removed before names are compared, also digits: they are rarely misspelt."""
 _LOOKED_AT: Final = 500
 _SHOWN: Final = 5
 _UNKNOWN: Final = (

@@ -65,8 +65,7 @@ from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, ty
 
 DEFAULT_MAX_BYTES = 1 << 20
 MOST_MAX_BYTES = 64 << 20
-"""Largest allowed max_bytes. Whole contents are compared, so memory must hold a file several
-times."""
+"""Largest allowed max_bytes: memory must hold the whole content of a file several times."""
 
 _LOOKS = 3
 """Maximum number of attempts to list a worktree while checkouts change it."""

@@ -45,8 +45,7 @@ _MANIFESTS: Final = frozenset(
 _MOST_CHARACTERS: Final = 20_000_000
 """Maximum length of an index's text; the parser refuses a longer text as well."""
 _MOST_ENTRIES: Final = 2_000_000
-"""Maximum number of files and occurrences of an index, because each takes much more memory than its
-bytes in the index."""
+"""Maximum number of files and occurrences of an index; each takes more memory than its bytes."""
 _ROOT_PARTS: Final = 3
 """Number of last folders of the project's root that are kept; the others describe a machine."""
 NO_HASH: Final = "-"
@@ -269,8 +268,6 @@ def _read_fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     """Return a number of variable length (varint), and the offset after it."""
     byte = data[at]
-    if byte < _CONTINUED:
-        return byte, at + 1
     value = shift = 0
     while byte >= _CONTINUED and shift < _MOST_BITS:
         value |= (byte - _CONTINUED) << shift

@@ -187,8 +187,7 @@ ExclusionRule: TypeAlias = Literal[
 _LFS: Final = (b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/")
 _LFS_BYTES = 1_024
 _DATA_BYTES = 131_072
-"""Size in bytes above which a data file is left out, unless it is configuration: only programs use
-it."""
+"""Size in bytes above which data files that are not configuration are excluded."""
 
 
 class Exclusion:
