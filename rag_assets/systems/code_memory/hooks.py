@@ -2,9 +2,8 @@
 
 A hook contains a block for each tenant. A block creates an empty file with the tenant's id as its
 name. It starts no process, takes less than a millisecond, and ignores failures. In a shell script,
-the block is inserted after the first line, so that the script keeps its shell. A program or a
-script in another language cannot contain the block. It is renamed, and a new hook next to it runs
-it.
+the block is inserted after the first line, so that the script keeps its shell. A program, or a
+script in another language, is renamed, and a new hook with the block runs it.
 """
 
 from __future__ import annotations

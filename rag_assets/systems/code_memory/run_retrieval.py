@@ -26,7 +26,6 @@ from rag_assets.search.model import (
     Hit,
     SearchRequest,
 )
-from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
@@ -94,7 +93,7 @@ def _build_chunk_metadata(
         framework=framework,
         file_path=parse_path(hit.uri),
         line_range=None if lines[0] is None or lines[1] is None else (lines[0], lines[1]),
-        language=None if _is_derived(hit) else hit.language,
+        language=None if hit.media_type == MEDIA_TYPE else hit.language,
         related_symbols=tuple(related.get("symbol", ())[:MOST_RELATED]),
         related_routes=tuple(related.get("route", ())[:MOST_RELATED]),
         related_tables=tuple(related.get("table", ())[:MOST_RELATED]),
@@ -114,7 +113,7 @@ def _find_frameworks(view: RelationView) -> dict[str, list[tuple[str, str]]]:
 def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
     """Return the framework that a hit's repository uses in the hit's language; None if unknown."""
     there = frameworks.get(_get_repository(hit), ())
-    if _is_derived(hit):
+    if hit.media_type == MEDIA_TYPE:  # A route or a table that is derived from several files.
         named = [name for _, name in there]
         return next((one for one in _SERVER_FRAMEWORKS if one in named), None)
     return next((name for manager, name in there if hit.language in _LANGUAGES[manager]), None)
@@ -172,11 +171,6 @@ def _find_kind(node: Node) -> str | None:
         return "table"
     other = node.name.startswith((*PREFIXES, FILE))
     return None if other or node.uri is None else "symbol"
-
-
-def _is_derived(hit: Hit) -> bool:
-    """Return whether a hit is a route or a table derived from several files."""
-    return hit.media_type == MEDIA_TYPE
 
 
 def _get_repository(hit: Hit) -> str:
@@ -261,7 +255,13 @@ class RunRetrieval:
         model = None if run is None else run.model
         request = SearchRequest.of(query=question.query, model=model, caller=caller, **options)
         answer = await self.search.search(ref.id, request)
-        chunks = await self._build_chunks(ref, answer.hits, caller)
+        hits, walker = answer.hits, self.walker
+        chunks: tuple[CodeChunk, ...] = ()
+        if hits:
+            metadata = await run_sync(
+                lambda: build_metadata(walker.get_serving_view(ref.id, caller), hits)
+            )
+            chunks = tuple(map(_build_chunk, hits, metadata))
         loaded = {
             "query": await self.search.mask_question(question.query),
             "rag": True,
@@ -278,17 +278,6 @@ class RunRetrieval:
         return RetrievedChunks(
             rag=True, debug=debug, outcome="clarify", question=asking.question, names=asking.names
         )
-
-    async def _build_chunks(
-        self, ref: TenantRef, hits: Sequence[Hit], caller: Caller
-    ) -> tuple[CodeChunk, ...]:
-        if not hits:
-            return ()
-
-        def read_metadata() -> list[ChunkMetadata]:
-            return build_metadata(self.walker.get_serving_view(ref.id, caller), hits)
-
-        return tuple(map(_build_chunk, hits, await run_sync(read_metadata)))
 
 
 def _build_uris(record: TenantRecord, paths: Sequence[str]) -> tuple[str, ...]:

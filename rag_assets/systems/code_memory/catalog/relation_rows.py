@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from sqlalchemy import (
     Boolean,
@@ -184,14 +184,6 @@ RecordedRows: TypeAlias = set[tuple[Any, ...]]
 """Rows of one text, in no particular order."""
 
 
-class IndexedText(NamedTuple):
-    """A text that belongs to at least one build, and one of the documents with this text."""
-
-    chunk_set_key: str
-    media_type: str | None
-    document_id: str
-
-
 class RelationRowTable(CatalogQueries):
     """Queries that count and replace rows, and compare rows with their texts."""
 
@@ -230,13 +222,17 @@ class RelationRowTable(CatalogQueries):
         found = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]
         return sorted(found, key=lambda item: (-item[1], item[0]))
 
-    def list_texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
-        """Return the texts of all builds whose chunk_set_keys are in a range, each once."""
+    def list_texts(self, tenant_id: str, compared: HashRange) -> Sequence[Any]:
+        """Return the texts of all builds whose chunk_set_keys are in a range, each once.
+
+        Rows have chunk_set_key, media_type, and the document_id of one document with the text.
+        """
         index = document_index.c
         wanted = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
         if compared.end is not None:
             wanted.append(index.chunk_set_key < compared.end)
-        first = func.min(documents.c.media_type), func.min(documents.c.document_id)
+        named = documents.c.media_type, documents.c.document_id
+        first = (func.min(column).label(column.name) for column in named)
         query = (
             select(index.chunk_set_key, *first)
             .select_from(document_index)
@@ -245,7 +241,7 @@ class RelationRowTable(CatalogQueries):
             .group_by(index.chunk_set_key)
             .order_by(index.chunk_set_key)
         )
-        return [IndexedText(*row) for row in self._database.fetch_rows(query)]
+        return self._database.fetch_rows(query)
 
     def read_rows(self, tenant_id: str, keys: Collection[str]) -> dict[str, RecordedRows]:
         """Return the recorded rows of texts, by chunk_set_key; texts without rows are left out."""

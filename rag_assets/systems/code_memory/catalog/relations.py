@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
@@ -280,7 +279,11 @@ class GraphRelations(RelationRows):
         own_names = list_spellings(list_own_spellings, names) if direction != "in" else []
         target_names = list_spellings(list_name_spellings, names) if direction != "out" else []
         target_names = [name for name in target_names if self._may_mean_one(name)]
-        kinds = partial(_number_kinds, only=frozenset(only), without=frozenset(without))
+
+        def kinds(segment: Segment) -> frozenset[int]:
+            wanted = {*(only or segment.kinds)} - {*without}
+            return frozenset(segment.kinds[kind] for kind in segment.kinds.keys() & wanted)
+
         cache = self._graph.edge_cache
         cut = False
         for rows in (
@@ -413,16 +416,6 @@ class GraphRelations(RelationRows):
                 for document in holders.get(symbols.text[row], ()):
                     if document.access_scope in scopes:
                         yield document.uri, symbols.position[row], segment, row, document
-
-
-def _number_kinds(
-    segment: Segment, *, only: frozenset[str], without: frozenset[str]
-) -> frozenset[int]:
-    return frozenset(
-        number
-        for kind, number in segment.kinds.items()
-        if kind not in without and (not only or kind in only)
-    )
 
 
 def _read_cached(

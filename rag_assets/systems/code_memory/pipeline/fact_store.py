@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import compress
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Table
@@ -36,11 +35,7 @@ from rag_assets.systems.code_memory.catalog.derivations import (
     DerivedRecords,
     Fingerprint,
 )
-from rag_assets.systems.code_memory.catalog.relation_rows import (
-    IndexedText,
-    build_rows,
-    record_relations,
-)
+from rag_assets.systems.code_memory.catalog.relation_rows import build_rows, record_relations
 from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, name_uses, symbols
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.documents import derived_documents, languages_read
@@ -136,10 +131,9 @@ def compare_relations(
     compared = 0
     altered: list[str] = []
     for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hashes), _BATCH):
-        texts = {one.chunk_set_key: one for one in batch}
-        compared += len(texts)
-        wrong = _find_differing_relations(ctx, texts)
-        altered += (texts[key].document_id for key in wrong)
+        compared += len(batch)
+        wrong = _find_differing_relations(ctx, {one.chunk_set_key: one.media_type for one in batch})
+        altered += (one.document_id for one in batch if one.chunk_set_key in wrong)
         if repairs and wrong:
             ctx.guard()
             code.relation_rows.replace_rows(ctx.ref, wrong)
@@ -160,11 +154,11 @@ def compare_relations(
 
 
 def _find_differing_relations(
-    ctx: TenantContext, texts: Mapping[str, IndexedText]
+    ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
     """Return the correct relations of texts whose recorded rows differ, by chunk_set_key."""
-    lost = ctx.lake.missing_chunk_sets(texts)
-    readable = {key: text.media_type for key, text in texts.items() if key not in lost}
+    lost = ctx.lake.missing_chunk_sets(media_types)
+    readable = {key: media_type for key, media_type in media_types.items() if key not in lost}
     stated = build_relations_of_texts(ctx, readable)
     wanted = build_rows(ctx.ref, stated)
     recorded = code_catalog(ctx.catalog).relation_rows.read_rows(ctx.ref.id, readable)
@@ -299,8 +293,7 @@ def _derive_from_sources(
         # An index may refer to files in every language.
         has_index = any(map(is_index, documents))
         languages = None if has_index else languages_read(signs, own)
-        is_read = [languages is None or get_language(one) in languages for one in documents]
-        read = [*compress(documents, is_read)]
+        read = [d for d in documents if languages is None or get_language(d) in languages]
         # No document can be derived without an index or a file in a language that has frameworks.
         files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
         labels |= find_changed_labels(documents, {**deciding, **files})

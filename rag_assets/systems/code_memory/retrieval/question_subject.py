@@ -2,8 +2,7 @@
 
 "Which endpoint takes it, what validates the number, and where is it stored?" asks for a route, a
 request and a table without naming any. Such words state a kind; the remaining words are the topic.
-The topic leaves out words such as "endpoint", because a full-text search for them would only match
-definitions that happen to have "endpoint" in their names.
+The topic omits such words, because a full-text search would match them only by chance.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from rag_assets.systems.code_memory.symbols.names import TABLE, remove_type_arguments
@@ -78,34 +76,32 @@ _WORD: Final = re.compile(r"[A-Za-z]+")
 _PHRASE: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*(?:\s+[A-Za-z0-9]+){1,7}\s*")
 """Matches two to eight plain words, which a definition may have as its name (`send reminder`)."""
 
-_WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
-    {
-        "controller": ("controller_method", "controller"),
-        "route": ("route",),
-        "endpoint": ("route", "api_endpoint"),
-        "url": ("route",),
-        "model": ("model", "model_relation"),
-        "relation": ("model_relation",),
-        "table": ("table",),
-        "column": ("table", "migration"),
-        "migration": ("migration",),
-        "job": ("job",),
-        "event": ("event",),
-        "listener": ("listener",),
-        "policy": ("policy",),
-        "policies": ("policy",),
-        "middleware": ("middleware",),
-        "request": ("request",),
-        "resource": ("resource",),
-        "service": ("service",),
-        "run": ("file_change", "run_summary"),
-        "bug": ("known_bug",),
-        "decision": ("adr",),
-        "rule": ("cursor_rule", "claude_rule"),
-        "package": ("package",),
-        "config": ("config",),
-    }
-)
+_WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = {
+    "controller": ("controller_method", "controller"),
+    "route": ("route",),
+    "endpoint": ("route", "api_endpoint"),
+    "url": ("route",),
+    "model": ("model", "model_relation"),
+    "relation": ("model_relation",),
+    "table": ("table",),
+    "column": ("table", "migration"),
+    "migration": ("migration",),
+    "job": ("job",),
+    "event": ("event",),
+    "listener": ("listener",),
+    "policy": ("policy",),
+    "policies": ("policy",),
+    "middleware": ("middleware",),
+    "request": ("request",),
+    "resource": ("resource",),
+    "service": ("service",),
+    "run": ("file_change", "run_summary"),
+    "bug": ("known_bug",),
+    "decision": ("adr",),
+    "rule": ("cursor_rule", "claude_rule"),
+    "package": ("package",),
+    "config": ("config",),
+}
 """Source types, by the word that asks for them; the words lack their plural `s`."""
 
 _RELATIONAL: Final = frozenset(
@@ -254,31 +250,29 @@ def _singular(word: str) -> str:
     return word.removesuffix("s") if len(word) > 1 else word
 
 
-_TYPES_BY_BEGINNING: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
-    {
-        "endpoint": ("route", "controller_method"),
-        "url": ("route", "controller_method"),
-        "api": ("route", "controller_method"),
-        "validat": ("request",),
-        "authori": ("policy",),
-        "allow": ("policy",),
-        "permi": ("policy",),
-        "forbid": ("policy",),
-        "background": ("job",),
-        "asynchron": ("job",),
-        "announc": ("event", "listener"),
-        "notif": ("event", "listener"),
-        "react": ("event", "listener"),
-        "column": ("table", "migration"),
-        "schema": ("table", "migration"),
-        "database": ("table", "model"),
-        "stor": ("table", "model"),
-        "kept": ("table", "model"),
-        "sav": ("table", "model"),
-        "record": ("table", "model"),
-        "persist": ("table", "model"),
-    }
-)
+_TYPES_BY_BEGINNING: Final[Mapping[str, tuple[SourceType, ...]]] = {
+    "endpoint": ("route", "controller_method"),
+    "url": ("route", "controller_method"),
+    "api": ("route", "controller_method"),
+    "validat": ("request",),
+    "authori": ("policy",),
+    "allow": ("policy",),
+    "permi": ("policy",),
+    "forbid": ("policy",),
+    "background": ("job",),
+    "asynchron": ("job",),
+    "announc": ("event", "listener"),
+    "notif": ("event", "listener"),
+    "react": ("event", "listener"),
+    "column": ("table", "migration"),
+    "schema": ("table", "migration"),
+    "database": ("table", "model"),
+    "stor": ("table", "model"),
+    "kept": ("table", "model"),
+    "sav": ("table", "model"),
+    "record": ("table", "model"),
+    "persist": ("table", "model"),
+}
 """Source types, by the beginning of a word that asks for them."""
 
 _ABOUT_CODE: Final = frozenset({"call", "called", "code", "do", "handle", "step", "work"})

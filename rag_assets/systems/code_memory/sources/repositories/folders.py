@@ -1,7 +1,6 @@
 """The folders of a repository, and those few settings that affect how its content is read.
 
-Only the repository's own configuration is used: no included files, no commands, no user or system
-files.
+Only the repository's own configuration is used, without included files, commands, or user files.
 """
 
 from __future__ import annotations

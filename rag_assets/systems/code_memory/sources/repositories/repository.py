@@ -34,7 +34,6 @@ from rag_assets.systems.code_memory.sources.repositories.objects import (
 from rag_assets.systems.code_memory.sources.repositories.worktree import (
     GitIndex,
     StoredContents,
-    build_worktree_attributes,
     read_index,
     read_info_attributes,
     read_unchanged,
@@ -249,8 +248,13 @@ class Repository:
     @cached_property
     def stored(self) -> StoredContents:
         """Return an object that compares worktree files with blobs."""
+
+        def read(folder: str) -> bytes | None:
+            names = [*folder.split("/")[:-1], GITATTRIBUTES]
+            return read_small(self.folders.root, names, MAX_ATTRIBUTES_BYTES)
+
         links = is_true({"core.symlinks": "true", **self._settings}, "core.symlinks")
-        attributes = build_worktree_attributes(self.folders)
+        attributes = Attributes(read, read_info_attributes(self.folders))
         return StoredContents(self.objects, attributes, self.autocrlf, links=links)
 
     def read_checkout_state(self) -> tuple[object, ...]:

@@ -16,7 +16,6 @@ from rag_assets.ingest.sources.disk import FolderIdentity, open_subfolder
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES, compile_gitignore
 from rag_assets.ingest.sources.walk import Selection, walk_root
 from rag_assets.systems.code_memory.sources.repositories.attributes import (
-    GITATTRIBUTES,
     MAX_ATTRIBUTES_BYTES,
     Attributes,
     compute_blob_id,
@@ -324,17 +323,6 @@ class Worktree:
                 else:
                     mode = _NEW
             yield path, WorktreeFile(path, mode, facts, committed.get(path), entry)
-
-
-def build_worktree_attributes(folders: RepositoryFolders) -> Attributes:
-    """Return the attributes that the .gitattributes files in a worktree define."""
-    root = folders.root
-
-    def read(folder: str) -> bytes | None:
-        names = [*folder.split("/")[:-1], GITATTRIBUTES]
-        return read_small(root, names, MAX_ATTRIBUTES_BYTES)
-
-    return Attributes(read, read_info_attributes(folders))
 
 
 def read_info_attributes(folders: RepositoryFolders) -> bytes | None:
