@@ -44,7 +44,7 @@ def _build_output(
     return Output(build_caller(principal, role), json)
 
 
-def _command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def _register_command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator for a command of `app`, with options for the parameter `output`."""
     expand = expand_parameter(_build_output, "output")
     return lambda command: app.command(name)(expand(command))
@@ -67,7 +67,7 @@ _UsedNames = Annotated[
 ]
 
 
-@_command("relations")
+@_register_command("relations")
 def relations(
     tenant: TenantArgument,
     name: Annotated[
@@ -96,7 +96,7 @@ def relations(
     )
 
 
-@_command("symbols")
+@_register_command("symbols")
 def symbols(
     tenant: TenantArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A class, Class@method, function.")],
@@ -109,7 +109,7 @@ def symbols(
     command_line.show_symbols(tenant, name, output)
 
 
-@_command("search")
+@_register_command("search")
 def search(
     tenant: TenantArgument,
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
@@ -126,7 +126,7 @@ def search(
     command_line.print_hits(tenant, question, output, source_types=source_type, path=path)
 
 
-@_command("outline")
+@_register_command("outline")
 def outline(
     tenant: TenantArgument,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder.")],
@@ -137,7 +137,7 @@ def outline(
     output.print_answer(tenant, lambda about: about.outline(path))
 
 
-@_command("serves")
+@_register_command("serves")
 def serves(
     tenant: TenantArgument,
     route: Annotated[
@@ -150,7 +150,7 @@ def serves(
     output.print_answer(tenant, lambda about: about.who_serves(route))
 
 
-@_command("touches")
+@_register_command("touches")
 def touches(
     tenant: TenantArgument,
     name: _UsedName = None,
@@ -169,7 +169,7 @@ def touches(
     )
 
 
-@_command("impact")
+@_register_command("impact")
 def impact(
     tenant: TenantArgument,
     names: _UsedNames = None,
@@ -185,7 +185,7 @@ def impact(
     output.print_answer(tenant, lambda about: about.impact_of(symbols=symbols, paths=path or ()))
 
 
-@_command("tests")
+@_register_command("tests")
 def show_tests(
     tenant: TenantArgument,
     names: _UsedNames = None,
@@ -206,7 +206,7 @@ def show_tests(
     )
 
 
-@_command("history")
+@_register_command("history")
 def history(
     tenant: TenantArgument,
     name: _UsedName = None,
@@ -222,7 +222,7 @@ def history(
     output.print_answer(tenant, lambda about: about.history_of(symbol=symbol, path=path))
 
 
-@_command("rules")
+@_register_command("rules")
 def rules(
     tenant: TenantArgument,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files of a repository.")],

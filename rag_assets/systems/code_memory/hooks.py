@@ -91,7 +91,6 @@ def is_ours(content: bytes) -> bool:
     return content.startswith((_SHELL + _OURS).encode())
 
 
-_MODE: Final = 0o755
 _MOST_BYTES: Final = 1 << 20
 _HOOKS_PATH: Final = "core.hookspath"
 
@@ -237,7 +236,6 @@ def _read_hook(hook: Path) -> bytes | None:
     """Return the content of a hook, if any; NUL if it is too large or a broken link."""
     try:
         if not hook.is_file():
-            # A broken link counts as an existing hook, which is kept.
             return b"\0" if hook.is_symlink() else None
         with hook.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -258,7 +256,7 @@ def _write_hook(hook: Path, content: bytes) -> None:
             hint="replace the link with a file, or remove the link",
         )
     try:
-        rewrite_file(hook, content, new_mode=_MODE)
+        rewrite_file(hook, content, new_mode=0o755)
     except OSError as error:
         raise ConfigurationError(
             f"the hook {str(hook)!r} cannot be written: {error.strerror}",

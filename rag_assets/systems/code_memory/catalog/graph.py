@@ -27,7 +27,7 @@ NONE = -1
 """The number that represents a missing name."""
 
 
-def new_column(values: Iterable[int] = ()) -> array[int]:
+def create_column(values: Iterable[int] = ()) -> array[int]:
     """Return an array of 32-bit integers, used as a column."""
     return array("i", values)
 
@@ -81,7 +81,7 @@ class Lookup:
         counts = np.bincount(values + 1, minlength=count + 1)
         return cls(_convert_column(order), _convert_column(np.cumsum(counts)))
 
-    def rows(self, number: int) -> array[int]:
+    def find_rows(self, number: int) -> array[int]:
         """Return the rows with this number, in order."""
         return self.order[self.begins[number] : self.begins[number + 1]]
 
@@ -92,7 +92,7 @@ class Lookup:
 
 
 def _convert_column(values: np.ndarray[tuple[int], np.dtype[np.signedinteger]]) -> array[int]:
-    column = new_column()
+    column = create_column()
     column.frombytes(values.astype(np.int32).tobytes())
     return column
 
@@ -106,15 +106,15 @@ _NO_HASH = bytes(_HASH)
 class Edges:
     """The columns of edges; strings are stored as numbers in Names, texts as numbers of texts."""
 
-    text: array[int] = field(default_factory=new_column)
-    position: array[int] = field(default_factory=new_column)
-    kind: array[int] = field(default_factory=new_column)
-    stated_of: array[int] = field(default_factory=new_column)
-    target: array[int] = field(default_factory=new_column)
-    how: array[int] = field(default_factory=new_column)
-    path: array[int] = field(default_factory=new_column)
-    first: array[int] = field(default_factory=new_column)
-    last: array[int] = field(default_factory=new_column)
+    text: array[int] = field(default_factory=create_column)
+    position: array[int] = field(default_factory=create_column)
+    kind: array[int] = field(default_factory=create_column)
+    stated_of: array[int] = field(default_factory=create_column)
+    target: array[int] = field(default_factory=create_column)
+    how: array[int] = field(default_factory=create_column)
+    path: array[int] = field(default_factory=create_column)
+    first: array[int] = field(default_factory=create_column)
+    last: array[int] = field(default_factory=create_column)
     confidence: array[float] = field(default_factory=lambda: array("d"))
 
 
@@ -122,17 +122,17 @@ class Edges:
 class Symbols:
     """The columns of definitions; strings are stored as numbers in Names, as in Edges."""
 
-    text: array[int] = field(default_factory=new_column)
-    position: array[int] = field(default_factory=new_column)
-    symbol: array[int] = field(default_factory=new_column)
-    short: array[int] = field(default_factory=new_column)
-    role: array[int] = field(default_factory=new_column)
-    public: array[int] = field(default_factory=new_column)
-    first: array[int] = field(default_factory=new_column)
-    last: array[int] = field(default_factory=new_column)
+    text: array[int] = field(default_factory=create_column)
+    position: array[int] = field(default_factory=create_column)
+    symbol: array[int] = field(default_factory=create_column)
+    short: array[int] = field(default_factory=create_column)
+    role: array[int] = field(default_factory=create_column)
+    public: array[int] = field(default_factory=create_column)
+    first: array[int] = field(default_factory=create_column)
+    last: array[int] = field(default_factory=create_column)
     hashes: bytearray = field(default_factory=bytearray)
 
-    def content_hash(self, row: int) -> str | None:
+    def get_content_hash(self, row: int) -> str | None:
         """Return the content hash in a row; None if it has none."""
         digest = self.hashes[row * _HASH : (row + 1) * _HASH]
         return None if digest == _NO_HASH else digest.hex()
@@ -161,7 +161,7 @@ class Segment:
         self.symbol = Lookup.from_column(symbols.symbol, len(names))
         self.short = Lookup.from_column(symbols.short, len(names))
         self.edges_of, self.symbols_of = (
-            Lookup.from_column(new_column(text - first for text in rows.text), count)
+            Lookup.from_column(create_column(text - first for text in rows.text), count)
             for rows in (edges, symbols)
         )
 

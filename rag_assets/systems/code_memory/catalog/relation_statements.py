@@ -46,8 +46,8 @@ from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.tables import (
     document_kinds,
     edges,
-    last_part,
     name_uses,
+    select_last_part,
     symbols,
 )
 
@@ -198,8 +198,10 @@ def _select_similar() -> Select[Any]:
 
 
 def _select_by_last_part() -> Select[Any]:
-    matches = _select_rows_with_values(_PLACED_SYMBOLS, last_part(symbols.c.short), "parts")
-    has_same_marks = last_part(matches.c.short, without="_-") == bindparam("marked", type_=Text)
+    matches = _select_rows_with_values(_PLACED_SYMBOLS, select_last_part(symbols.c.short), "parts")
+    has_same_marks = select_last_part(matches.c.short, without="_-") == bindparam(
+        "marked", type_=Text
+    )
     rows = select(*_choose_columns(_SYMBOL_COLUMNS, matches))
     return rows.order_by(has_same_marks.desc(), matches.c.uri, matches.c.position).limit(_LIMIT)
 

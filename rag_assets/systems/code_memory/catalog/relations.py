@@ -344,7 +344,7 @@ class GraphRelations(RelationRows):
         rows: list[_Row] = []
         for document in self._graph.iter_readable(uris, self._scopes):
             segment = self._graph.find_segment(document.text)
-            for row in segment.symbols_of.rows(document.text - segment.first):
+            for row in segment.symbols_of.find_rows(document.text - segment.first):
                 position = segment.symbols.position[row]
                 rows.append((document.uri, position, segment, row, document))
         # A definition has a row for each of its short names.
@@ -404,7 +404,7 @@ class GraphRelations(RelationRows):
                 edges, counts = segment.edges, wanted(segment)
                 name = segment.names.find_number(own)
                 names = edges.stated_of if column == "stated_of" else edges.target
-                for row in segment.edges_of.rows(document.text - segment.first):
+                for row in segment.edges_of.find_rows(document.text - segment.first):
                     if names[row] == name and edges.kind[row] in counts:
                         yield document.uri, edges.position[row], segment, row, document
 
@@ -448,7 +448,7 @@ def _iter_rows_with_names(segment: Segment, lookup: Lookup, names: Iterable[str]
     for name in names:
         number = segment.names.find_number(name)
         if number is not None:
-            yield from lookup.rows(number)
+            yield from lookup.find_rows(number)
 
 
 def _build_edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
@@ -466,7 +466,7 @@ def _build_symbol(segment: Segment, row: int, document: GraphDocument) -> FoundS
     symbols, names = segment.symbols, segment.names
     return _read_symbol_row(
         *(names[symbols.symbol[row]], names[symbols.role[row]], bool(symbols.public[row])),
-        *(symbols.first[row], symbols.last[row], symbols.content_hash(row)),
+        *(symbols.first[row], symbols.last[row], symbols.get_content_hash(row)),
         *(document.document_id, document.uri, document.source, document.access_scope),
         *(document.source_type, document.kinds, names[symbols.short[row]]),
     )

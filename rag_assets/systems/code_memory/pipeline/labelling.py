@@ -301,7 +301,7 @@ def build_relations_of_texts(
     ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
     """Return the relations of texts with facts, by chunk_set_key, given their media types."""
-    languages = {key: _language(media_type) for key, media_type in media_types.items()}
+    languages = {key: _get_language_of_type(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.definition_hashes(languages)
     return {
         key: build_relations(facts, hashes.get(key, {}), names=_STYLES.get(languages[key], "none"))
@@ -334,10 +334,10 @@ def iter_repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDo
 
 def get_language(document: CodeDocument) -> str:
     """Return the language in a document's media type: `ruby` for `text/x-ruby`."""
-    return _language(document.media_type)
+    return _get_language_of_type(document.media_type)
 
 
-def _language(media_type: str | None) -> str:
+def _get_language_of_type(media_type: str | None) -> str:
     return (media_type or "").rpartition("/")[2].removeprefix("x-")
 
 

@@ -174,7 +174,7 @@ def find_question_names(
     table = TABLE + table_name.removeprefix(TABLE) if table_name else None
     names_in_options = [one for one in (route_name, controller_class, table) if one]
     in_question, rest = _read_question(query)
-    words = [_singular(word.lower()) for token in rest for word in _WORD.findall(token)]
+    words = [_remove_plural(word.lower()) for token in rest for word in _WORD.findall(token)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
     names = tuple(dict.fromkeys([*names_in_options, *in_question]))[:MOST_NAMES]
     # Words in other scripts are not understood, so they may ask for anything.
@@ -242,11 +242,11 @@ def _is_name(token: str, found: re.Match[str], query: str) -> bool:
 def _may_be_called(word: str) -> bool:
     """Return whether a word next to a type word may be a name; question words may not."""
     plain = word.lower()
-    known = plain in _RELATIONAL or _singular(plain) in _RELATIONAL | _WANTED.keys()
+    known = plain in _RELATIONAL or _remove_plural(plain) in _RELATIONAL | _WANTED.keys()
     return bool(word) and len(word) <= _LONGEST and word.isidentifier() and not known
 
 
-def _singular(word: str) -> str:
+def _remove_plural(word: str) -> str:
     return word.removesuffix("s") if len(word) > 1 else word
 
 
@@ -316,6 +316,6 @@ def _find_requested_types(word: str) -> tuple[SourceType, ...] | None:
     """Return the source types that a word asks for: () if it is filler, None if it is the topic."""
     if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
         return ()
-    named = _WANTED.get(_singular(word)) or _WANTED.get(word, ())
+    named = _WANTED.get(_remove_plural(word)) or _WANTED.get(word, ())
     beginnings = (types for start, types in _TYPES_BY_BEGINNING.items() if word.startswith(start))
     return (*named, *next(beginnings, ())) or None

@@ -360,7 +360,7 @@ def find_superfluous_translations(paths: Iterable[str]) -> dict[str, str]:
     alike: defaultdict[bytes, dict[str, str]] = defaultdict(dict)
     for path in all_paths:
         for template, language in _list_readings(path):
-            alike[_digest(template)][language] = path
+            alike[_hash_template(template)][language] = path
     groups: list[tuple[str, dict[str, str]]] = []
     for key, versions in alike.items():
         if len(versions) >= _FEWEST:
@@ -400,11 +400,11 @@ def _find_english(languages: Iterable[str]) -> str | None:
 def _find_original(key: bytes, versions: Mapping[str, str]) -> str:
     """Return the path that the untranslated text would have: without a language in it."""
     path = next(iter(versions.values()))
-    template = next(one for one, _ in _list_readings(path) if _digest(one) == key)
+    template = next(one for one, _ in _list_readings(path) if _hash_template(one) == key)
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
 
-def _digest(template: str) -> bytes:
+def _hash_template(template: str) -> bytes:
     """Return a short hash of a path, so that long paths do not take memory."""
     return blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 

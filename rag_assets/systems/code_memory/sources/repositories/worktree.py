@@ -61,7 +61,7 @@ class IndexEntry:
     inode: int
     size: int
 
-    def describes(self, facts: os.stat_result, written: tuple[int, int]) -> bool:
+    def is_unchanged(self, facts: os.stat_result, written: tuple[int, int]) -> bool:
         """Return whether a file with this metadata is unchanged since git last looked at it.
 
         A file that is as new as the index, which was written at `written`, may have changed
@@ -297,7 +297,7 @@ class Worktree:
             tracked is not None
             and self._index is not None
             and tracked.oid == committed.oid
-            and tracked.describes(file.facts, self._index.written)
+            and tracked.is_unchanged(file.facts, self._index.written)
         )
 
     def _list(
