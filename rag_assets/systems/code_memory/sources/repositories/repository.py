@@ -293,7 +293,8 @@ class Repository:
         kind = self._settings.get("extensions.objectformat", "sha1").lower()
         if kind != "sha1":
             raise ListingFailed(
-                f"the repository in {root!r} uses {kind} object ids; only SHA-1 is supported",
+                f"the repository in {root!r} uses {kind} object ids, but only SHA-1 ids are"
+                " supported",
                 hint="use a copy of the repository that was created with --object-format=sha1",
             )
         storage = self._settings.get("extensions.refstorage", "files").lower()
