@@ -174,11 +174,11 @@ def count_rows(session: Session) -> dict[str, int]:
     """Count documents, symbols and edges."""
     serving = session.catalog.generations.serving(TENANT)
     number = serving.number if serving is not None else 0
-    relations = code_catalog(session.catalog).relation_counts.count_relations(TENANT, number)
+    relations = code_catalog(session.catalog).relation_rows.count_relations(TENANT, number)
     return {
         "documents": sum(1 for _ in session.catalog.documents.all(TENANT)),
-        "symbols": code_catalog(session.catalog).relation_counts.count_symbols(TENANT, number),
-        "edges": sum(relation.edges for relation in relations),
+        "symbols": code_catalog(session.catalog).relation_rows.count_symbols(TENANT, number),
+        "edges": sum(edges for _, edges, _ in relations),
     }
 
 

@@ -65,7 +65,7 @@ def differences(one: Held, other: Held) -> list[str]:
 
 def left_over(ctx: TenantContext) -> list[str]:
     """Return the keys of relations whose text belongs to no version."""
-    return code_catalog(ctx.catalog).relation_drift.list_orphaned_texts(ctx.ref.id)
+    return code_catalog(ctx.catalog).relation_rows.list_orphaned_texts(ctx.ref.id)
 
 
 def _documents(ctx: TenantContext) -> Iterator[tuple[Any, ...]]:

@@ -27,7 +27,7 @@ from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.storage.catalog.lock import Holder
-from rag_assets.systems.code_memory.pipeline.fact_store import derive_documents
+from rag_assets.systems.code_memory.pipeline.fact_store import FACTS
 from rag_assets.systems.workspace.settings import FOLLOW_UP
 from tests.installation import Installation
 
@@ -181,7 +181,7 @@ def stages_of(
     yield {"embedded": embed_chunks(work.context, work).embedded}
     published = publish_slice(ctx, work, judge)
     run_follow_up(ctx)
-    derived = derive_documents(ctx)
+    derived = FACTS.finish(ctx)
     yield {
         "upserted": published.upserted,
         "deleted": published.deleted,

@@ -32,8 +32,8 @@ SYSTEM = System(
         ),
         requires_project=True,
         sources_beside=(
-            f"{_HERE}.sources.records:derived_source",
-            f"{_HERE}.sources.records:runs_source",
+            f"{_HERE}.sources.records:build_derived_config",
+            f"{_HERE}.sources.records:build_runs_config",
         ),
         share_of_window=0.4,
     ),

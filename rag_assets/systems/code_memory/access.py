@@ -21,11 +21,10 @@ PROFILE = "code-memory"
 
 
 def find_project_tenant(catalog: Catalog, tenant_ids: Collection[str], project: str) -> str:
-    """Return the id of the caller's tenant that contains a project's code memory.
+    """Return the caller's tenant that contains a project's code memory.
 
     Args:
         tenant_ids: tenants that the caller may search.
-        project: the id that the application gives the project.
 
     Raises:
         UnknownProject: none of the tenants is a project with this id.
@@ -62,13 +61,7 @@ RunId = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@-]*$", max_lengt
 
 @dataclass(frozen=True, slots=True)
 class ProjectRequest:
-    """A request about a project.
-
-    Attributes:
-        identity: the caller.
-        project: the project's id in the application.
-        tenant_id: the tenant with the project's code memory.
-    """
+    """A caller's request about a project, and the tenant with the project's code memory."""
 
     identity: Identity
     backend: Backend
@@ -84,11 +77,7 @@ class ProjectRequest:
         return await self.backend.run(self.tenant_id, self.identity.name, work)
 
     async def write(self, work: Callable[[], _T]) -> _T:
-        """Run work that changes the tenant; see Backend.write.
-
-        Raises:
-            Forbidden: the token is a guest's.
-        """
+        """Run work that changes the tenant, or raise Forbidden for a guest; see Backend.write."""
         self.identity.require_member()
         return await self.backend.write(self.tenant_id, work)
 

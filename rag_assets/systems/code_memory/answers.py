@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from rag_assets.common.formatting import format_count
 from rag_assets.common.settings import Settings
@@ -15,17 +15,11 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, Hit, SearchAnswer
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
 from rag_assets.systems.code_memory.derived.model import ROUTE
-from rag_assets.systems.code_memory.history import Histories, HistoryTarget
+from rag_assets.systems.code_memory.history import Lines, describe_history
 from rag_assets.systems.code_memory.name_resolver import NameResolver
 from rag_assets.systems.code_memory.outlines import (
-    RelationTree,
-    format_definitions,
-    format_groups,
+    LineFormatter,
     format_name,
-    format_place,
-    format_possible_uses,
-    format_relations,
-    format_tests,
     limit_lines,
     to_one_line,
 )
@@ -68,42 +62,18 @@ from rag_assets.tenants.model import Tenant
 _ROUTE_DEPTH: Final = 4
 _MIGRATIONS: Final = ("creates", "alters", "renames", "drops")
 _MOST_ROUTES: Final = 3
-_ROUTES_TO: Final = "routes_to"
-_MAPS_TO: Final = "maps_to"
-_RELATES_TO: Final = "relates_to"
 _MOST_NAMED: Final = 10
 _MOST_RELATIONS: Final = 50
 """Maximum number of relations to a table's models whose users are searched."""
 _MOST_TARGETS: Final = 3
-_MOST_COMMITS: Final = 20
-"""Maximum number of commits listed for one file or definition."""
 _EXCERPT: Final = 240
 _NOTHING: Final = "Nothing that you may read is called so."
 _UNUSED: Final = "Nothing uses it in the files that were read."
 _STEPS_BY_NAME: Final = 3
 """Maximum number of steps, each from a definition to its users, that are followed by name."""
 _STEPS_TO_USERS: Final = 2
-"""Maximum number of steps back from a user that was found by name: to its route, and on to tests of
-the route."""
+"""Maximum number of steps back from a user found by name: to its route, and on to tests of that."""
 _WORD: Final = re.compile(r"\w[\w-]{1,119}[?!]?")
-
-
-class _Dependents(NamedTuple):
-    """The nodes that depend on the definitions in a question.
-
-    Attributes:
-        nodes: the dependent nodes, each with the path of names that leads to it.
-        relations: relations between them.
-        uses: uses of the definitions, found by name.
-        notes: lines about what may be missing.
-        is_known: whether at least one of the definitions exists.
-    """
-
-    nodes: Sequence[tuple[Node, Sequence[str]]]
-    relations: Sequence[Relation]
-    uses: FoundUses
-    notes: Sequence[str]
-    is_known: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,38 +90,30 @@ class CodeAnswers:
     caller: Caller
     settings: Settings | None = None
 
-    @property
-    def _walker(self) -> Walker:
-        return Walker(self.reader.catalog, self.reader.policy)
-
-    @property
-    def _has_several_repositories(self) -> bool:
-        """Return whether the tenant has several repositories, so that paths must name theirs."""
-        return sum(source.type in {"git", "files"} for source in self.tenant.sources) > 1
-
     def who_serves(self, route: str) -> str:
         """Show a route's controller with its validation, guards, models, events and tables."""
         resolver = self._resolver
-        found = [] if resolver is None else resolver.find_routes(route)
+        if resolver is None:
+            return _NOTHING
+        found = resolver.find_routes(route)
         if not found:
-            walks = self._compute_walks([route], direction="out", depth=1)
-            return self._explain_unknown(route, *walks, first=ROUTE)
-        lines: list[str] = []
-        notes: list[str] = []
+            walks = self.compute_walks([route], direction="out")
+            return self._explain_unknown(resolver, route, walks, first=ROUTE)
         names = [node.name for node in found[:_MOST_ROUTES]]
-        lines += _explain_prefix(route, names)
-        walks = self._compute_walks(names, direction="out", depth=_ROUTE_DEPTH)
+        walks = self.compute_walks(names, direction="out", depth=_ROUTE_DEPTH)
+        lines = [*_explain_prefix(route, names)]
         if len(found) > 1:
             lines += [*_list_route_overview(names, walks), ""]
+        notes: list[str] = []
         for name, walk in zip(names, walks, strict=True):
-            lines += [
-                *RelationTree(walk, several=self._has_several_repositories).format_lines(name),
-                "",
-            ]
+            lines += [*self._formatter.format_tree(walk, name), ""]
             tables = [one.name for one in walk.nodes if one.name.startswith(TABLE)]
-            changes = self._compute_walks(tables, kinds=_MIGRATIONS, direction="in", depth=1)
-            lines += self._list_changes(zip(tables, changes, strict=True))
-            notes += [note for one in (walk, *changes) for note in _list_gap_notes(one)]
+            changes = self.compute_walks(tables, kinds=_MIGRATIONS, direction="in")
+            for table, change in zip(tables, changes, strict=True):
+                if change.relations:
+                    described = self._formatter.format_relations(change.relations)
+                    lines += [table, *(f"  {line}" for line in described)]
+            notes += _list_gap_notes([walk, *changes])
         if others := [node.name.removeprefix(ROUTE) for node in found[_MOST_ROUTES:]]:
             more = ", ".join(others[:_MOST_NAMED])
             notes.append(f"{format_count(len(others), 'more route')}: {more}")
@@ -173,48 +135,42 @@ class CodeAnswers:
         resolver = self._resolver
         if resolver is None or not name:
             return _NOTHING
-        names = resolver.find_tables(table) if table else []
-        names = [*names, *(resolver.find_start_names(symbol) if symbol else ())]
-        names += self._find_names_in_file(path) if path else []
+        names = [
+            *(resolver.find_tables(table) if table else ()),
+            *(resolver.find_start_names(symbol) if symbol else ()),
+            *(resolver.find_names_in_file(path) if path else ()),
+        ]
         if path and not names and (below := resolver.list_files_below(path)):
             return limit_lines(
                 [f"{to_one_line(path)} is a folder. Ask for one of its files:", *below]
             )
-        walks = self._compute_walks(names, direction="in", depth=1)
+        walks = self.compute_walks(names, direction="in")
         more: list[str] = []
         if table:
             through, more = self._walk_models(walks)
             walks += through
-        relations = {relation: None for walk in walks for relation in walk.relations}
-        start_nodes = [
-            node for walk in walks for node in walk.nodes if node.name in walk.start_names
-        ]
-        uses = find_uses_of_nodes(
-            resolver.view,
-            _add_members(resolver.view, start_nodes),
-            stated=relations,
-        )
-        relations |= {one.relation: None for one in uses.certain}
-        relations = {
-            relation: None for relation in relations if not _is_internal(relation, start_nodes)
-        }
-        outside = (one for one in uses.possible if not _is_internal(one.relation, start_nodes))
-        uses = replace(uses, possible=tuple(outside))
-        if not relations and not uses.possible:
-            return self._explain_unknown(name, *walks, known=any(walk.nodes for walk in walks))
-        notes = [*dict.fromkeys(note for walk in walks for note in _list_gap_notes(walk)), *more]
-        notes += [
-            _format_coverage_note(resolver, format_count(len(relations), "use"), uses),
+        start_nodes = _list_start_nodes(walks)
+        relations = dict.fromkeys(relation for walk in walks for relation in walk.relations)
+        members = _add_members(resolver.view, start_nodes)
+        uses = find_uses_of_nodes(resolver.view, members, stated=relations)
+        relations |= dict.fromkeys(one.relation for one in uses.certain)
+        outside = [one for one in relations if not _is_internal(one, start_nodes)]
+        possible = [one for one in uses.possible if not _is_internal(one.relation, start_nodes)]
+        if not outside and not possible:
+            is_known = any(walk.nodes for walk in walks)
+            return self._explain_unknown(resolver, name, walks, is_known=is_known)
+        uses = replace(uses, possible=tuple(possible))
+        notes = [
+            *_list_gap_notes(walks),
+            *more,
+            _format_coverage_note(resolver, format_count(len(outside), "use"), uses),
             *_suggest_search(symbol or table or ""),
         ]
-        lines = [*format_relations(relations, several=self._has_several_repositories)]
-        lines += format_possible_uses(uses.possible, several=self._has_several_repositories)
-        heading = (
-            resolver.explain_shorter_path(path)
-            if path
-            else self._explain_interpretation(name, walks)
-        )
-        return limit_lines([*heading, *lines], notes=notes)
+        heading: Iterable[str] = self._explain_interpretation(name, start_nodes)
+        heading = resolver.explain_shorter_path(path) if path else heading
+        lines = self._formatter.format_relations(outside)
+        possible_lines = self._formatter.format_possible_uses(possible)
+        return limit_lines([*heading, *lines, *possible_lines], notes=notes)
 
     def impact_of(self, *, symbols: Sequence[str] = (), paths: Sequence[str] = ()) -> str:
         """List all direct and indirect users of definitions, with routes and tests first."""
@@ -238,131 +194,33 @@ class CodeAnswers:
         if resolver is None:
             return _NOTHING
         names = [name for symbol in symbols for name in resolver.find_start_names(symbol)]
-        names += [name for path in paths for name in self._find_names_in_file(path)]
+        names += [name for path in paths for name in resolver.find_names_in_file(path)]
         if route:
             names += [one.name for one in resolver.find_routes(route)]
-        dependents = self._find_dependents(resolver, names)
-        notes = [*dict.fromkeys(dependents.notes)]
+        walks = self.compute_walks(names, direction="in", depth=MOST_STEPS)
+        notes = _list_gap_notes(walks)
+        dependents = _Dependents(self, names, walks)
+        uses = dependents.follow_by_name(resolver.view, _list_start_nodes(walks))
+        nodes = dependents.list_nodes()
+        is_known = bool(dependents.start_keys)
         label = ", ".join(filter(None, [*symbols, *paths, route]))
-        if not dependents.uses.possible and not (
-            dependents.is_known if only_tests else dependents.nodes
-        ):
-            explained = self._explain_unknown(label, known=dependents.is_known)
+        if not uses.possible and not (is_known if only_tests else nodes):
+            explained = self._explain_unknown(resolver, label, is_known=is_known)
             return explained if only_tests else "\n".join([explained, *notes])
-        uses, counted = dependents.uses, format_count(len(dependents.nodes), "use")
-        format_found = format_tests if only_tests else format_groups
-        lines = [
-            *format_found(
-                dependents.nodes, dependents.relations, several=self._has_several_repositories
-            )
-        ]
         if only_tests:
+            lines = [*self._formatter.format_tests(nodes, dependents.relations)]
             in_tests = (one for one in uses.possible if is_test(parse_path(one.uri)))
             uses = replace(uses, possible=tuple(in_tests))
             counted = format_count(sum(line.startswith(" ") for line in lines), "test")
-        lines += format_possible_uses(uses.possible, several=self._has_several_repositories)
+        else:
+            lines = [*self._formatter.format_groups(nodes, dependents.relations)]
+            counted = format_count(len(nodes), "use")
+        lines += self._formatter.format_possible_uses(uses.possible)
         if only_tests and not lines:
             lines = [f"No test is found that requests, calls or names {to_one_line(label)}."]
         heading = [line for path in paths for line in resolver.explain_shorter_path(path)]
         notes += [_format_coverage_note(resolver, counted, uses), *_suggest_search(*symbols)]
         return limit_lines([*heading, *lines], notes=notes)
-
-    def _find_dependents(self, resolver: NameResolver, names: Sequence[str]) -> _Dependents:
-        """Return the nodes that depend on these definitions, directly or indirectly."""
-        found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
-        notes: list[str] = []
-        start_keys: set[NodeKey] = set()
-        stated: list[Relation] = []
-        walks = self._compute_walks(names, direction="in", depth=MOST_STEPS)
-        for name, walk in zip(names, walks, strict=True):
-            stated += walk.relations
-            notes += _list_gap_notes(walk)
-            paths = _find_shortest_paths(walk, {*walk.start_names, name})
-            start_keys |= {
-                (n.repository, n.name) for n in walk.nodes if paths.get(n.name) == (n.name,)
-            }
-            for node in walk.nodes:
-                if node.name in paths:
-                    found.setdefault((node.repository, node.name), (node, paths[node.name]))
-        uses = self._follow_by_name(resolver.view, walks, found, start_keys, stated)
-        shown = [value for key, value in found.items() if key not in start_keys]
-        return _Dependents(shown, stated, uses, notes, bool(start_keys))
-
-    def _follow_by_name(
-        self,
-        view: RelationView,
-        walks: Sequence[WalkResult],
-        found: dict[NodeKey, tuple[Node, Sequence[str]]],
-        start_keys: Collection[NodeKey],
-        stated: list[Relation],
-    ) -> FoundUses:
-        """Add the users of definitions that are found by name only, step by step.
-
-        Args:
-            walks: the walks from the definitions in the question.
-            found: nodes, each with the path of names to it; the users are added to it.
-            start_keys: the definitions in the question.
-            stated: relations; the relations of the users are added to it.
-
-        Returns:
-            the uses of the definitions in the question, from the first step.
-        """
-        first = [node for walk in walks for node in walk.nodes if node.name in walk.start_names]
-        frontier = _add_members(view, first)
-        first_uses: FoundUses | None = None
-        omitted = 0
-        for _ in range(_STEPS_BY_NAME):
-            uses = find_uses_of_nodes(view, frontier, stated=stated)
-            first_uses = uses if first_uses is None else first_uses
-            omitted += uses.omitted
-            owners = {node.name: node.repository for node in frontier}
-            frontier = []
-            for one in uses.certain:
-                stated.append(one.relation)
-                key = one.repository, one.source
-                if key in found or key in start_keys:
-                    continue
-                if len(found) >= MOST_NODES:
-                    omitted += 1
-                    continue
-                known_path = found.get((owners[one.target], one.target))
-                before = (one.target,) if known_path is None else known_path[1]
-                node = (
-                    build_node(one.within)
-                    if one.within
-                    else build_file_node(one.source, one.repository)
-                )
-                found[key] = node, (*before, node.name)
-                if one.within is not None:
-                    frontier.append(node)
-            self._add_callers(frontier, found, start_keys, stated)
-            if not frontier:
-                break
-        return replace(first_uses or NO_USES, omitted=omitted)
-
-    def _add_callers(
-        self,
-        users: Sequence[Node],
-        found: dict[NodeKey, tuple[Node, Sequence[str]]],
-        start_keys: Collection[NodeKey],
-        stated: list[Relation],
-    ) -> None:
-        """Add the routes and tests that depend on users found by name, as relations state.
-
-        Args:
-            users: nodes in `found`.
-            found, start_keys, stated: see _follow_by_name.
-        """
-        names = [node.name for node in users]
-        walks = self._compute_walks(names, direction="in", depth=_STEPS_TO_USERS)
-        for user, walk in zip(users, walks, strict=True):
-            stated += walk.relations
-            paths = _find_shortest_paths(walk, {user.name})
-            before = found[user.repository, user.name][1]
-            for node in walk.nodes:
-                key = node.repository, node.name
-                if node.name in paths and key not in start_keys and len(found) < MOST_NODES:
-                    found.setdefault(key, (node, (*before, *paths[node.name][1:])))
 
     def outline(self, path: str) -> str:
         """List the definitions of a file with their lines, or the files of a folder."""
@@ -370,13 +228,13 @@ class CodeAnswers:
         if resolver is None:
             return _NOTHING
         uris = resolver.find_files(path)
-        found = [build_node(one) for one in resolver.view.list_definitions(uris)]
-        if found:
-            return limit_lines(format_definitions(found, several=True))
+        if found := resolver.view.list_definitions(uris):
+            formatter = LineFormatter(shows_repository=True)
+            return limit_lines(formatter.format_definitions(map(build_node, found)))
         if uris:
             return limit_lines(f"{uri} is there, and defines nothing by name." for uri in uris)
         below = resolver.list_files_below(path)
-        return limit_lines(below) if below else self._explain_unknown(path)
+        return limit_lines(below) if below else self._explain_unknown(resolver, path)
 
     def history_of(self, *, symbol: str | None = None, path: str | None = None) -> str:
         """List the commits and agents' runs that changed a definition or a file."""
@@ -386,40 +244,34 @@ class CodeAnswers:
             return _NOTHING
         nodes = resolver.find_definitions(symbol) if symbol else []
         file = path or ("" if nodes else name)
-        uris = resolver.find_files(file) if file else []
-        targets = [HistoryTarget(uri, self._format_place(uri), None) for uri in uris]
+        format_place = self._formatter.format_place
+        targets: list[tuple[str, str, Lines | None]] = [
+            (uri, format_place(uri), None) for uri in (resolver.find_files(file) if file else ())
+        ]
         for node in nodes:
             if node.uri and node.line_start and node.line_end:
-                shown = f"{format_name(node.name)}  {self._format_place(node.uri, node.line_start)}"
-                lines = node.line_start, node.line_end
-                targets.append(HistoryTarget(node.uri, shown, lines))
+                label = f"{format_name(node.name)}  {format_place(node.uri, node.line_start)}"
+                targets.append((node.uri, label, (node.line_start, node.line_end)))
         if not targets:
-            return self._explain_unknown(name)
-        histories = Histories(self.tenant, self.settings)
+            return self._explain_unknown(resolver, name)
         answer: list[str] = []
         for target in targets[:_MOST_TARGETS]:
-            answer += histories.iter_lines(target, _MOST_COMMITS)
-        files = [FILE + uri for uri in dict.fromkeys(one.uri for one in targets[:_MOST_TARGETS])]
-        runs = self._compute_walks(files, direction="out", depth=1, kinds=("changed_by",))
-        answer += format_relations(
-            [relation for walk in runs for relation in walk.relations],
-            several=self._has_several_repositories,
-        )
+            answer += describe_history(self.tenant, self.settings, *target)
+        files = [FILE + uri for uri in dict.fromkeys(uri for uri, *_ in targets[:_MOST_TARGETS])]
+        runs = self.compute_walks(files, direction="out", kinds=("changed_by",))
+        changes = [relation for walk in runs for relation in walk.relations]
+        answer += self._formatter.format_relations(changes)
         left = len(targets) - _MOST_TARGETS
         notes = [f"{format_count(left, 'more definition')} of the name"] if left > 0 else []
         return limit_lines(answer, notes=notes)
 
-    def _format_place(self, uri: str, line: int | None = None) -> str:
-        return format_place(uri, line, several=self._has_several_repositories)
-
     def rules_for(self, paths: Sequence[str]) -> str:
         """List the rules, decisions, known bugs and documents that concern these files."""
-        view = self._walker.get_serving_view(self.tenant.id, self.caller)
-        if view is None:
+        resolver = self._resolver
+        if resolver is None:
             return _NOTHING
-        book = RuleBook(self.reader, self.tenant, self.caller, view)
-        files = [book.locate_file(path) for path in dict.fromkeys(paths)]
-        lines, notes = book.describe_documents(files, several=self._has_several_repositories)
+        book = RuleBook(self.reader, self.tenant, self.caller, resolver.view, self._formatter)
+        lines, notes = book.describe_documents([*dict.fromkeys(paths)])
         if not lines:
             return "\n".join(["No rule, decision or document names these files.", *notes])
         return limit_lines(lines, notes=notes)
@@ -437,51 +289,19 @@ class CodeAnswers:
         lines = []
         for hit in answer.hits:
             line, excerpt = _find_quotation(hit, quotation)
-            where = format_place(hit.uri, line, several=self._has_several_repositories)
+            where = self._formatter.format_place(hit.uri, line)
             differs = hit.origin is not None and bool(hit.origin.differs)
             changed = "  (file differs from the commit)" if differs else ""
             lines.append(f"{where}  {hit.source_type}  {hit.symbol or ''}{changed}".rstrip())
             lines.append(f"  {' '.join(excerpt.split())[:_EXCERPT]}")
         return limit_lines(lines, notes=notes)
 
-    def _walk_models(self, walks: Sequence[WalkResult]) -> tuple[list[WalkResult], list[str]]:
-        """Walk from the models of a table, and from the relations of other models to them.
-
-        Args:
-            walks: the walks from the table.
-
-        Returns:
-            The walks, and a note if some relations were not followed.
-        """
-        models = _list_sources(walks, _MAPS_TO)
-        users = self._compute_walks(models, direction="in", depth=1)
-        related = [source for source in _list_sources(users, _RELATES_TO) if source not in models]
-        left = len(related) - _MOST_RELATIONS
-        notes = (
-            [f"users of {format_count(left, 'more relation')} to its models were not looked for"]
-            if left > 0
-            else []
-        )
-        followed = self._compute_walks(related[:_MOST_RELATIONS], direction="in", depth=1)
-        return [*users, *followed], notes
-
-    def _list_changes(self, changes: Iterable[tuple[str, WalkResult]]) -> Iterator[str]:
-        for name, walk in changes:
-            if walk.relations:
-                yield f"{name}"
-                yield from (
-                    f"  {line}"
-                    for line in format_relations(
-                        walk.relations, several=self._has_several_repositories
-                    )
-                )
-
-    def _compute_walks(
+    def compute_walks(
         self,
         names: Sequence[str],
         *,
         direction: Direction,
-        depth: int,
+        depth: int = 1,
         kinds: Sequence[str] = (),
     ) -> list[WalkResult]:
         """Walk from each name; all walks read the same state of the relations."""
@@ -489,13 +309,27 @@ class CodeAnswers:
 
         def walk(view: RelationView) -> list[WalkResult]:
             questions = (RelationQuestion(name, kinds, direction) for name in names)
-            return [
-                walker.walk_in_view(view, tenant_id, question, depth=depth)
-                for question in questions
-            ]
+            return [walker.walk_in_view(view, tenant_id, one, depth=depth) for one in questions]
 
         walks = walker.read_with_view(tenant_id, self.caller, walk) if names else None
         return walks or [WalkResult() for _ in names]
+
+    def _walk_models(self, walks: Sequence[WalkResult]) -> tuple[list[WalkResult], list[str]]:
+        """Walk from the models of a table, and from the relations of other models to them.
+
+        Return the walks, and a note if some relations were not followed.
+        """
+        models = _list_sources(walks, "maps_to")
+        users = self.compute_walks(models, direction="in")
+        related = [source for source in _list_sources(users, "relates_to") if source not in models]
+        followed = self.compute_walks(related[:_MOST_RELATIONS], direction="in")
+        left = format_count(len(related) - _MOST_RELATIONS, "more relation")
+        note = f"users of {left} to its models were not looked for"
+        return [*users, *followed], [note] if len(related) > _MOST_RELATIONS else []
+
+    @property
+    def _walker(self) -> Walker:
+        return Walker(self.reader.catalog, self.reader.policy)
 
     @property
     def _resolver(self) -> NameResolver | None:
@@ -503,67 +337,140 @@ class CodeAnswers:
         view = self._walker.get_serving_view(self.tenant.id, self.caller)
         return None if view is None else NameResolver(view, self.tenant)
 
-    def _find_names_in_file(self, path: str) -> list[str]:
-        """Return the names of a file's definitions; without definitions, the file's own name."""
-        resolver = self._resolver
-        uris = [] if resolver is None else resolver.find_files(path)
-        defined = [] if resolver is None else resolver.view.list_definitions(uris)
-        return [node.name for node in map(build_node, defined)] or [FILE + uri for uri in uris]
+    @property
+    def _formatter(self) -> LineFormatter:
+        """Return the formatter; if the tenant has several repositories, paths name theirs."""
+        repositories = [source for source in self.tenant.sources if source.type in {"git", "files"}]
+        return LineFormatter(shows_repository=len(repositories) > 1)
 
     def _explain_interpretation(
-        self, question_name: str, walks: Sequence[WalkResult]
+        self, question_name: str, start_nodes: Iterable[Node]
     ) -> Iterator[str]:
         """Yield a line for each definition that a name is taken for; none if that is obvious."""
-        start_nodes = {
-            node.name: node
-            for walk in walks
-            for node in walk.nodes
-            if node.name in walk.start_names
-        }
+        by_name = {node.name: node for node in start_nodes}
         plain = question_name.lstrip("\\").replace("@", "::").lower()
-        if len(start_nodes) == 1 and next(iter(start_nodes)).lower().endswith(plain):
+        if len(by_name) == 1 and next(iter(by_name)).lower().endswith(plain):
             return
-        for name, node in [*start_nodes.items()][:_MOST_TARGETS]:
-            where = format_place(node.uri, node.line_start, several=self._has_several_repositories)
+        for name, node in [*by_name.items()][:_MOST_TARGETS]:
+            where = self._formatter.format_place(node.uri, node.line_start)
             shown = format_name(name.removeprefix(TABLE))
             taken_for = f"{node.source_type} {shown}  {where}".rstrip()
             yield f"{to_one_line(question_name)} is taken for {taken_for}"
 
     def _explain_unknown(
-        self, name: str, *walks: WalkResult, known: bool = False, first: str = ""
+        self,
+        resolver: NameResolver,
+        name: str,
+        walks: Sequence[WalkResult] = (),
+        *,
+        is_known: bool = False,
+        first: str = "",
     ) -> str:
         """Explain that a name is unknown or unused; list similar names and what may be missing.
 
         Args:
-            name: the name in the question.
             walks: the walks from this name.
-            known: whether the name exists.
             first: prefix of the similar names that are listed first.
         """
-        view = self._walker.get_serving_view(self.tenant.id, self.caller)
-        if view is None or not name:
+        if not name:
             return _NOTHING
-        names = () if known else build_clarification(view, name, first=first).names
-        message = _UNUSED if known else _NOTHING
+        names = () if is_known else build_clarification(resolver.view, name, first=first).names
+        message = _UNUSED if is_known else _NOTHING
         message = f"{message} Alike: {', '.join(map(to_one_line, names))}" if names else message
-        lacking = dict.fromkeys(note for walk in walks for note in _list_gap_notes(walk))
-        read = [_format_coverage_note(NameResolver(view, self.tenant), "0 uses")] if known else []
+        notes = _list_gap_notes(walks)
+        notes += [_format_coverage_note(resolver, "0 uses")] if is_known else []
         last = _get_last_name(name)
-        is_name = bool(last) and not (known or first)
-        places = find_uses_of_word(view, last) if is_name else NO_USES
-        listed_places = format_possible_uses(
-            places.possible, several=self._has_several_repositories
-        )
-        notes = [*lacking, *read, *_format_omitted_note(places)]
-        notes += _suggest_search(name) if is_name else []
-        return limit_lines([message, *listed_places], notes=notes)
+        if not last or is_known or first:
+            return limit_lines([message], notes=notes)
+        places = find_uses_of_word(resolver.view, last)
+        notes += [*_format_omitted_note(places), *_suggest_search(name)]
+        lines = self._formatter.format_possible_uses(places.possible)
+        return limit_lines([message, *lines], notes=notes)
+
+
+class _Dependents:
+    """The nodes that depend on definitions, found by a walk from each name.
+
+    Attributes:
+        relations: relations between these nodes.
+        start_keys: the definitions that exist.
+    """
+
+    def __init__(
+        self, answers: CodeAnswers, names: Sequence[str], walks: Sequence[WalkResult]
+    ) -> None:
+        self._compute_walks = answers.compute_walks
+        self.relations: list[Relation] = []
+        self.start_keys: set[NodeKey] = set()
+        # Each node with the path of names that leads to it.
+        self._found: dict[NodeKey, tuple[Node, Sequence[str]]] = {}
+        for name, walk in zip(names, walks, strict=True):
+            self.relations += walk.relations
+            paths = _find_shortest_paths(walk, {*walk.start_names, name})
+            self.start_keys |= {
+                (n.repository, n.name) for n in walk.nodes if paths.get(n.name) == (n.name,)
+            }
+            for node in walk.nodes:
+                if node.name in paths:
+                    self._found.setdefault((node.repository, node.name), (node, paths[node.name]))
+
+    def list_nodes(self) -> list[tuple[Node, Sequence[str]]]:
+        """Return the dependent nodes, each with the path of names that leads to it."""
+        return [value for key, value in self._found.items() if key not in self.start_keys]
+
+    def follow_by_name(self, view: RelationView, start_nodes: Sequence[Node]) -> FoundUses:
+        """Add the users found by name only, step by step; return the uses of the start nodes."""
+        frontier = _add_members(view, start_nodes)
+        first_uses: FoundUses | None = None
+        omitted = 0
+        for _ in range(_STEPS_BY_NAME):
+            uses = find_uses_of_nodes(view, frontier, stated=self.relations)
+            first_uses = uses if first_uses is None else first_uses
+            omitted += uses.omitted
+            owners = {node.name: node.repository for node in frontier}
+            frontier = []
+            for one in uses.certain:
+                self.relations.append(one.relation)
+                key = one.repository, one.source
+                if key in self._found or key in self.start_keys:
+                    continue
+                if len(self._found) >= MOST_NODES:
+                    omitted += 1
+                    continue
+                known_path = self._found.get((owners[one.target], one.target))
+                before = (one.target,) if known_path is None else known_path[1]
+                if one.within is None:
+                    node = build_file_node(one.source, one.repository)
+                else:
+                    node = build_node(one.within)
+                    frontier.append(node)
+                self._found[key] = node, (*before, node.name)
+            self._add_callers(frontier)
+            if not frontier:
+                break
+        return replace(first_uses or NO_USES, omitted=omitted)
+
+    def _add_callers(self, users: Sequence[Node]) -> None:
+        """Add the routes and tests that depend on users found by name, as relations state."""
+        names = [node.name for node in users]
+        walks = self._compute_walks(names, direction="in", depth=_STEPS_TO_USERS)
+        for user, walk in zip(users, walks, strict=True):
+            self.relations += walk.relations
+            paths = _find_shortest_paths(walk, {user.name})
+            before = self._found[user.repository, user.name][1]
+            for node in walk.nodes:
+                key = node.repository, node.name
+                is_new = node.name in paths and key not in self.start_keys
+                if is_new and len(self._found) < MOST_NODES:
+                    self._found.setdefault(key, (node, (*before, *paths[node.name][1:])))
+
+
+def _list_start_nodes(walks: Iterable[WalkResult]) -> list[Node]:
+    return [node for walk in walks for node in walk.nodes if node.name in walk.start_names]
 
 
 def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | None, str]:
-    """Return the first line to show of a hit, and the text from there.
-
-    It starts at the quotation if the hit contains it, else the excerpt is returned.
-    """
+    """Return the first line to show of a hit, and its text from there or its excerpt."""
     found = quotation.search(hit.text) if quotation is not None else None
     if found is None or hit.line_start is None or hit.line_end is None:
         return hit.line_start, hit.excerpt
@@ -574,17 +481,12 @@ def _find_quotation(hit: Hit, quotation: re.Pattern[str] | None) -> tuple[int | 
 
 
 def _list_sources(walks: Iterable[WalkResult], kind: str) -> list[str]:
-    """Return the distinct sources of all relations of a kind."""
     relations = (relation for walk in walks for relation in walk.relations if relation.kind == kind)
     return [*dict.fromkeys(relation.source for relation in relations)]
 
 
 def _format_coverage_note(resolver: NameResolver, counted: str, uses: FoundUses = NO_USES) -> str:
-    """Return the numbers of uses in an answer, and how the files of each language were read.
-
-    Args:
-        counted: the number of certain uses or of tests, with its unit.
-    """
+    """Return the numbers of uses in an answer, and how the files of each language were read."""
     parts = [counted]
     if uses.possible:
         parts.append(format_count(len(uses.possible), "possible one"))
@@ -603,10 +505,7 @@ def _get_last_name(name: str) -> str:
 
 
 def _suggest_search(*questions: str) -> list[str]:
-    """Return a command that finds all occurrences of these names, even in files not indexed.
-
-    Empty if no name is a word.
-    """
+    """Return a command that finds all occurrences of those names that are words, if any."""
     names = (question for question in questions if "/" not in question)
     words = [word for word in dict.fromkeys(map(_get_last_name, names)) if word][:_MOST_TARGETS]
     if not words:
@@ -629,7 +528,6 @@ def _add_members(view: RelationView, nodes: Sequence[Node]) -> list[Node]:
 
 
 def _is_internal(relation: Relation, nodes: Iterable[Node]) -> bool:
-    """Return whether a relation starts and ends within the same definition."""
     return any(
         is_within(relation.source, n.name) and is_within(relation.target, n.name) for n in nodes
     )
@@ -645,21 +543,17 @@ def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
 
 
 def _list_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
-    """Yield one line for each of several routes, with its targets.
-
-    The details of a single route may already fill an answer.
-    """
+    """Yield a line for each route, because the details of one route may fill an answer."""
     for name, walk in zip(routes, walks, strict=True):
-        runs = [
-            relation.target
-            for relation in walk.relations
-            if (relation.source, relation.kind) == (name, _ROUTES_TO)
-        ]
+        key = name, "routes_to"
+        runs = [one.target for one in walk.relations if (one.source, one.kind) == key]
         yield f"{name.removeprefix(ROUTE)}  {', '.join(map(format_name, runs))}".rstrip()
 
 
-def _list_gap_notes(walk: WalkResult) -> list[str]:
-    return [] if walk.complete else [f"this may lack something: {walk.why}"]
+def _list_gap_notes(walks: Iterable[WalkResult]) -> list[str]:
+    """Return lines about what walks may lack, without duplicates."""
+    reasons = dict.fromkeys(walk.why for walk in walks if not walk.complete)
+    return [f"this may lack something: {reason}" for reason in reasons]
 
 
 def _get_owner(name: str) -> str:

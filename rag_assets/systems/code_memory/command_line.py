@@ -15,15 +15,14 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, SearchRequest
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.found_relations import Direction
-from rag_assets.systems.code_memory.hooks import (
-    ChangedHooks,
-    install_hooks,
-    remove_hooks,
-)
-from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Node, Relation
+from rag_assets.systems.code_memory.commands import Output
+from rag_assets.systems.code_memory.hooks import ChangedHooks, install_hooks, remove_hooks
+from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, Relation
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.sources.git import GitConfig
 from rag_assets.tenants.model import Tenant
+
+_COLUMNS = ("from", "relation", "to", "evidence")
 
 
 @with_reading_session
@@ -31,63 +30,45 @@ def show_relations(
     session: Session,
     tenant: str,
     name: str,
+    output: Output,
     *,
     kinds: Sequence[str],
     direction: Direction,
     depth: int,
-    caller: Caller,
-    as_json: bool,
 ) -> None:
     """Print the relations of a name."""
-    session.require_trusted_grants(caller.principals)
+    session.require_trusted_grants(output.caller.principals)
     walk = Walker(session.catalog).walk_from_name(
-        tenant,
-        caller,
-        name,
-        kinds=kinds,
-        direction=direction,
-        depth=depth,
+        tenant, output.caller, name, kinds=kinds, direction=direction, depth=depth
     )
-    if as_json:
+    if output.as_json:
         print_json(walk)
         return
     if not walk.nodes:
         say(f"Nothing that you may read is called {name!r}.")
         return
-    print_table(
-        ["from", "relation", "to", "evidence"],
-        [_build_row(relation) for relation in walk.relations],
-    )
+    print_table(_COLUMNS, [*map(_build_row, walk.relations)])
     if walk.uses:
-        say(
-            f"Uses of the name ({sum(use.how != 'possible' for use in walk.uses)} of them certain):"
-        )
-        print_table(["from", "relation", "to", "evidence"], [_build_row(use) for use in walk.uses])
+        certain = sum(use.how != "possible" for use in walk.uses)
+        say(f"Uses of the name ({certain} of them certain):")
+        print_table(_COLUMNS, [*map(_build_row, walk.uses)])
     if not walk.complete:
         warn(f"not everything is shown: {walk.why}")
 
 
 @with_reading_session
-def show_symbols(
-    session: Session,
-    tenant: str,
-    name: str,
-    *,
-    caller: Caller,
-    as_json: bool,
-) -> None:
+def show_symbols(session: Session, tenant: str, name: str, output: Output) -> None:
     """Print the definitions with a name."""
-    session.require_trusted_grants(caller.principals)
-    found = Walker(session.catalog).find_definitions(tenant, caller, name=name)
-    if as_json:
+    session.require_trusted_grants(output.caller.principals)
+    found = Walker(session.catalog).find_definitions(tenant, output.caller, name=name)
+    if output.as_json:
         print_json({"symbols": found})
         return
     if not found:
         say(f"Nothing that you may read is called {name!r}.")
         return
-    print_table(
-        ["symbol", "type", "place"], [(n.name, n.source_type, _format_place(n)) for n in found]
-    )
+    rows = [(n.name, n.source_type, f"{n.uri}:{n.line_start}" if n.uri else "") for n in found]
+    print_table(["symbol", "type", "place"], rows)
 
 
 def _build_row(relation: Relation) -> tuple[str, str, str, str]:
@@ -98,21 +79,12 @@ def _build_row(relation: Relation) -> tuple[str, str, str, str]:
     return relation.source, kind, relation.target, shown
 
 
-def _format_place(node: Node) -> str:
-    return f"{node.uri}:{node.line_start}" if node.uri else ""
-
-
 @with_reading_session
 def print_answer(
-    session: Session,
-    tenant: str,
-    ask: Callable[[CodeAnswers], str],
-    *,
-    caller: Caller,
-    as_json: bool,
+    session: Session, tenant: str, ask: Callable[[CodeAnswers], str], output: Output
 ) -> None:
     """Print an answer about a tenant's repositories."""
-    _print_text(ask(_create_answers(session, tenant, caller)), as_json=as_json)
+    _print_text(ask(_create_answers(session, tenant, output.caller)), output)
 
 
 @with_reading_session
@@ -120,23 +92,20 @@ def print_hits(
     session: Session,
     tenant: str,
     question: str,
+    output: Output,
     *,
     source_types: Sequence[str] | None,
     path: str | None,
-    caller: Caller,
-    as_json: bool,
 ) -> None:
     """Search a tenant's repositories, and print hits with their locations."""
-    about = _create_answers(session, tenant, caller)
+    about = _create_answers(session, tenant, output.caller)
+    filters = {"paths": [path]} if path else None
     request = SearchRequest.of(
-        query=question,
-        source_types=source_types,
-        filters={"paths": [path]} if path else None,
-        caller=about.caller,
+        query=question, source_types=source_types, filters=filters, caller=output.caller
     )
     with closing(Retriever(session.catalog, session.store, session.embedders)) as retriever:
         found = retriever.search(tenant, request)
-    _print_text(about.list_hits(found, question), as_json=as_json)
+    _print_text(about.list_hits(found, question), output)
 
 
 def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
@@ -146,8 +115,8 @@ def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswer
     return CodeAnswers(reader, session.embedders.tenant(record), caller, session.settings)
 
 
-def _print_text(text: str, *, as_json: bool) -> None:
-    if as_json:
+def _print_text(text: str, output: Output) -> None:
+    if output.as_json:
         print_json({"answer": text})
     else:
         say(text)
@@ -159,11 +128,8 @@ def install_hook(session: Session, tenant: str, repository: Path, *, as_json: bo
     record = session.catalog.tenants.get(tenant)
     wanted = repository.expanduser().resolve()
     sources = Tenant.from_config(record.config).sources
-    roots = {
-        (session.settings.home / source.root).resolve()
-        for source in sources
-        if isinstance(source, GitConfig)
-    }
+    folders = (source.root for source in sources if isinstance(source, GitConfig))
+    roots = {(session.settings.home / folder).resolve() for folder in folders}
     if wanted not in roots:
         known = ", ".join(sorted(map(str, roots))) or "none"
         raise ConfigurationError(

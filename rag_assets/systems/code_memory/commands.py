@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
-from rag_assets.cli.arguments import AsOption, Json, RoleOption, TenantArgument, build_caller
+from rag_assets.cli.arguments import (
+    AsOption,
+    Json,
+    RoleOption,
+    TenantArgument,
+    build_caller,
+    expand_parameter,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +24,32 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="Relations and symbols in a repository's code.", no_args_is_help=True)
 
+
+class Output(NamedTuple):
+    """The caller of a command, and how to print the result."""
+
+    caller: Caller
+    as_json: bool
+
+    def print_answer(self, tenant: str, ask: Callable[[CodeAnswers], str]) -> None:
+        """Print an answer about a tenant's repositories."""
+        from rag_assets.systems.code_memory import command_line
+
+        command_line.print_answer(tenant, ask, self)
+
+
+def _build_output(
+    principal: AsOption = None, role: RoleOption = None, json: Json = False
+) -> Output:
+    return Output(build_caller(principal, role), json)
+
+
+def _register_command(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator for a command of `app`, with options for the parameter `output`."""
+    expand = expand_parameter(_build_output, "output")
+    return lambda command: app.command(name)(expand(command))
+
+
 _SymbolOption = Annotated[str | None, typer.Option("--symbol", help="A definition.")]
 _PathOption = Annotated[str | None, typer.Option("--path", help="A file.")]
 _SymbolsOption = Annotated[
@@ -25,8 +58,6 @@ _SymbolsOption = Annotated[
 _PathsOption = Annotated[
     list[str] | None, typer.Option("--path", help="A file; repeat for several.")
 ]
-
-
 _UsedName = Annotated[
     str | None, typer.Argument(metavar="[NAME]", help="A definition or a file; like --symbol.")
 ]
@@ -36,7 +67,7 @@ _UsedNames = Annotated[
 ]
 
 
-@app.command("relations")
+@_register_command("relations")
 def relations(
     tenant: TenantArgument,
     name: Annotated[
@@ -54,47 +85,31 @@ def relations(
         typer.Option("--direction", help="From what it states, from what names it, or both."),
     ] = "both",
     depth: Annotated[int, typer.Option("--depth", min=1, max=8, help="Steps to go.")] = 1,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Show the relations of a name, with their evidence."""
     from rag_assets.systems.code_memory import command_line
 
     command_line.show_relations(
-        tenant,
-        name,
-        kinds=kind or (),
-        direction=direction,
-        depth=depth,
-        caller=build_caller(principal, role),
-        as_json=json,
+        tenant, name, output, kinds=kind or (), direction=direction, depth=depth
     )
 
 
-@app.command("symbols")
+@_register_command("symbols")
 def symbols(
     tenant: TenantArgument,
     name: Annotated[str, typer.Argument(metavar="NAME", help="A class, Class@method, function.")],
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Show where a name is defined."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.show_symbols(tenant, name, caller=build_caller(principal, role), as_json=json)
+    command_line.show_symbols(tenant, name, output)
 
 
-def _print_answer(
-    tenant: str, caller: Caller, ask: Callable[[CodeAnswers], str], *, as_json: bool
-) -> None:
-    from rag_assets.systems.code_memory import command_line
-
-    command_line.print_answer(tenant, ask, caller=caller, as_json=as_json)
-
-
-@app.command("search")
+@_register_command("search")
 def search(
     tenant: TenantArgument,
     question: Annotated[str, typer.Argument(metavar="QUESTION")],
@@ -102,99 +117,75 @@ def search(
         list[str] | None, typer.Option("--source-type", help="Only chunks of this type.")
     ] = None,
     path: Annotated[str | None, typer.Option("--path", help="Only below this path.")] = None,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Search a repository, as agents do."""
     from rag_assets.systems.code_memory import command_line
 
-    command_line.print_hits(
-        tenant,
-        question,
-        source_types=source_type,
-        path=path,
-        caller=build_caller(principal, role),
-        as_json=json,
-    )
+    command_line.print_hits(tenant, question, output, source_types=source_type, path=path)
 
 
-@app.command("outline")
+@_register_command("outline")
 def outline(
     tenant: TenantArgument,
     path: Annotated[str, typer.Argument(metavar="PATH", help="A file or a folder.")],
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Show the definitions of a file with their lines, or the files of a folder."""
-    _print_answer(
-        tenant, build_caller(principal, role), lambda about: about.outline(path), as_json=json
-    )
+    output.print_answer(tenant, lambda about: about.outline(path))
 
 
-@app.command("serves")
+@_register_command("serves")
 def serves(
     tenant: TenantArgument,
     route: Annotated[
         str, typer.Argument(metavar="ROUTE", help="A route's name, path, or METHOD /path.")
     ],
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Show what serves a route, and what it touches."""
-    _print_answer(
-        tenant, build_caller(principal, role), lambda about: about.who_serves(route), as_json=json
-    )
+    output.print_answer(tenant, lambda about: about.who_serves(route))
 
 
-@app.command("touches")
+@_register_command("touches")
 def touches(
     tenant: TenantArgument,
     name: _UsedName = None,
     table: Annotated[str | None, typer.Option("--table", help="A table.")] = None,
     symbol: _SymbolOption = None,
     path: _PathOption = None,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Show who uses a table, a definition, or the definitions of a file."""
     symbol = name or symbol
     if not (table or symbol or path):
         raise typer.BadParameter("name a definition or a file, or set --table or --path")
-    _print_answer(
-        tenant,
-        build_caller(principal, role),
-        lambda about: about.what_touches(table=table, symbol=symbol, path=path),
-        as_json=json,
+    output.print_answer(
+        tenant, lambda about: about.what_touches(table=table, symbol=symbol, path=path)
     )
 
 
-@app.command("impact")
+@_register_command("impact")
 def impact(
     tenant: TenantArgument,
     names: _UsedNames = None,
     symbol: _SymbolsOption = None,
     path: _PathsOption = None,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Show everything that depends on definitions or files, step by step."""
     symbols = [*(names or ()), *(symbol or ())]
     if not (symbols or path):
         raise typer.BadParameter("name definitions or files, or set --path")
-    _print_answer(
-        tenant,
-        build_caller(principal, role),
-        lambda about: about.impact_of(symbols=symbols, paths=path or ()),
-        as_json=json,
-    )
+    output.print_answer(tenant, lambda about: about.impact_of(symbols=symbols, paths=path or ()))
 
 
-@app.command("tests")
+@_register_command("tests")
 def show_tests(
     tenant: TenantArgument,
     names: _UsedNames = None,
@@ -203,63 +194,49 @@ def show_tests(
     route: Annotated[
         str | None, typer.Option("--route", help="A route's name, path, or METHOD /path.")
     ] = None,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Show the tests of definitions, files or a route, and how each reaches it."""
     symbols = [*(names or ()), *(symbol or ())]
     if not (symbols or path or route):
         raise typer.BadParameter("name definitions or files, or set --route or --path")
-    _print_answer(
-        tenant,
-        build_caller(principal, role),
-        lambda about: about.tests_of(symbols=symbols, paths=path or (), route=route),
-        as_json=json,
+    output.print_answer(
+        tenant, lambda about: about.tests_of(symbols=symbols, paths=path or (), route=route)
     )
 
 
-@app.command("history")
+@_register_command("history")
 def history(
     tenant: TenantArgument,
     name: _UsedName = None,
     symbol: _SymbolOption = None,
     path: _PathOption = None,
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Show the commits, and agents' runs, that changed a definition or a file."""
     symbol = name or symbol
     if not (symbol or path):
         raise typer.BadParameter("name a definition or a file, or set --path")
-    _print_answer(
-        tenant,
-        build_caller(principal, role),
-        lambda about: about.history_of(symbol=symbol, path=path),
-        as_json=json,
-    )
+    output.print_answer(tenant, lambda about: about.history_of(symbol=symbol, path=path))
 
 
-@app.command("rules")
+@_register_command("rules")
 def rules(
     tenant: TenantArgument,
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files of a repository.")],
-    principal: AsOption = None,
-    role: RoleOption = None,
-    json: Json = False,
+    *,
+    output: Output,
 ) -> None:
     """Show the rules, decisions and known bugs that are about files."""
-    _print_answer(
-        tenant, build_caller(principal, role), lambda about: about.rules_for(paths), as_json=json
-    )
+    output.print_answer(tenant, lambda about: about.rules_for(paths))
 
 
 hook_app = typer.Typer(help="Git hooks that start a sync after each commit.", no_args_is_help=True)
 
 _Repository = Annotated[
-    Path,
-    typer.Argument(metavar="REPO", help="Top folder of a worktree, or a bare repository."),
+    Path, typer.Argument(metavar="REPO", help="Top folder of a worktree, or a bare repository.")
 ]
 
 

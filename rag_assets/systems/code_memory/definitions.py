@@ -51,11 +51,12 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     if serving is None:
         return None
     code = code_catalog(ctx.catalog)
-    every = code.relation_counts.count_relations(ctx.ref.id, serving.number)
+    every = code.relation_rows.count_relations(ctx.ref.id, serving.number)
     # Edges to other packages lead to no definition, and are never shown.
-    counts = [one for one in every if one.kind != ELSEWHERE]
-    edges = sum(count.edges for count in counts)
-    resolved = sum(count.resolved for count in counts)
+    counts = [one for one in every if one[0] != ELSEWHERE]
+    total = sum(edges for _, edges, _ in counts)
+    resolved = sum(one for *_, one in counts)
+    rows = [(kind, edges, round(one / edges, 4)) for kind, edges, one in counts]
     unresolved = code.derivations.list_unresolved(ctx.ref.id)
     statements = [one for found in unresolved.values() for one in found]
     lines = [statement.description for statement in statements if statement.about != INDEXES]
@@ -64,16 +65,10 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
         names,
         ctx.ref.id,
         metadata={
-            "symbols": code.relation_counts.count_symbols(ctx.ref.id, serving.number),
-            "edges": edges,
-            "resolved share": round(resolved / edges, 4) if edges else 1.0,
-            "by kind": table(
-                _COLUMNS,
-                [
-                    (count.kind, count.edges, round(count.resolved / count.edges, 4))
-                    for count in counts
-                ],
-            ),
+            "symbols": code.relation_rows.count_symbols(ctx.ref.id, serving.number),
+            "edges": total,
+            "resolved share": round(resolved / total, 4) if total else 1.0,
+            "by kind": table(_COLUMNS, rows),
             "unresolved routes and tables": len(lines),
             **({"not known": dg.MetadataValue.md(_format_list(lines))} if lines else {}),
             **({"SCIP indexes": dg.MetadataValue.md(_format_list(indexes))} if indexes else {}),
@@ -97,18 +92,14 @@ def build_verdict(
         writer_at_work: whether another run may be between two steps of a write.
     """
     derived = drift.derived or {}
-    offenders = (
-        *(
-            ("the recorded relations differ from the text", uris.get(id_, id_))
-            for id_ in drift.altered
-        ),
+    differs = "the recorded relations differ from the text"
+    offenders: list[tuple[str, str | int]] = [
+        *((differs, uris.get(id_, id_)) for id_ in drift.altered),
         *((f"{number:,} derived documents differ", source) for source, number in derived.items()),
-        *(
-            (("relations are recorded for texts that no build contains", drift.orphans),)
-            if drift.orphans
-            else ()
-        ),
-    )
+    ]
+    if drift.orphans:
+        fault = "relations are recorded for texts that no build contains"
+        offenders.append((fault, drift.orphans))
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=drift.none,
@@ -119,7 +110,7 @@ def build_verdict(
             Compared("derived documents that differ", 0, sum(derived.values())),
         ),
         columns=("fault", "which"),
-        offenders=offenders,
+        offenders=tuple(offenders),
         severity=severity,
         notes={"texts compared": drift.compared},
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import heappop, heappush
 from time import thread_time
@@ -34,6 +34,8 @@ Lines: TypeAlias = tuple[int, int]
 
 _SECONDS: Final = 3.0
 """Processor time after which a walk ends, in seconds."""
+_MOST_LISTED: Final = 20
+"""Maximum number of commits listed for one file or definition."""
 _MOST_COMMITS: Final = 50_000
 _MOST_PARENTS: Final = 100
 """Maximum parents of a merge that are read, because time is checked only between commits."""
@@ -44,13 +46,7 @@ _SIGNATURE: Final = re.compile(r"(.*?) ?<[^>]*> (-?\d{1,12})")
 
 
 class Commit(NamedTuple):
-    """A commit.
-
-    Attributes:
-        author: the name of its author.
-        time: when it was committed, in seconds of Unix time.
-        subject: the first line of its message.
-    """
+    """A commit, with the time of the commit in seconds of Unix time."""
 
     id: str
     tree: str
@@ -70,10 +66,9 @@ class Commit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The commits that changed a file, or some of its lines.
+    """The latest commits that changed a file, or some of its lines.
 
     Attributes:
-        changes: the commits, newest first.
         looked_at: number of commits that were compared with their parents.
         incomplete: why earlier changes may be missing; "" if all are listed.
     """
@@ -83,97 +78,67 @@ class History:
     incomplete: str
 
 
-_NO_HISTORY: Final = History((), 0, "nothing is committed yet")
+def describe_history(
+    tenant: Tenant, settings: Settings, uri: str, label: str, lines: Lines | None
+) -> Iterator[str]:
+    """Yield lines about the commits that changed a file, newest first, and about gaps.
 
-
-class HistoryTarget(NamedTuple):
-    """A file, or a definition in a file, whose history is requested.
-
-    Attributes:
-        uri: the URI of the file.
-        label: its path, or the definition's name with its location.
+    Args:
+        label: the file's path, or the name of a definition with its location.
         lines: the lines of the definition; None for the whole file.
     """
-
-    uri: str
-    label: str
-    lines: Lines | None
-
-
-class Histories:
-    """A reader of the history of files in a tenant's Git repositories on this machine.
-
-    Args:
-        settings: settings that say which folders may be read.
-    """
-
-    def __init__(self, tenant: Tenant, settings: Settings) -> None:
-        self._tenant = tenant
-        self._context = SourceContext(
-            base=settings.home, allowed_roots=tuple(settings.allowed_roots)
-        )
-        self._masker = get_masker(settings.local)
-
-    def iter_lines(self, target: HistoryTarget, most: int) -> Iterator[str]:
-        """Yield lines about the commits that changed a target, newest first, and about gaps."""
-        yield f"{target.label}:"
-        path = parse_path(target.uri)
-        try:
-            source = self._find_source(target.uri.partition("/")[0])
-            if source is None:
-                yield "  its source is not a Git repository"
-                return
-            repository, commit = source.open_commit()
-            found = _NO_HISTORY
-            if commit is not None:
-                found = read_history(repository, commit, path, most=most, lines=target.lines)
-            differs = repository.describe(commit, [path]).differing
-        except (RagAssetsError, OSError):  # The error message contains folders of this machine.
-            yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
+    yield f"{label}:"
+    path = parse_path(uri)
+    try:
+        source = _find_source(tenant, settings, uri.partition("/")[0])
+        if source is None:
+            yield "  its source is not a Git repository"
             return
-        for change in found.changes:
-            shown = self._masker.text(f"{change.subject}  ({change.author})")
-            yield f"  {change.date}  {change.id[:9]}  {shown}"
-        looked_at = format_count(found.looked_at, "commit")
-        yield f"  {looked_at} looked at, {found.incomplete or 'back to the first with this path'}"
-        if differs:
-            yield "  the file has changes that are not committed: its lines may have moved"
-
-    def _find_source(self, name: str) -> GitSource | None:
-        config = next((source for source in self._tenant.sources if source.name == name), None)
-        kind = None if config is None else self._tenant.source_kind(config)
-        built = None if kind is None else kind.build(config, self._context)
-        return built if isinstance(built, GitSource) else None
-
-
-def read_history(
-    repository: Repository, commit: str, path: str, *, most: int, lines: Lines | None = None
-) -> History:
-    """Return the latest commits that changed a file.
-
-    Args:
-        commit: id of the commit at which to start.
-        most: maximum number of commits to return.
-        lines: lines of the file in that commit; commits that did not change them are skipped.
-
-    Raises:
-        ListingFailed: the commit, or the file in it, cannot be read.
-    """
-    return _HistoryWalk(repository, path).follow(commit, lines, most)
+        repository, commit = source.open_commit()
+        found = History((), 0, "nothing is committed yet")
+        if commit is not None:
+            found = HistoryWalk(repository, path).follow(commit, lines)
+        differs = repository.describe(commit, [path]).differing
+    except (RagAssetsError, OSError):  # The error message contains folders of this machine.
+        yield f"  the repository cannot be read here: git log -- {shlex.quote(path)}"
+        return
+    masker = get_masker(settings.local)
+    for change in found.changes:
+        shown = masker.text(f"{change.subject}  ({change.author})")
+        yield f"  {change.date}  {change.id[:9]}  {shown}"
+    looked_at = format_count(found.looked_at, "commit")
+    yield f"  {looked_at} looked at, {found.incomplete or 'back to the first with this path'}"
+    if differs:
+        yield "  the file has changes that are not committed: its lines may have moved"
 
 
-@dataclass(slots=True)
-class _HistoryWalk:
-    """A walk from a commit back to its ancestors, newest first."""
+def _find_source(tenant: Tenant, settings: Settings, name: str) -> GitSource | None:
+    config = next((source for source in tenant.sources if source.name == name), None)
+    kind = None if config is None else tenant.source_kind(config)
+    context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
+    built = None if kind is None else kind.build(config, context)
+    return built if isinstance(built, GitSource) else None
 
-    _repository: Repository
-    _path: str
-    _waiting: list[tuple[int, int, Commit, str, Lines | None]] = field(default_factory=list)
-    _seen: set[str] = field(default_factory=set)
-    _cut_off: str = ""
 
-    def follow(self, commit: str, lines: Lines | None, most: int) -> History:
-        """Return the commits that changed the file, or these lines of it."""
+class HistoryWalk:
+    """A walk from a commit back to its ancestors, newest first, that reads changes of a file."""
+
+    def __init__(self, repository: Repository, path: str) -> None:
+        self._repository, self._path = repository, path
+        self._waiting: list[tuple[int, int, Commit, str, Lines | None]] = []
+        self._seen: set[str] = set()
+        self._cut_off = ""
+
+    def follow(self, commit: str, lines: Lines | None = None, most: int = _MOST_LISTED) -> History:
+        """Return the latest commits, at most `most`, that changed the file.
+
+        Args:
+            commit: id of the commit at which to start.
+            lines: lines of the file in that commit; commits that did not change them are skipped.
+
+        Raises:
+            ListingFailed: the commit, or the file in it, cannot be read.
+        """
         changes: list[Commit] = []
         looked_at = 0
         last = thread_time() + _SECONDS
@@ -191,10 +156,7 @@ class _HistoryWalk:
         return History(changes, looked_at, self._cut_off)
 
     def _has_changed(self, commit: Commit, blob: str, lines: Lines | None) -> bool:
-        """Return whether a commit changed the lines, compared with each of its parents.
-
-        The parents to follow are added to the queue.
-        """
+        """Return whether a commit changed the lines, and queue the parents to follow."""
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._iter_parents(commit):
@@ -244,20 +206,16 @@ class _HistoryWalk:
         objects = self._repository.objects
         if any(objects.read_size(one, "blob") > _LARGEST_COMPARED_BYTES for one in (former, blob)):
             return None
-        patch = pygit2.Patch.create_from(
-            objects.read(former, "blob"),
-            objects.read(blob, "blob"),
-            flag=pygit2.enums.DiffOption.INDENT_HEURISTIC,
-            context_lines=0,
-        )
+        old, new = objects.read(former, "blob"), objects.read(blob, "blob")
+        heuristic = pygit2.enums.DiffOption.INDENT_HEURISTIC
+        patch = pygit2.Patch.create_from(old, new, flag=heuristic, context_lines=0)
         return list(patch.hunks)
 
 
 def _map_lines_back(hunks: Sequence[DiffHunk], lines: Lines) -> tuple[Lines | None, bool]:
-    """Return the range of lines before a change, and whether the change touched them.
+    """Return the range of lines before a change, if any, and whether the change touched them.
 
-    The range is None if the change added all of these lines. In a hunk, the start of an empty range
-    is the line before the range.
+    In a hunk, the start of an empty range is the line before the range.
     """
     first, last = lines
     shift_first = shift_last = 0

@@ -2,9 +2,8 @@
 
 A hook contains a block for each tenant. A block creates an empty file with the tenant's id as its
 name. It starts no process, takes less than a millisecond, and ignores failures. In a shell script,
-the block is inserted after the first line, so that the script keeps its shell. A program or a
-script in another language cannot contain the block. It is renamed, and a new hook next to it runs
-it.
+the block is inserted after the first line, so that the script keeps its shell. A program, or a
+script in another language, is renamed, and a new hook with the block runs it.
 """
 
 from __future__ import annotations
@@ -60,12 +59,12 @@ def can_contain_blocks(content: bytes) -> bool:
 
 
 def build_hook(block: str, kept: str | None) -> bytes:
-    """Return a new hook with one block.
-
-    Args:
-        kept: the file name of the former hook, which the new hook runs last.
-    """
-    return (_SHELL + _OURS + block + (_build_run_command(kept) if kept else "")).encode()
+    """Return a new hook with one block, which runs the former hook `kept` last."""
+    hook = _SHELL + _OURS + block
+    if kept:
+        path = '"${0%/*}"/' + shlex.quote(kept)
+        hook += f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
+    return hook.encode()
 
 
 def insert_block(content: bytes, tenant: str, block: str) -> bytes:
@@ -74,9 +73,8 @@ def insert_block(content: bytes, tenant: str, block: str) -> bytes:
     if not bare.startswith(b"#!"):
         return block.encode() + bare
     first, _, rest = bare.partition(b"\n")
-    if rest.startswith(_OURS.encode()):
-        first, rest = first + b"\n" + _OURS.encode().rstrip(), rest.removeprefix(_OURS.encode())
-    return first + b"\n" + block.encode() + rest
+    header = _OURS.encode() if rest.startswith(_OURS.encode()) else b""
+    return first + b"\n" + header + block.encode() + rest.removeprefix(header)
 
 
 def remove_block(content: bytes, tenant: str) -> bytes:
@@ -93,24 +91,13 @@ def is_ours(content: bytes) -> bool:
     return content.startswith((_SHELL + _OURS).encode())
 
 
-def _build_run_command(kept: str) -> str:
-    path = '"${0%/*}"/' + shlex.quote(kept)
-    return f'if [ -x {path} ]; then exec {path} "$@"; fi\n'
-
-
-_MODE: Final = 0o755
 _MOST_BYTES: Final = 1 << 20
 _HOOKS_PATH: Final = "core.hookspath"
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedHooks:
-    """The hooks that were changed in a folder.
-
-    Attributes:
-        hooks: names of the changed hooks.
-        kept: names of the hooks whose former file was kept next to the new hook.
-    """
+    """The hooks that were changed in a folder, and those whose former file was kept."""
 
     folder: Path
     hooks: tuple[str, ...]
@@ -124,16 +111,13 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
 
     Args:
         local: the folder of the installation's data.
-        repository: the top folder of a worktree, or a bare repository.
 
     Raises:
-        ConfigurationError: hooks cannot be installed in this repository.
-        ListingFailed: the folder is not a repository.
+        ConfigurationError, ListingFailed: see find_hooks_folder; or a hook cannot be replaced.
     """
     if not _TENANT.fullmatch(tenant):  # The id becomes the name of a file.
         raise ConfigurationError(
-            f"{tenant!r} is not the id of a tenant",
-            hint="run `rag-assets tenants` to list the ids",
+            f"{tenant!r} is not the id of a tenant", hint="run `rag-assets tenants` to list the ids"
         )
     reports_folder = get_hooked_folder(local)
     reports_folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -153,21 +137,23 @@ def install_hooks(local: Path, tenant: str, repository: Path) -> ChangedHooks:
                 continue
             _write_hook(hook, new)
         else:
-            _rename_former_hook(hook)
-            _write_hook(hook, build_hook(block, name + KEPT_SUFFIX))
+            before = folder / (name + KEPT_SUFFIX)
+            if before.is_symlink() or before.exists():
+                raise ConfigurationError(
+                    f"the former hook cannot be renamed: {str(before)!r} already exists",
+                    hint="move that file to a different folder",
+                )
+            hook.rename(before)
+            _write_hook(hook, build_hook(block, before.name))
             kept.append(name)
         changed.append(name)
     return ChangedHooks(folder, tuple(changed), tuple(kept))
 
 
 def remove_hooks(tenant: str, repository: Path) -> ChangedHooks:
-    """Remove a tenant's block from a repository's hooks.
+    """Remove a tenant's block from a repository's hooks; errors as in install_hooks.
 
     A new hook without any block left is deleted, or replaced by the former hook that was kept.
-
-    Raises:
-        ConfigurationError: hooks are switched off in this repository.
-        ListingFailed: the folder is not a repository.
     """
     folder = find_hooks_folder(repository)
     changed = []
@@ -197,9 +183,6 @@ def find_hooks_folder(repository: Path) -> Path:
     repository may come from another person. The configuration of the user or the machine may name
     any folder.
 
-    Args:
-        repository: the top folder of a worktree, or a bare repository.
-
     Raises:
         ConfigurationError: hooks are switched off, or the folder is outside `.git`.
         ListingFailed: the folder is not a repository.
@@ -209,8 +192,7 @@ def find_hooks_folder(repository: Path) -> Path:
     named = _read_repository_hooks_path(folders)
     if named is None and (named := _read_user_hooks_path()) is not None:
         inside = (Path("/"),) if Path(named).expanduser().is_absolute() else (folders.root,)
-    path = Path(named).expanduser() if named else folders.common / "hooks"
-    found = path if path.is_absolute() else folders.root / path
+    found = folders.root / Path(named).expanduser() if named else folders.common / "hooks"
     if found.exists() and not found.is_dir():
         raise ConfigurationError(
             f"git hooks are switched off: core.hooksPath is {named!r}, which is not a folder",
@@ -227,10 +209,7 @@ def find_hooks_folder(repository: Path) -> Path:
 
 
 def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
-    """Return core.hooksPath from a repository's configuration; None if it is not set.
-
-    The configuration of the worktree takes precedence.
-    """
+    """Return core.hooksPath of the worktree, or else of the repository; None if it is not set."""
     own = read_configuration(folders.common)
     if is_true(own, "extensions.worktreeconfig"):
         own |= _read_settings(folders.own / "config.worktree")
@@ -239,15 +218,11 @@ def _read_repository_hooks_path(folders: RepositoryFolders) -> str | None:
 
 def _read_user_hooks_path() -> str | None:
     """Return core.hooksPath from the configuration of the user, else of the machine, else None."""
-    found = (_read_settings(path).get(_HOOKS_PATH) for path in _list_user_config_files())
-    return next(filter(None, found), None)
-
-
-def _list_user_config_files() -> list[Path]:
-    """Return the configuration files of the user and of the machine, by precedence."""
     home = Path.home()
-    path = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    return [home / ".gitconfig", path / "git" / "config", Path("/etc/gitconfig")]
+    configuration = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
+    paths = home / ".gitconfig", configuration / "git" / "config", Path("/etc/gitconfig")
+    found = (_read_settings(path).get(_HOOKS_PATH) for path in paths)
+    return next(filter(None, found), None)
 
 
 def _read_settings(path: Path) -> dict[str, str]:
@@ -258,13 +233,9 @@ def _read_settings(path: Path) -> dict[str, str]:
 
 
 def _read_hook(hook: Path) -> bytes | None:
-    """Return the content of a hook; None if it does not exist.
-
-    A hook that is too large or a broken link counts as a binary file: its content is a NUL byte.
-    """
+    """Return the content of a hook, if any; NUL if it is too large or a broken link."""
     try:
         if not hook.is_file():
-            # A broken link counts as an existing hook, which is kept.
             return b"\0" if hook.is_symlink() else None
         with hook.open("rb") as file:
             content = file.read(_MOST_BYTES + 1)
@@ -276,16 +247,6 @@ def _read_hook(hook: Path) -> bytes | None:
     return content if len(content) <= _MOST_BYTES else b"\0"
 
 
-def _rename_former_hook(hook: Path) -> None:
-    before = hook.with_name(hook.name + KEPT_SUFFIX)
-    if before.is_symlink() or before.exists():
-        raise ConfigurationError(
-            f"the former hook cannot be renamed: {str(before)!r} already exists",
-            hint="move that file to a different folder",
-        )
-    hook.rename(before)
-
-
 def _write_hook(hook: Path, content: bytes) -> None:
     """Replace a hook atomically, because git may run it at any moment; keep its mode."""
     if hook.is_symlink() and not hook.resolve().is_relative_to(hook.parent.parent.resolve()):
@@ -295,7 +256,7 @@ def _write_hook(hook: Path, content: bytes) -> None:
             hint="replace the link with a file, or remove the link",
         )
     try:
-        rewrite_file(hook, content, new_mode=_MODE)
+        rewrite_file(hook, content, new_mode=0o755)
     except OSError as error:
         raise ConfigurationError(
             f"the hook {str(hook)!r} cannot be written: {error.strerror}",

@@ -41,10 +41,8 @@ _MOST_BASES: Final = 6
 """Maximum number of steps from a class to a base class that defines a member."""
 _FILE_TYPES: Final = (*SOURCE_TYPES, "file")
 _LOOKED_AT: Final = 500
-_ROUTE: Final = "route"
 _ANY: Final = "route:ANY "
 """Start of the names of routes for all methods."""
-_OPERATION: Final = "api_endpoint"
 _SEPARATORS: Final = ("::", "#", ".", "\\")
 
 
@@ -73,30 +71,26 @@ class NameResolver:
         of_any_method = [path, *route_spellings(path)] if method else []
         for ends, start in ((spelled, ""), (of_any_method, _ANY), (route_endings(name), "")):
             for end in ends:
-                found = [
-                    node
-                    for node in self._find_exact(end)
-                    if node.source_type == _ROUTE and node.name.startswith(start)
-                ]
-                if found:
+                routes = (one for one in self._find_exact(end) if one.source_type == "route")
+                if found := [node for node in routes if node.name.startswith(start)]:
                     return _sort_routes(found)
         described = [node for one in spelled for node in self._find_exact(one)]
-        return _sort_routes(one for one in described if one.source_type == _OPERATION)
+        return _sort_routes(one for one in described if one.source_type == "api_endpoint")
 
     def _find_by_controller(self, name: str) -> list[Node]:
-        """Return the routes that lead to a controller or one of its methods."""
         names = {node.name for node in self.find_definitions(name)}
-        members = {f"{name}::" for name in names if "::" not in name}
-        edges = self.view.find_edges_of_names(sorted(names | self._find_methods(names)), "in").edges
+        members = tuple(f"{name}::" for name in names if "::" not in name)
+        nodes = (node for name in names for node in self._find_exact(name))
+        methods = self._list_names_in(sorted({node.uri for node in nodes if node.uri}))
+        edges = self.view.find_edges_of_names(sorted(names.union(methods)), "in").edges
         found = [
             edge.stated_of
             for edge in edges
             if edge.kind == "routes_to"
-            and (edge.target in names or edge.target.startswith(tuple(members)))
+            and (edge.target in names or edge.target.startswith(members))
         ]
-        return _sort_routes(
-            build_node(one) for one in self.view.find_by_qualified_names([*dict.fromkeys(found)])
-        )
+        routes = self.view.find_by_qualified_names([*dict.fromkeys(found)])
+        return _sort_routes(map(build_node, routes))
 
     def find_definitions(self, name: str) -> list[Node]:
         """Return the definitions that a name refers to, in any spelling.
@@ -113,8 +107,8 @@ class NameResolver:
         """Return the names of the nodes from which a walk for this name starts."""
         if name.startswith(tuple(PREFIXES)) or self.view.find_by_name(name):
             return [name]
-        found = self.find_definitions(name) or self.list_definitions_in(name)
-        return [*dict.fromkeys(node.name for node in found)] or [name]
+        names = [node.name for node in self.find_definitions(name)]
+        return [*dict.fromkeys(names or self._list_names_in(self.find_files(name)))] or [name]
 
     def find_tables(self, name: str) -> list[str]:
         """Return the tables that a name refers to: the name of a table or of a model's class."""
@@ -155,17 +149,16 @@ class NameResolver:
         folder = (path_spellings(path) or [""])[-1].lower()
         return [uri for uri in self._uris if folder and f"/{folder}/" in f"/{uri.lower()}"]
 
-    def list_definitions_in(self, path: str) -> list[Node]:
-        """Return the definitions of the files that a path refers to."""
-        return [*map(build_node, self.view.list_definitions(self.find_files(path)))]
+    def find_names_in_file(self, path: str) -> list[str]:
+        """Return the names of a file's definitions; without definitions, the file's own name."""
+        uris = self.find_files(path)
+        return self._list_names_in(uris) or [FILE + uri for uri in uris]
 
     def describe_coverage(self) -> str:
         """Return how many files of each language were read and how, as a line of an answer."""
         counts = Counter(filter(None, map(_get_program_language, self._uris)))
-        unread = sum(
-            _get_program_language(file.uri) != ""
-            for file in self.view.list_unscanned_documents(_FILE_TYPES)
-        )
+        unscanned = self.view.list_documents(_FILE_TYPES, only_unscanned=True)
+        unread = sum(_get_program_language(file.uri) != "" for file in unscanned)
         by_name = load_tag_languages().keys() - READ_FOR_USE
         rest = sorted(counts.keys() - READ_FOR_USE - by_name)
         parts = [
@@ -184,7 +177,6 @@ class NameResolver:
         return "; ".join(parts)
 
     def _find_exact_path(self, path: str) -> list[str]:
-        """Return the URIs of the files with exactly this path, in any repository."""
         uris = [path, *(build_uri(source.name, path) for source in self.tenant.sources)]
         return [file.uri for file in self.view.find_files([FILE + uri for uri in uris]) if file.uri]
 
@@ -192,18 +184,13 @@ class NameResolver:
         return [*map(build_node, self.view.find_by_name(name))]
 
     def _list_tables(self, name: str) -> list[str]:
-        found = [
-            node.name for node in self._find_exact(TABLE + name) if node.source_type == "table"
-        ]
-        if found:
+        nodes = self._find_exact(TABLE + name)
+        if found := [node.name for node in nodes if node.source_type == "table"]:
             return [*dict.fromkeys(found)]
         return [TABLE + name] if self.view.find_edges_of_names([TABLE + name], "in").edges else []
 
-    def _find_methods(self, names: Iterable[str]) -> set[str]:
-        """Return the names of all definitions in the files that define these classes."""
-        nodes = [node for name in names for node in self._find_exact(name)]
-        uris = sorted({node.uri for node in nodes if node.uri})
-        return {one.name for one in self.view.list_definitions(uris)}
+    def _list_names_in(self, uris: Sequence[str]) -> list[str]:
+        return [one.name for one in self.view.list_definitions(uris)]
 
     def _find_inherited(self, name: str) -> list[Node]:
         """Return the inherited member that a name such as `Class::member` refers to."""
@@ -211,9 +198,9 @@ class NameResolver:
             owner, mark, last = spelled.rpartition("::" if "::" in spelled else ".")
             classes = {node.name for node in self._find_exact(owner)} if owner else set()
             for _ in range(_MOST_BASES):
-                edges = (
-                    self.view.find_edges_of_names(sorted(classes), "out").edges if classes else ()
-                )
+                if not classes:
+                    break
+                edges = self.view.find_edges_of_names(sorted(classes), "out").edges
                 classes = {edge.target for edge in edges if edge.kind == "extends"}
                 members = (self._find_exact(f"{class_}{mark}{last}") for class_ in sorted(classes))
                 if found := [*chain.from_iterable(members)]:
@@ -246,7 +233,6 @@ def _sort_routes(routes: Iterable[Node]) -> list[Node]:
 
 
 def _get_last_part(name: str) -> str:
-    """Return a name without its qualifiers."""
     for mark in _SEPARATORS:
         name = name.rpartition(mark)[2]
     return name

@@ -6,7 +6,8 @@ Texts from repositories are escaped, so that agents do not mistake them for stat
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.common.tokens import count_text
@@ -50,31 +51,16 @@ def to_one_line(name: str) -> str:
     return escape_imitations(" ".join(name.split()))[:_LONGEST_NAME]
 
 
-def format_place(uri: str | None, line: int | None, *, several: bool) -> str:
-    """Return `path:line` for a location; "" for a derived document.
-
-    Args:
-        several: whether the path starts with the repository's name.
-    """
-    if uri is None or get_repository_source(uri.partition("/")[0]) != uri.partition("/")[0]:
-        return ""  # Derived documents have no lines: the lines that state them are shown.
-    path = uri if several else parse_path(uri)
-    return path if line is None else f"{path}:{line}"
-
-
 _MOST_SHOWN_PARTS: Final = 3
 _DOTTED: Final = re.compile(r"[\w$]+(?:\.[\w$]+){2,}")
 
 
 def format_name(name: str) -> str:
-    """Return the name of a node without its package or namespace.
-
-    Definitions of several packages can be told apart by the file that is shown next to the name.
-    """
+    """Return the name of a node without its package or namespace; a file is shown next to it."""
     if name.startswith(_FILE):
         return parse_path(name.removeprefix(_FILE))
     # An anonymous class is named after its file.
-    shown = (name.partition("#")[2] or name).removeprefix("route:")
+    shown = (name.partition("#")[2] or name).removeprefix(_ROUTE)
     namespaces = shown.split("::")
     if len(namespaces) > _MOST_SHOWN_PARTS and "\\" not in shown:
         return "::".join(namespaces[-2:])
@@ -86,191 +72,162 @@ def format_name(name: str) -> str:
     return ".".join(kept[first_type:])
 
 
-class RelationTree:
-    """The relations of a walk as an indented tree; each node is expanded only once.
-
-    Args:
-        several: whether the tenant has several repositories.
-    """
-
-    def __init__(self, walk: WalkResult, *, several: bool) -> None:
-        self._nodes: Mapping[str, Node] = {node.name: node for node in walk.nodes}
-        self._several = several
-        self._from: dict[str, list[Relation]] = {}
-        for relation in walk.relations:
-            self._from.setdefault(relation.source, []).append(relation)
-
-    def format_lines(self, root: str) -> Iterator[str]:
-        """Yield a line for a node, then indented lines for the relations from it, recursively."""
-        yield self._format_heading(root)
-        opened = {root}
-        waiting = [(sort_relation, 1) for sort_relation in reversed(self._sort_relations(root))]
-        while waiting:
-            relation, depth = waiting.pop()
-            yield "  " * depth + self._format_line(relation)
-            if relation.target not in opened and not relation.target.startswith(_FILE):
-                opened.add(relation.target)
-                below = self._sort_relations(relation.target)
-                waiting += [(one, depth + 1) for one in reversed(below)]
-
-    def _sort_relations(self, name: str) -> list[Relation]:
-        found = self._from.get(name, ())
-        return sorted(
-            found, key=lambda one: (_get_rank(one.kind, _FIRST_IN_TREE), one.uri, one.line_start)
-        )
-
-    def _format_heading(self, name: str) -> str:
-        node = self._nodes.get(name)
-        if node is None:
-            return format_name(name)
-        where = format_place(node.uri, node.line_start, several=self._several)
-        return f"{node.source_type} {format_name(name)}  {where}".rstrip()
-
-    def _format_line(self, relation: Relation) -> str:
-        where = format_place(relation.uri, relation.line_start, several=self._several)
-        how = (
-            ""
-            if relation.how == "stated"
-            else f" ({EVIDENCE_NAMES.get(relation.how, relation.how)})"
-        )
-        return f"{relation.kind} {format_name(relation.target)}{how}  {where}"
-
-
 _FIRST_IN_TREE: Final = (
     *("routes_to", "guarded_by", "validates_with", "authorizes", "uses_model", "queries_table"),
     *("maps_to", "fires", "dispatches", "listens_to", "responds_with", "calls"),
 )
 """Kinds of relations that a tree shows first, in this order; other kinds follow."""
-
-
-def format_relations(relations: Iterable[Relation], *, several: bool) -> Iterator[str]:
-    """Yield lines for relations grouped by kind, with source, location and evidence of each."""
-    by_kind: dict[str, list[Relation]] = {}
-    for one in relations:
-        by_kind.setdefault(one.kind, []).append(one)
-    for kind in sorted(by_kind, key=lambda kind: (_get_rank(kind, _FIRST_IN_LIST), kind)):
-        yield f"{kind}:"
-        for one in sorted(by_kind[kind], key=lambda one: (one.uri, one.line_start)):
-            where = format_place(one.uri, one.line_start, several=several)
-            evidence = one.evidence[:_EVIDENCE]
-            by = f" ({EVIDENCE_NAMES[one.how]})" if one.how in EVIDENCE_NAMES else ""
-            yield f"  {where}  {format_name(one.source)}  {evidence}".rstrip() + by
-
-
+_FIRST_IN_LIST: Final = (
+    *("maps_to", "queries_table", "creates", "alters", "renames", "drops"),
+    *("references", "relates_to", "uses_model"),
+)
+"""Kinds of relations that a list shows first, in this order; other kinds follow."""
+_FIRST_TYPES: Final = (
+    *("route", "test", "api_endpoint", "job", "listener", "event", "controller_method"),
+)
 _MOST_LISTED: Final = 20
 """Maximum number of possible uses shown for one definition, and of tests among other users."""
-
-
-def format_possible_uses(uses: Sequence[Use], *, several: bool) -> Iterator[str]:
-    """Yield lines for possible uses, grouped by the definition that they may refer to."""
-    by_target: dict[str, list[Use]] = {}
-    for use in uses:
-        by_target.setdefault(use.target, []).append(use)
-    for target, found in by_target.items():
-        count = max(one.candidates for one in found)
-        which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
-        heading = f"possibly {format_name(target)}, {which} ({len(found)})"
-        if count > MOST_CANDIDATES:
-            yield heading
-            continue
-        yield f"{heading}:"
-        for one in found[:_MOST_LISTED]:
-            relation = one.relation
-            where = format_place(one.uri, one.line, several=several)
-            source = "" if one.within is None else f"  {format_name(one.source)}"
-            yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
-        if len(found) > _MOST_LISTED:
-            yield f"  … and {len(found) - _MOST_LISTED:,} more"
 
 
 def _get_rank(kind: str, order: Sequence[str]) -> int:
     return order.index(kind) if kind in order else len(order)
 
 
-_FIRST_IN_LIST: Final = (
-    *("maps_to", "queries_table", "creates", "alters", "renames", "drops"),
-    *("references", "relates_to", "uses_model"),
-)
-"""Kinds of relations that a list shows first, in this order; other kinds follow."""
+@dataclass(frozen=True, slots=True)
+class LineFormatter:
+    """Formats nodes and relations as lines; paths may start with the name of their repository."""
 
+    shows_repository: bool
 
-def format_groups(
-    found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
-) -> Iterator[str]:
-    """Yield nodes grouped by type, entry points first, each with the path of names to it.
+    def format_place(self, uri: str | None, line: int | None = None) -> str:
+        """Return `path:line` for a location; "" for a derived document."""
+        if uri is None or get_repository_source(uri.partition("/")[0]) != uri.partition("/")[0]:
+            return ""  # Derived documents have no lines: the lines that state them are shown.
+        path = uri if self.shows_repository else parse_path(uri)
+        return path if line is None else f"{path}:{line}"
 
-    Only the first tests are listed, to leave room for other types; `format_tests` lists all.
+    def format_tree(self, walk: WalkResult, root: str) -> Iterator[str]:
+        """Yield a line for a node, then indented lines for the relations from it."""
+        node = next((node for node in reversed(walk.nodes) if node.name == root), None)
+        if node is None:
+            yield format_name(root)
+        else:
+            where = self.format_place(node.uri, node.line_start)
+            yield f"{node.source_type} {format_name(root)}  {where}".rstrip()
+        by_source: dict[str, list[Relation]] = {}
+        for one in walk.relations:
+            by_source.setdefault(one.source, []).append(one)
+        for found in by_source.values():
+            found.sort(
+                key=lambda one: (_get_rank(one.kind, _FIRST_IN_TREE), one.uri, one.line_start)
+            )
+        opened = {root}
+        waiting = [(one, 1) for one in reversed(by_source.get(root, []))]
+        while waiting:
+            relation, depth = waiting.pop()
+            where = self.format_place(relation.uri, relation.line_start)
+            how = "" if relation.how == "stated" else EVIDENCE_NAMES.get(relation.how, relation.how)
+            target = format_name(relation.target) + (f" ({how})" if how else "")
+            yield f"{'  ' * depth}{relation.kind} {target}  {where}"
+            if relation.target not in opened and not relation.target.startswith(_FILE):
+                opened.add(relation.target)
+                below = by_source.get(relation.target, [])
+                waiting += [(one, depth + 1) for one in reversed(below)]
 
-    Args:
-        found: nodes, each with the path of names that leads to it.
-        stated: relations; a node without lines is shown with the lines of its relation.
-        several: whether paths start with the repository's name.
-    """
-    by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
-    defining = {node.uri for node, _ in found if not node.name.startswith(_FILE)}
-    for node, path in found:
-        if not node.name.startswith(_FILE) or node.uri not in defining:
-            by_type.setdefault(node.source_type, []).append((node, path))
-    stated = [*stated]
-    lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
-    evidence = {
-        (relation.source, relation.target): f" ({EVIDENCE_NAMES[relation.how]})"
-        for relation in stated
-        if relation.how in EVIDENCE_NAMES
-    }
-    for kind in sorted(by_type, key=lambda kind: (_get_rank(kind, _FIRST_TYPES), kind)):
-        yield f"{kind} ({len(by_type[kind])}):"
-        most = _MOST_LISTED if kind == "test" else len(by_type[kind])
-        for node, path in by_type[kind][:most]:
-            where = format_place(node.uri, node.line_start, several=several)
-            where = where or format_place(*lines.get(node.name, (None, None)), several=several)
-            through = " < ".join(format_name(name) for name in reversed(path[1:-1]))
-            by = evidence.get((node.name, path[-2]), "") if len(path) > 1 else ""
-            yield f"  {where}  {format_name(node.name)}{f'  < {through}' if through else ''}{by}"
-        if len(by_type[kind]) > most:
-            yield f"  … and {len(by_type[kind]) - most:,} more"
+    def format_relations(self, relations: Iterable[Relation]) -> Iterator[str]:
+        """Yield lines for relations grouped by kind, with source, location and evidence of each."""
+        by_kind: dict[str, list[Relation]] = {}
+        for one in relations:
+            by_kind.setdefault(one.kind, []).append(one)
+        for kind in sorted(by_kind, key=lambda kind: (_get_rank(kind, _FIRST_IN_LIST), kind)):
+            yield f"{kind}:"
+            for one in sorted(by_kind[kind], key=lambda one: (one.uri, one.line_start)):
+                where = self.format_place(one.uri, one.line_start)
+                evidence = one.evidence[:_EVIDENCE]
+                by = f" ({EVIDENCE_NAMES[one.how]})" if one.how in EVIDENCE_NAMES else ""
+                yield f"  {where}  {format_name(one.source)}  {evidence}".rstrip() + by
 
+    def format_possible_uses(self, uses: Sequence[Use]) -> Iterator[str]:
+        """Yield lines for possible uses, grouped by the definition that they may refer to."""
+        by_target: dict[str, list[Use]] = {}
+        for use in uses:
+            by_target.setdefault(use.target, []).append(use)
+        for target, found in by_target.items():
+            count = max(one.candidates for one in found)
+            which = f"one of {count} definitions of the name" if count > 1 else "by its name alone"
+            heading = f"possibly {format_name(target)}, {which} ({len(found)})"
+            if count > MOST_CANDIDATES:
+                yield heading
+                continue
+            yield f"{heading}:"
+            for one in found[:_MOST_LISTED]:
+                relation = one.relation
+                where = self.format_place(one.uri, one.line)
+                source = "" if one.within is None else f"  {format_name(one.source)}"
+                yield f"  {where}  {relation.kind}{source}  {relation.evidence}"
+            if len(found) > _MOST_LISTED:
+                yield f"  … and {len(found) - _MOST_LISTED:,} more"
 
-def format_tests(
-    found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation], *, several: bool
-) -> Iterator[str]:
-    """Yield tests, grouped by how they reach the code in question: by HTTP, or by calls.
+    def format_groups(
+        self, found: Sequence[tuple[Node, Sequence[str]]], stated: Sequence[Relation]
+    ) -> Iterator[str]:
+        """Yield nodes grouped by type, entry points first, each with the path of names to it.
 
-    Args:
-        found, stated, several: see format_groups.
-    """
-    requesting: list[str] = []
-    calling: list[str] = []
-    lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
-    for node, path in found:
-        if node.uri is None or not is_test(parse_path(node.uri)):
-            continue
-        at = lines.get(node.name, (node.uri, node.line_start))
-        through = " < ".join(format_name(name) for name in reversed(path[:-1]))
-        line = f"  {format_place(*at, several=several)}  {format_name(node.name)}  < {through}"
-        (requesting if any(name.startswith(_ROUTE) for name in path) else calling).append(line)
-    for heading, listed_tests in (
-        ("tests that request it by HTTP", requesting),
-        ("tests that call it", calling),
-    ):
-        if listed_tests:
-            yield f"{heading} ({len(listed_tests)}):"
-            yield from listed_tests
+        Only the first tests are listed, to leave room for other types; `format_tests` lists all.
 
+        Args:
+            found: nodes, each with the path of names that leads to it.
+            stated: relations; a node without lines is shown with the lines of its relation.
+        """
+        by_type: dict[str, list[tuple[Node, Sequence[str]]]] = {}
+        defining = {node.uri for node, _ in found if not node.name.startswith(_FILE)}
+        for node, path in found:
+            if not node.name.startswith(_FILE) or node.uri not in defining:
+                by_type.setdefault(node.source_type, []).append((node, path))
+        lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
+        evidence = {
+            (relation.source, relation.target): f" ({EVIDENCE_NAMES[relation.how]})"
+            for relation in stated
+            if relation.how in EVIDENCE_NAMES
+        }
+        for kind in sorted(by_type, key=lambda kind: (_get_rank(kind, _FIRST_TYPES), kind)):
+            yield f"{kind} ({len(by_type[kind])}):"
+            most = _MOST_LISTED if kind == "test" else len(by_type[kind])
+            for node, path in by_type[kind][:most]:
+                where = self.format_place(node.uri, node.line_start)
+                where = where or self.format_place(*lines.get(node.name, (None, None)))
+                through = " < ".join(format_name(name) for name in reversed(path[1:-1]))
+                shown = format_name(node.name) + (f"  < {through}" if through else "")
+                by = evidence.get((node.name, path[-2]), "") if len(path) > 1 else ""
+                yield f"  {where}  {shown}{by}"
+            if len(by_type[kind]) > most:
+                yield f"  … and {len(by_type[kind]) - most:,} more"
 
-_FIRST_TYPES: Final = (
-    "route",
-    "test",
-    "api_endpoint",
-    "job",
-    "listener",
-    "event",
-    "controller_method",
-)
+    def format_tests(
+        self, found: Sequence[tuple[Node, Sequence[str]]], stated: Iterable[Relation]
+    ) -> Iterator[str]:
+        """Yield tests, grouped by how they reach the code; see format_groups."""
+        requesting: list[str] = []
+        calling: list[str] = []
+        lines = {relation.source: (relation.uri, relation.line_start) for relation in stated}
+        for node, path in found:
+            if node.uri is None or not is_test(parse_path(node.uri)):
+                continue
+            where = self.format_place(*lines.get(node.name, (node.uri, node.line_start)))
+            through = " < ".join(format_name(name) for name in reversed(path[:-1]))
+            is_request = any(name.startswith(_ROUTE) for name in path)
+            line = f"  {where}  {format_name(node.name)}  < {through}"
+            (requesting if is_request else calling).append(line)
+        for heading, listed_tests in (
+            ("tests that request it by HTTP", requesting),
+            ("tests that call it", calling),
+        ):
+            if listed_tests:
+                yield f"{heading} ({len(listed_tests)}):"
+                yield from listed_tests
 
-
-def format_definitions(nodes: Iterable[Node], *, several: bool) -> Iterator[str]:
-    """Yield a line for each definition of a file, in the order of the file's lines."""
-    for node in sorted(nodes, key=lambda node: (node.uri or "", node.line_start or 0)):
-        where = format_place(node.uri, node.line_start, several=several)
-        yield f"{where}-{node.line_end}  {node.source_type}  {node.name}"
+    def format_definitions(self, nodes: Iterable[Node]) -> Iterator[str]:
+        """Yield a line for each definition of a file, in the order of the file's lines."""
+        for node in sorted(nodes, key=lambda node: (node.uri or "", node.line_start or 0)):
+            where = self.format_place(node.uri, node.line_start)
+            yield f"{where}-{node.line_end}  {node.source_type}  {node.name}"

@@ -113,24 +113,6 @@ class CodeAnswer:
     answer: str
 
 
-class RelationsQuery(BaseModel):
-    """A question for the relations of a name.
-
-    Attributes:
-        name: a class, `Class@method`, a function; or `table:NAME`, `config:KEY`, `package:NAME`.
-        kind: kinds of relations to follow; empty: all.
-        direction: relations from the name (out), to the name (in), or both.
-        depth: number of steps.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    name: _Text
-    kind: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
-    direction: Direction = "both"
-    depth: Annotated[int, Field(ge=1, le=MOST_STEPS)] = 1
-
-
 class _NonEmptyQuery(BaseModel):
     """A question with at least one parameter."""
 
@@ -143,97 +125,70 @@ class _NonEmptyQuery(BaseModel):
         return self
 
 
-class DefinitionsQuery(_NonEmptyQuery):
-    """A question about definitions and files.
+class RelationsQuery(_NonEmptyQuery):
+    """A question for the relations of a name.
 
     Attributes:
-        symbol: classes, `Class@method`s or functions.
-        path: files, as hits name them, or within their repository.
+        name: a class, `Class@method`, a function; or `table:NAME`, `config:KEY`, `package:NAME`.
+        kind: kinds of relations to follow; empty: all.
+        direction: relations from the name (out), to the name (in), or both.
     """
+
+    name: _Text
+    kind: Annotated[tuple[_Text, ...], Field(max_length=50)] = ()
+    direction: Direction = "both"
+    depth: Annotated[int, Field(ge=1, le=MOST_STEPS)] = 1
+
+
+class DefinitionsQuery(_NonEmptyQuery):
+    """A question about classes, `Class@method`s, functions and files; see FileQuery."""
 
     symbol: Annotated[tuple[_Text, ...], Field(max_length=20)] = ()
     path: Annotated[tuple[_Text, ...], Field(max_length=20)] = ()
 
 
 class TestsQuery(DefinitionsQuery):
-    """A question for tests of definitions, files or a route.
-
-    Attributes:
-        route: the route's name, its path, or METHOD /path.
-    """
+    """A question for tests of definitions, files or a route; see RouteQuery."""
 
     route: _Text | None = None
 
 
 class HistoryQuery(_NonEmptyQuery):
-    """A question for the changes of a definition or a file.
-
-    Attributes:
-        symbol, path: see DefinitionsQuery.
-    """
+    """A question for the changes of a definition or a file; see DefinitionsQuery."""
 
     symbol: _Text | None = None
     path: _Text | None = None
 
 
 class UsersQuery(HistoryQuery):
-    """A question for the users of a table, a definition, or a file's definitions.
-
-    Attributes:
-        table: the name of the table, or of a model.
-    """
+    """A question for the users of a definition, of a file, or of a table or its model."""
 
     table: _Text | None = None
 
 
 class RouteQuery(_NonEmptyQuery):
-    """A question about a route.
-
-    Attributes:
-        route: the route's name, its path, or METHOD /path.
-    """
+    """A question about a route: by name, by path, or as METHOD /path."""
 
     route: _Text
 
 
 class FileQuery(_NonEmptyQuery):
-    """A question about a file or a folder.
-
-    Attributes:
-        path: the path, as hits show it, or within its repository.
-    """
+    """A question about a file or a folder, by a path as hits show it, or within its repository."""
 
     path: _Text
 
 
 class FilesQuery(_NonEmptyQuery):
-    """A question about files.
-
-    Attributes:
-        path: the path of each file; see FileQuery.
-    """
+    """A question about files, each with a path as in FileQuery."""
 
     path: Annotated[tuple[_Text, ...], Field(min_length=1, max_length=20)]
 
 
-class SymbolsQuery(BaseModel):
-    """A question for definitions: by a name, of a document, or both.
-
-    Attributes:
-        name: see RelationsQuery.
-        path: the path of a document, as hits name it.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class SymbolsQuery(_NonEmptyQuery):
+    """A question for definitions: by a name as in RelationsQuery, of a document, or both."""
 
     name: _Text | None = None
     path: _Text | None = None
-
-    @model_validator(mode="after")
-    def _require_name_or_path(self) -> SymbolsQuery:
-        if self.name is None and self.path is None:
-            raise ValueError("name and path are both missing: set at least one of them")
-        return self
 
 
 async def _walk(project: ProjectRequest, work: Callable[[Walker], _T]) -> _T:

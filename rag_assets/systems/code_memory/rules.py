@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,9 +14,10 @@ from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
 from rag_assets.systems.code_memory.languages.texts import read_markdown
-from rag_assets.systems.code_memory.outlines import format_place
+from rag_assets.systems.code_memory.outlines import LineFormatter
 from rag_assets.systems.code_memory.relations.edge_rules import targets_of_mention
 from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationView
+from rag_assets.systems.code_memory.sources.repositories.attributes import split_path
 from rag_assets.systems.code_memory.symbols.names import FILE, GLOB, path_spellings
 from rag_assets.systems.code_memory.symbols.source_types import type_of_place
 from rag_assets.tenants.model import Tenant
@@ -44,22 +45,20 @@ class QuestionFile:
     """A file in a question; the file need not exist yet.
 
     Attributes:
-        path_as_written: the path as the question states it.
         paths: its possible paths within each repository, by repository.
         names: names by which documents of these repositories may mention it.
     """
 
     path_as_written: str
-    paths: Mapping[str, tuple[str, ...]]
+    paths: Mapping[str, Sequence[str]]
     names: frozenset[str]
 
     def matches(self, source: str, globs: Sequence[str], folder: str) -> bool:
-        """Return whether a rule applies to this file.
+        """Return whether a rule of a repository applies to this file.
 
         Args:
-            source: the repository of the rule.
-            globs: globs of the rule, relative to its folder or the repository's root; without
-                globs, it applies to every file in its folder.
+            globs: globs relative to the folder or the repository's root; without globs, the rule
+                applies to every file in its folder.
             folder: the folder of the rule, with a slash at its end; "" for the whole repository.
         """
         paths = [path for path in self.paths.get(source, ()) if path.startswith(folder)]
@@ -68,65 +67,45 @@ class QuestionFile:
             for path in paths
         )
 
-    def find_mentioned_names(self, source: str, names: frozenset[str]) -> list[str]:
-        """Return the names by which a document of a repository mentions this file.
+    def find_mention(self, source: str, names: frozenset[str]) -> str | None:
+        """Return the first name by which a document of a repository mentions this file, or None.
 
         For a document of a different repository, only a qualified name counts as a mention.
         """
-        known = self.names if source in self.paths else frozenset(filter(_is_qualified, self.names))
-        return sorted(known & names)
+        known = self.names & names
+        if source not in self.paths:
+            qualified = (one for one in known if not _QUALIFIED.isdisjoint(one))
+            known = frozenset(one for one in qualified if "/" not in one and "@" not in one)
+        return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """A document that may be about the files in a question.
-
-    Attributes:
-        kind: its source type.
-        globs: the globs of a rule; without globs, it applies to every file in its folder.
-    """
+    """A document that may be about the files in a question; globs as in QuestionFile.matches."""
 
     document: FoundDocument
     kind: str
     globs: tuple[str, ...]
 
-    def is_applicable_rule(self, files: Sequence[QuestionFile]) -> bool:
-        """Return whether the document is a rule that applies to any of these files."""
-        return any(self._governs_file(file) for file in files)
-
-    def get_rank_key(self, files: Sequence[QuestionFile]) -> tuple[bool, int, str]:
-        """Return a sort key by which rules for these files come first."""
-        return not self.is_applicable_rule(files), _ORDER.index(self.kind), self.document.uri
-
-    def describe(self, text: str, files: Sequence[QuestionFile], *, several: bool) -> Iterator[str]:
-        """Yield the document's title, why it concerns a file, and the text of a rule.
-
-        Nothing is yielded if the document concerns none of the files.
-
-        Args:
-            several: whether to show paths with their repository.
-        """
-        facts = read_markdown(text).facts
-        named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
-        for file in files:
-            if self._governs_file(file):
-                why = ", ".join(self.globs) or "always"
-            elif hit := file.find_mentioned_names(self.document.source, named):
-                why = f"names {hit[0]}"
-            else:
-                continue
-            where = format_place(self.document.uri, 1, several=several)
-            title = next((ln.strip("# ") for ln in text.split("\n") if ln.startswith("#")), "")
-            yield f"{where}  {self.kind}  {title}  ({why}; for {file.path_as_written})"
-            if self.kind in _RULES:
-                yield from (f"  {line}" for line in text.split("\n") if line.strip())
-            return
-
-    def _governs_file(self, file: QuestionFile) -> bool:
+    def governs(self, file: QuestionFile) -> bool:
+        """Return whether the document is a rule that applies to a file."""
         if self.kind not in _RULES:
             return False
         path = _TOOL_FOLDER.sub("", parse_path(self.document.uri))
         return file.matches(self.document.source, self.globs, path[: path.rfind("/") + 1])
+
+    def explain_concern(
+        self, text: str, files: Sequence[QuestionFile]
+    ) -> tuple[str, QuestionFile] | None:
+        """Return why the document concerns one of these files, and the file; else None."""
+        facts = read_markdown(text).facts
+        named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
+        for file in files:
+            if self.governs(file):
+                return ", ".join(self.globs) or "always", file
+            if hit := file.find_mention(self.document.source, named):
+                return f"names {hit}", file
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,17 +116,14 @@ class RuleBook:
     tenant: Tenant
     caller: Caller
     view: RelationView
+    formatter: LineFormatter
 
-    def describe_documents(
-        self, files: Sequence[QuestionFile], *, several: bool
-    ) -> tuple[list[str], list[str]]:
+    def describe_documents(self, paths: Sequence[str]) -> tuple[list[str], list[str]]:
         """Return lines about the documents that concern files, and notes on what may be missing.
 
-        Rules come first.
-
-        Args:
-            several: whether to show paths with their repository.
+        Rules come first, each with its text.
         """
+        files = [self._locate_file(path) for path in paths]
         spoken = self.view.find_edges_naming(_list_edge_targets(files), _MENTION_EDGES)
         found, left = self._find_candidates(files, naming={edge.document_id for edge in spoken})
         ids = [one.document.document_id for one in found[:MOST_DOCUMENTS]]
@@ -155,7 +131,14 @@ class RuleBook:
         lines: list[str] = []
         for one in found[:MOST_DOCUMENTS]:
             read = texts.get(one.document.document_id)
-            lines += one.describe("" if read is None else read.text, files, several=several)
+            text = "" if read is None else read.text
+            if (concern := one.explain_concern(text, files)) is not None:
+                why, file = concern
+                where = self.formatter.format_place(one.document.uri, 1)
+                title = next((ln.strip("# ") for ln in text.split("\n") if ln.startswith("#")), "")
+                lines.append(f"{where}  {one.kind}  {title}  ({why}; for {file.path_as_written})")
+                if one.kind in _RULES:
+                    lines += (f"  {line}" for line in text.split("\n") if line.strip())
         left += max(0, len(found) - MOST_DOCUMENTS)
         lacking = [f"{format_count(left, 'more document')} not read"] if left else []
         if len(spoken) >= MOST_EDGES:
@@ -167,8 +150,7 @@ class RuleBook:
     ) -> tuple[list[_Candidate], int]:
         """Return documents that may concern files, rules first, and how many may be missing.
 
-        Args:
-            naming: ids of documents that seem to mention the files.
+        Documents with an id in `naming` seem to mention the files.
         """
         stated = self.view.list_edges_of_kind("applies_to")
         globs: dict[str, list[str]] = {}
@@ -176,27 +158,29 @@ class RuleBook:
             globs.setdefault(edge.document_id, []).append(edge.target.removeprefix(GLOB))
         # If the list of edges is cut off, globs of the last and of later documents may be missing.
         cut = stated[-1].uri if len(stated) >= MOST_EDGES else None
-        found: list[_Candidate] = []
+        found: list[tuple[bool, int, str, _Candidate]] = []
         unknown = 0
         for document in self.view.list_documents([*_ORDER, _FILE]):
-            kind = _get_type(document)
+            kind = document.source_type
+            kind = type_of_place(parse_path(document.uri)) if kind == _FILE else kind
             if kind not in _ORDER:
                 continue
             one = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
+            governs = any(map(one.governs, files))
             if cut is not None and kind in _RULES and document.uri >= cut:
                 unknown += 1
-            elif one.is_applicable_rule(files) or document.document_id in naming:
-                found.append(one)
-        return sorted(found, key=lambda one: one.get_rank_key(files)), unknown
+            elif governs or document.document_id in naming:
+                found.append((not governs, _ORDER.index(kind), document.uri, one))
+        found.sort(key=lambda entry: entry[:3])
+        return [one for *_, one in found], unknown
 
-    def locate_file(self, path_as_written: str) -> QuestionFile:
+    def _locate_file(self, path_as_written: str) -> QuestionFile:
         """Return the file that a path means, written within its repository or as hits show it."""
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.
         repositories = self.view.list_readable_sources(sources)
-        bare, *shorter = (
-            path_spellings(path_as_written)[1:] or path_spellings(path_as_written) or [""]
-        )
+        spelled = path_spellings(path_as_written)
+        bare, *shorter = spelled[1:] or spelled or [""]
         paths: Mapping[str, Sequence[str]] = {}
         for path in (bare, *(one for one in shorter if "/" in one)):
             # An absolute path may start with the folder of a checkout.
@@ -205,15 +189,10 @@ class RuleBook:
                 break
         else:
             paths = _list_possible_paths(bare, repositories)
-        uris = {build_uri(source, path) for source, each in paths.items() for path in each}
-        names = self._list_names([*uris]) | {
-            bare,
-            *(path for each in paths.values() for path in each),
-        }
-        last = bare.rpartition("/")[2]
-        return QuestionFile(
-            path_as_written, {name: tuple(each) for name, each in paths.items()}, names | {last}
-        )
+        each = [(source, path) for source, some in paths.items() for path in some]
+        names = self._list_names(list({build_uri(source, path) for source, path in each}))
+        names |= {bare, bare.rpartition("/")[2], *(path for _, path in each)}
+        return QuestionFile(path_as_written, paths, names)
 
     def _find_existing_paths(self, bare: str, repositories: Sequence[str]) -> dict[str, list[str]]:
         """Return the paths of the existing files that a path may refer to, by repository."""
@@ -239,9 +218,7 @@ def _list_possible_paths(bare: str, repositories: Sequence[str]) -> dict[str, li
     first, _, rest = bare.partition("/")
     if first not in repositories or not rest:
         return {name: [bare] for name in repositories}
-    if len(repositories) > 1:
-        return {first: [rest]}
-    return {first: [rest, bare]}
+    return {first: [rest] if len(repositories) > 1 else [rest, bare]}
 
 
 def _list_edge_targets(files: Sequence[QuestionFile]) -> list[str]:
@@ -251,17 +228,6 @@ def _list_edge_targets(files: Sequence[QuestionFile]) -> list[str]:
     return sorted({target for targets in each for target in targets})
 
 
-def _get_type(document: FoundDocument) -> str:
-    if document.source_type == _FILE:
-        return type_of_place(parse_path(document.uri))
-    return document.source_type
-
-
-def _is_qualified(name: str) -> bool:
-    return not _QUALIFIED.isdisjoint(name) and "/" not in name and "@" not in name
-
-
 def _match_globs(globs: Sequence[str], path: str) -> bool:
-    folder, slash, name = path.rpartition("/")
     rules = compile_globs(globs, ignore_case=False)
-    return bool(rules.decide((folder + slash).encode(), name.encode(), is_folder=False))
+    return bool(rules.decide(*split_path(path), is_folder=False))

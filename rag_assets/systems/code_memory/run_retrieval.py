@@ -1,24 +1,21 @@
 """Retrieval of passages for the prompts of runs.
 
-It uses the same search as all other questions. A chunk's metadata is read at query time, with one
-query of relations for all chunks together, so that a relation in one file never makes the chunks of
-other files outdated.
+A chunk's metadata is read at query time, with one query of relations for all chunks together, so
+that a relation in one file never makes the chunks of other files outdated.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Final
 
 from anyio.to_thread import run_sync
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from rag_assets.api.run_responses import ChunkMetadata, CodeChunk, RetrievalDebug, RetrievedChunks
 from rag_assets.ingest.sources.model import parse_path
-from rag_assets.search.access import AccessPolicy
-from rag_assets.search.journal import SearchJournal
 from rag_assets.search.model import (
     MAX_PATH,
     MAX_QUERY,
@@ -27,10 +24,9 @@ from rag_assets.search.model import (
     Clarification,
     Debug,
     Hit,
-    SearchAnswer,
     SearchRequest,
 )
-from rag_assets.storage.catalog.database import TenantRef
+from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.catalog.found_relations import FoundEdge
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
 from rag_assets.systems.code_memory.manifests import FRAMEWORKS
@@ -46,8 +42,12 @@ from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.runs import Run
 from rag_assets.systems.code_memory.sources.records import RunsConfig, get_repository_source
-from rag_assets.systems.code_memory.symbols.names import PACKAGE
+from rag_assets.systems.code_memory.symbols.names import FILE, PACKAGE
 from rag_assets.tenants.model import Tenant
+
+if TYPE_CHECKING:
+    from rag_assets.api.admission import AdmittedRetriever
+    from rag_assets.search import AsyncRetriever
 
 MOST_RELATED: Final = 20
 """Maximum number of names of each kind in a chunk's metadata."""
@@ -74,11 +74,7 @@ _SERVER_FRAMEWORKS: Final = ("laravel", "django")
 
 
 def build_metadata(view: RelationView | None, hits: Sequence[Hit]) -> list[ChunkMetadata]:
-    """Return the metadata of each hit.
-
-    Args:
-        view: the relations that the caller may read; None if no build is serving.
-    """
+    """Return the metadata of each hit; without a view, no names and frameworks are known."""
     if view is None or not hits:
         return [_build_chunk_metadata(hit, None, {}) for hit in hits]
     frameworks = _find_frameworks(view)
@@ -97,7 +93,7 @@ def _build_chunk_metadata(
         framework=framework,
         file_path=parse_path(hit.uri),
         line_range=None if lines[0] is None or lines[1] is None else (lines[0], lines[1]),
-        language=None if _is_derived(hit) else hit.language,
+        language=None if hit.media_type == MEDIA_TYPE else hit.language,
         related_symbols=tuple(related.get("symbol", ())[:MOST_RELATED]),
         related_routes=tuple(related.get("route", ())[:MOST_RELATED]),
         related_tables=tuple(related.get("table", ())[:MOST_RELATED]),
@@ -117,21 +113,18 @@ def _find_frameworks(view: RelationView) -> dict[str, list[tuple[str, str]]]:
 def _find_framework(hit: Hit, frameworks: Mapping[str, Sequence[tuple[str, str]]]) -> str | None:
     """Return the framework that a hit's repository uses in the hit's language; None if unknown."""
     there = frameworks.get(_get_repository(hit), ())
-    if _is_derived(hit):
+    if hit.media_type == MEDIA_TYPE:  # A route or a table that is derived from several files.
         named = [name for _, name in there]
         return next((one for one in _SERVER_FRAMEWORKS if one in named), None)
     return next((name for manager, name in there if hit.language in _LANGUAGES[manager]), None)
 
 
 def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[str, list[str]]]:
-    """Return the names that are one relation away from each hit.
-
-    The keys of a hit's mapping are the kinds of names: symbol, route and table.
-    """
+    """Return the names that are one relation away from each hit: symbols, routes and tables."""
     defined: dict[tuple[str, str | None], list[Node]] = defaultdict(list)
     for one in map(build_node, view.list_definitions([*dict.fromkeys(hit.uri for hit in hits)])):
         defined[one.uri or "", one.symbol].append(one)
-    own = [[*_iter_nodes(hit, defined)] for hit in hits]
+    own = [_list_nodes(hit, defined) for hit in hits]
     nodes = {(one.repository, one.name): one for some in own for one in some}
     edges = _list_edges(view, [*nodes], nodes)
     known = view.find_end_nodes(edges, nodes)
@@ -141,16 +134,22 @@ def _find_related_names(view: RelationView, hits: Sequence[Hit]) -> list[dict[st
         if relation is not None:
             source, target = (edge.source, relation.source), (edge.source, relation.target)
             neighbours[source][target] = neighbours[target][source] = None
-    return [_group_by_kind(some, neighbours, known) for some in own]
+    related: list[dict[str, list[str]]] = []
+    for some in own:
+        found: dict[str, dict[str, None]] = defaultdict(dict)
+        for node in some:
+            for key in neighbours.get((node.repository, node.name), ()):
+                kind = _find_kind(known[key]) if key in known else None
+                if kind is not None:
+                    found[kind][key[1]] = None
+        related.append({kind: [*names] for kind, names in found.items()})
+    return related
 
 
 def _list_edges(
     view: RelationView, keys: Sequence[NodeKey], nodes: Mapping[NodeKey, Node]
 ) -> list[FoundEdge]:
-    """Return all edges at nodes.
-
-    If the nodes have too many edges for one query, each half of them is queried separately.
-    """
+    """Return all edges at nodes; if one query cannot read them, query each half separately."""
     edges = view.find_edges_of_nodes(keys, nodes, "both")
     if not edges.cut or len(keys) == 1:
         return [*edges.edges]
@@ -158,28 +157,11 @@ def _list_edges(
     return [*_list_edges(view, keys[:half], nodes), *_list_edges(view, keys[half:], nodes)]
 
 
-def _iter_nodes(
+def _list_nodes(
     hit: Hit, defined: Mapping[tuple[str, str | None], Sequence[Node]]
-) -> Iterator[Node]:
-    """Yield the definitions in a hit, or else the hit's file."""
-    found = defined.get((hit.uri, hit.symbol), ()) if hit.symbol else ()
-    yield from found
-    if not found:
-        yield build_file_node(f"file:{hit.uri}", _get_repository(hit))
-
-
-def _group_by_kind(
-    own: Sequence[Node],
-    neighbours: Mapping[NodeKey, Mapping[NodeKey, None]],
-    known: Mapping[NodeKey, Node],
-) -> dict[str, list[str]]:
-    found: dict[str, dict[str, None]] = defaultdict(dict)
-    for node in own:
-        for key in neighbours.get((node.repository, node.name), ()):
-            kind = _find_kind(known[key]) if key in known else None
-            if kind is not None:
-                found[kind][key[1]] = None
-    return {kind: [*names] for kind, names in found.items()}
+) -> Sequence[Node]:
+    found = defined.get((hit.uri, hit.symbol)) if hit.symbol else None
+    return found or [build_file_node(FILE + hit.uri, _get_repository(hit))]
 
 
 def _find_kind(node: Node) -> str | None:
@@ -187,13 +169,8 @@ def _find_kind(node: Node) -> str | None:
         return "route"
     if node.source_type == "table":
         return "table"
-    other = node.name.startswith((*PREFIXES, "file:"))
+    other = node.name.startswith((*PREFIXES, FILE))
     return None if other or node.uri is None else "symbol"
-
-
-def _is_derived(hit: Hit) -> bool:
-    """Return whether a hit is a route or a table derived from several files."""
-    return hit.media_type == MEDIA_TYPE
 
 
 def _get_repository(hit: Hit) -> str:
@@ -252,52 +229,15 @@ class RetrievalQuestion(BaseModel):
     options: RetrievalOptions = RetrievalOptions()
 
 
-class CodeSearch(Protocol):
-    """Searches a tenant's code (see AsyncRetriever)."""
-
-    async def search(self, tenant_id: str, request: SearchRequest, /) -> SearchAnswer:
-        """Search one tenant's knowledge."""
-
-    async def mask_question(self, question: str, /) -> str:
-        """Return a question with its credentials masked."""
-
-    @property
-    def policy(self) -> AccessPolicy:
-        """Return the policy that decides what callers may read."""
-
-    @property
-    def journal(self) -> SearchJournal:
-        """Return the journal for events of searches."""
-
-
-def build_search_request(
-    tenant: Tenant, run: Run | None, query: str, options: RetrievalOptions, caller: Caller
-) -> SearchRequest:
-    """Return the search request for a question, inside or outside a run.
-
-    Raises:
-        InvalidRequest: an option cannot be used; the error names the field.
-    """
-    values = dict(options)
-    values["must_include_paths"] = _build_uris(tenant, options.must_include_paths)
-    model = None if run is None else run.model
-    return SearchRequest.of(query=query, model=model, caller=caller, **values)
-
-
 @dataclass(frozen=True, slots=True)
 class RunRetrieval:
     """The retrieval of passages for questions of runs, used in one event loop."""
 
-    search: CodeSearch
+    search: AsyncRetriever | AdmittedRetriever
     walker: Walker
 
     async def retrieve(
-        self,
-        ref: TenantRef,
-        tenant: Tenant,
-        run: Run | None,
-        question: RetrievalQuestion,
-        caller: Caller,
+        self, record: TenantRecord, run: Run | None, question: RetrievalQuestion, caller: Caller
     ) -> RetrievedChunks:
         """Return the passages for a run's prompt; none, without a search, if the run disables them.
 
@@ -305,20 +245,30 @@ class RunRetrieval:
             InvalidRequest: an option cannot be used.
             RoleRefused, ProviderError, ServiceUnavailable: see AsyncRetriever.search.
         """
-        journal = self.search.journal
+        ref, journal = record.ref, self.search.journal
         common = {"run": None if run is None else run.id, "caller": caller.name}
         if run is not None and not run.rag_enabled:
             journal.record(ref, "ai_context_loaded", {**common, "rag": False})
             return RetrievedChunks(rag=False, outcome="off", notice=NOTICE)
-        request = build_search_request(tenant, run, question.query, question.options, caller)
+        options = dict(question.options)
+        options["must_include_paths"] = _build_uris(record, question.options.must_include_paths)
+        model = None if run is None else run.model
+        request = SearchRequest.of(query=question.query, model=model, caller=caller, **options)
         answer = await self.search.search(ref.id, request)
-        chunks = await self._build_chunks(ref, answer.hits, caller)
-        details = {**common, "query": await self.search.mask_question(question.query)}
+        hits, walker = answer.hits, self.walker
+        chunks: tuple[CodeChunk, ...] = ()
+        if hits:
+            metadata = await run_sync(
+                lambda: build_metadata(walker.get_serving_view(ref.id, caller), hits)
+            )
+            chunks = tuple(map(_build_chunk, hits, metadata))
         loaded = {
+            "query": await self.search.mask_question(question.query),
+            "rag": True,
             "ids": [chunk.id for chunk in chunks],
             "scores": [chunk.score for chunk in chunks],
         }
-        journal.record(ref, "ai_context_loaded", {**details, "rag": True, **loaded})
+        journal.record(ref, "ai_context_loaded", {**common, **loaded})
         if answer.disabled:
             return RetrievedChunks(rag=True, outcome="disabled")
         debug = None if answer.debug is None else _build_debug(answer.debug, chunks)
@@ -329,25 +279,15 @@ class RunRetrieval:
             rag=True, debug=debug, outcome="clarify", question=asking.question, names=asking.names
         )
 
-    async def _build_chunks(
-        self, ref: TenantRef, hits: Sequence[Hit], caller: Caller
-    ) -> tuple[CodeChunk, ...]:
-        if not hits:
-            return ()
 
-        def read_metadata() -> list[ChunkMetadata]:
-            return build_metadata(self.walker.get_serving_view(ref.id, caller), hits)
-
-        return tuple(map(_build_chunk, hits, await run_sync(read_metadata)))
-
-
-def _build_uris(tenant: Tenant, paths: Sequence[str]) -> tuple[str, ...]:
+def _build_uris(record: TenantRecord, paths: Sequence[str]) -> tuple[str, ...]:
     """Return paths with the name of each repository in front; unchanged if they start with one."""
-    names = [one.of for one in tenant.sources if isinstance(one, RunsConfig)]
+    sources = Tenant.from_config(record.config).sources
+    names = [one.of for one in sources if isinstance(one, RunsConfig)]
     found: dict[str, None] = {}
     for path in paths:
         plain = path.removeprefix("./").strip("/") or path
-        if plain.split("/")[0] in {source.name for source in tenant.sources}:
+        if plain.split("/")[0] in {source.name for source in sources}:
             found[plain] = None
         found |= dict.fromkeys(f"{name}/{plain}" for name in names)
     return tuple(found)
@@ -364,7 +304,7 @@ def _build_chunk(hit: Hit, metadata: ChunkMetadata) -> CodeChunk:
     return CodeChunk(
         id=hit.chunk_id,
         path=hit.uri,
-        repository=get_repository_source(hit.uri.partition("/")[0]),
+        repository=_get_repository(hit),
         commit=None if hit.origin is None else hit.origin.commit,
         differs=None if hit.origin is None else hit.origin.differs,
         metadata_json=metadata,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Request
@@ -20,12 +18,7 @@ from rag_assets.api.run_responses import (
     RunMetadata,
 )
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.code_memory.access import (
-    AdministeredDependency,
-    ProjectDependency,
-    ProjectRequest,
-    RunId,
-)
+from rag_assets.systems.code_memory.access import AdministeredDependency, ProjectDependency, RunId
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
 from rag_assets.systems.code_memory.runs import (
@@ -171,8 +164,7 @@ async def retrieve(body: RetrievalQuestion, project: ProjectDependency) -> Retri
     record, run = await project.read(find)
     walker = Walker(project.backend.catalog, project.backend.reader.policy)
     retrieval = RunRetrieval(project.backend.retriever, walker)
-    tenant = Tenant.from_config(record.config)
-    return await retrieval.retrieve(record.ref, tenant, run, body, project.identity.caller)
+    return await retrieval.retrieve(record, run, body, project.identity.caller)
 
 
 @router.post("/{project_id}/index-rag", status_code=202)
@@ -183,7 +175,11 @@ async def index_rag(
 
     Until that is done, searches find the former state. Texts that have an embedding keep it.
     """
-    return await project.write(partial(_index, project, () if body is None else body.paths))
+    catalog, settings = project.backend.catalog, project.backend.embedders.settings
+    paths, by = () if body is None else body.paths, project.identity.name
+    return await project.write(
+        lambda: request_reindexing(catalog, settings, project.record(), paths, by=by)
+    )
 
 
 @router.post("/{project_id}/invalidate", status_code=202)
@@ -195,10 +191,3 @@ async def invalidate_files(project: AdministeredDependency, body: NamedPaths) ->
     """
     catalog, by = project.backend.catalog, project.identity.name
     return await project.write(lambda: invalidate(catalog, project.record(), body.paths, by=by))
-
-
-def _index(project: ProjectRequest, paths: Sequence[str]) -> IndexedProject:
-    catalog, settings = project.backend.catalog, project.backend.embedders.settings
-    return request_reindexing(
-        catalog, settings, project.record(), paths=paths, by=project.identity.name
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -19,7 +19,7 @@ from pydantic import (
     WithJsonSchema,
     model_validator,
 )
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, Select, func, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.clock import Clock
@@ -28,7 +28,7 @@ from rag_assets.common.invalid_values import InvalidFields
 from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.sources.model import SourceMetadata, compute_document_id
 from rag_assets.privacy.masker import Masker
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
+from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, notify
 from rag_assets.storage.catalog.records.model import PushedRecord, record_values
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.systems.code_memory.catalog.tables import code_run_events, code_runs
@@ -118,47 +118,38 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
             continue
         if len(events) == MOST_EVENTS:
             problem = f"a request must not contain more than {MOST_EVENTS:,} events"
-            errors.append(_build_line_error(number, problem))
+            errors.append(_build_error(number, problem))
         elif len(line) > MOST_LINE:
-            errors.append(
-                _build_line_error(number, f"the event is longer than {MOST_LINE:,} bytes")
-            )
+            errors.append(_build_error(number, f"the event is longer than {MOST_LINE:,} bytes"))
         else:
             try:
                 events.append(RunEvent.model_validate_json(line))
             except ValidationError as error:
-                errors += _list_errors(number, error)
+                errors += _iter_errors(number, error)
         if len(errors) >= _MOST_ERRORS:
             break
     if not events and not errors:
-        errors.append(_build_line_error(1, "the request contains no event"))
+        errors.append(_build_error(1, "the request contains no event"))
     if errors:
         raise InvalidFields(errors)
     return tuple(events)
 
 
-def build_field_error(number: int, field: str, problem: str) -> InvalidFields:
-    """Return the error for one field of an event."""
-    return InvalidFields([_build_line_error(number, problem, field)])
-
-
-def _build_line_error(number: int, problem: str, *field: str) -> Mapping[str, Any]:
+def _build_error(number: int, problem: str, *field: str | int) -> Mapping[str, Any]:
+    """Return the error for a line, or for a field of the event in it."""
     where = ("body", number, *field)
     return {"type": "value_error", "loc": where, "msg": f"line {number}: {problem}"}
 
 
-def _list_errors(number: int, error: ValidationError) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = []
+def _iter_errors(number: int, error: ValidationError) -> Iterator[Mapping[str, Any]]:
     for one in error.errors(include_url=False, include_input=False, include_context=False):
         # Pydantic's message about unreadable JSON may quote it.
-        message = one["msg"].removeprefix("Value error, ")
+        problem = one["msg"].removeprefix("Value error, ")
         if one["type"] == "json_invalid":
-            message = "the line is not valid JSON"
+            problem = "the line is not valid JSON"
         if one["type"] == "extra_forbidden":
-            message = "there is no such field"
-        where = ("body", number, *one["loc"])
-        found.append({"type": "value_error", "loc": where, "msg": f"line {number}: {message}"})
-    return found
+            problem = "there is no such field"
+        yield _build_error(number, problem, *one["loc"])
 
 
 def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:
@@ -169,11 +160,7 @@ def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:
 def list_path_readings(
     configs: Iterable[RunsConfig], path: str
 ) -> Iterator[tuple[RunsConfig, str]]:
-    """Yield each source, with the path in its repository, that a path may refer to.
-
-    Args:
-        path: a path within a repository, or one that starts with the repository's name.
-    """
+    """Yield each source, with the path in its repository, that a path may refer to."""
     for config in configs:
         yield config, path
         if path.startswith(f"{config.of}/"):
@@ -188,70 +175,44 @@ def build_document_ids(tenant: Tenant, paths: Iterable[str]) -> frozenset[str]:
     )
 
 
-def find_document_ids(
-    connection: Connection, tenant: Tenant, paths: Iterable[str], *, with_deleted: bool = False
-) -> frozenset[str]:
-    """Return the ids of the existing documents that paths may refer to.
-
-    Args:
-        paths: paths within a repository, or as hits show them.
-        with_deleted: whether to include deleted documents.
-    """
-    columns = documents.c
-    query = select(columns.document_id).where(
-        columns.tenant == tenant.id,
-        matches_any(columns.document_id, build_document_ids(tenant, paths)),
-    )
-    if not with_deleted:
-        query = query.where(columns.status != "DELETED")
-    return frozenset(connection.scalars(query))
+def select_document_ids(
+    tenant: Tenant, paths: Iterable[str], *, with_deleted: bool = False
+) -> Select[str]:
+    """Return a query for the ids of the existing documents that paths may refer to."""
+    table, ids = documents.c, build_document_ids(tenant, paths)
+    wanted = table.tenant == tenant.id, matches_any(table.document_id, ids)
+    query = select(table.document_id).where(*wanted)
+    return query if with_deleted else query.where(table.status != "DELETED")
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run of an agent.
-
-    Attributes:
-        rag_enabled: whether the run receives passages.
-        model: the language model that the run prompts; None if unknown.
-    """
+    """A run of an agent, with the language model that it prompts, if known."""
 
     id: str
     rag_enabled: bool = True
     model: str | None = None
 
 
-class Runs:
-    """Queries on runs and their events in the catalog."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class Runs(CatalogQueries):
+    """Queries on runs and their events; writing raises TenantGone for a removed tenant."""
 
     def put(self, ref: TenantRef, run: Run, *, by: str) -> None:
-        """Create a run or change its settings; a repeated call has no effect.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Create a run or change its settings; a repeated call has no effect."""
         settings = {"rag_enabled": run.rag_enabled, "model": run.model}
         new = upsert(code_runs).values(tenant=ref.id, run_id=run.id, updated_by=by, **settings)
         changed = {**settings, "updated_by": by, "updated_at": func.clock_timestamp()}
         columns = code_runs.c
+        differs = columns.model.is_distinct_from(run.model)
         statement = new.on_conflict_do_update(
             index_elements=["tenant", "run_id"],
             set_=changed,
-            where=(columns.rag_enabled != run.rag_enabled)
-            | columns.model.is_distinct_from(run.model),
+            where=(columns.rag_enabled != run.rag_enabled) | differs,
         )
-        with self._database.begin_tenant(ref) as connection:
-            connection.execute(statement)
+        self._database.write(ref, statement)
 
     def get(self, tenant_id: str, run_id: str) -> Run:
-        """Return a run.
-
-        Raises:
-            UnknownRun: the project has no run with this id.
-        """
+        """Return a run, or raise UnknownRun."""
         with self._database.begin() as connection:
             return _read_run(connection, tenant_id, run_id)
 
@@ -260,10 +221,8 @@ class Runs:
     ) -> int:
         """Store the events of a run, all or none; return the number of new events.
 
-        Each event becomes a document. A listing soon finds it, and the files that events name.
-
-        Args:
-            events: the events; an event with a stored id is skipped.
+        Each event becomes a document. A listing soon finds it, and the files that events name. An
+        event with a stored id is skipped.
 
         Raises:
             UnknownRun: the project does not have this run.
@@ -271,12 +230,21 @@ class Runs:
         """
         with self._database.begin_exclusive(ref) as connection:
             _read_run(connection, ref.id, run_id)
-            sources = _RunSources.from_events(connection, tenant, events)
+            configs = list_runs_sources(tenant)
+            if not configs:
+                raise NoRecordsSource(
+                    f"tenant {tenant.id!r} has no source that reads files",
+                    hint="add the repository to the tenant's `sources`",
+                )
+            paths = [event.path for event in events if event.path]
+            named = select_document_ids(tenant, paths, with_deleted=True)
+            known = frozenset(connection.scalars(named))
             # The first of several events with the same id is stored.
             distinct = {event.id: event for event in reversed(events)}
-            records = {
-                id_: _build_record(sources, run_id, event) for id_, event in distinct.items()
-            }
+            records: dict[str, PushedRecord] = {}
+            for id_, event in distinct.items():
+                config, path = _locate_path(configs, known, event.path or "")
+                records[id_] = _build_record(config, path, run_id, event)
             rows = [
                 {
                     "tenant": ref.id,
@@ -288,80 +256,46 @@ class Runs:
                 for id_, record in records.items()
             ]
             taken = upsert(code_run_events).on_conflict_do_nothing()
-            returned = taken.returning(code_run_events.c.external_id)
-            new = [*connection.scalars(returned, rows)]
+            new = [*connection.scalars(taken.returning(code_run_events.c.external_id), rows)]
             if new:
-                written = {
-                    "revision": record_revisions.next_value(),
-                    "changed_at": func.clock_timestamp(),
-                }
-                put = upsert(source_records).values(**written).on_conflict_do_nothing()
-                connection.execute(put, [record_values(ref, records[id_]) for id_ in new])
+                put = upsert(source_records).values(
+                    revision=record_revisions.next_value(), changed_at=func.clock_timestamp()
+                )
+                values = [record_values(ref, records[id_]) for id_ in new]
+                connection.execute(put.on_conflict_do_nothing(), values)
             # Even without new events, the files that they name may have changed again.
             notify(connection, ref.id)
         return len(new)
 
 
 def require_plain_ids(run_id: str, events: Sequence[RunEvent], masker: Masker) -> None:
-    """Refuse credentials in ids, which are stored and shown unmasked.
-
-    Raises:
-        InvalidFields: the id of the run or of an event contains a credential.
-    """
+    """Raise InvalidFields if an id contains a credential: ids are stored and shown unmasked."""
     problem = "the id must not contain a credential: ids are stored and shown unmasked"
     if masker.holds_credential(run_id):
-        raise build_field_error(1, "run", problem)
+        raise InvalidFields([_build_error(1, problem, "run")])
     for number, event in enumerate(events, start=1):
         if masker.holds_credential(event.id):
-            raise build_field_error(number, "id", problem)
+            raise InvalidFields([_build_error(number, problem, "id")])
 
 
-@dataclass(frozen=True, slots=True)
-class _RunSources:
-    """The sources of run records of a tenant, and the files that the index knows.
+def _locate_path(
+    configs: Sequence[RunsConfig], known: Collection[str], path: str
+) -> tuple[RunsConfig, str]:
+    """Return the source that stores events about a path, and the path in its repository.
 
-    Attributes:
-        configs: the sources; there is at least one.
-        known: document ids of the files that events may name.
+    The path of an unknown file belongs to the repository whose name it starts with, else to the
+    first repository.
     """
-
-    configs: tuple[RunsConfig, ...]
-    known: frozenset[str]
-
-    @classmethod
-    def from_events(
-        cls, connection: Connection, tenant: Tenant, events: Sequence[RunEvent]
-    ) -> _RunSources:
-        configs = list_runs_sources(tenant)
-        if not configs:
-            raise NoRecordsSource(
-                f"tenant {tenant.id!r} has no source that reads files",
-                hint="add the repository to the tenant's `sources`",
-            )
-        paths = [event.path for event in events if event.path]
-        return cls(configs, find_document_ids(connection, tenant, paths, with_deleted=True))
-
-    def locate_path(self, path: str) -> tuple[RunsConfig, str]:
-        """Return the source that stores events about a path, and the path in its repository.
-
-        The path of an unknown file belongs to the repository whose name it starts with, else to the
-        first repository.
-        """
-        possible = [*list_path_readings(self.configs, path)]
-        for config, within in possible:
-            if compute_document_id(config.of, within) in self.known:
-                return config, within
-        qualified = [reading for reading in possible if reading[1] != path]
-        return (qualified or possible)[0]
+    possible = [*list_path_readings(configs, path)]
+    for config, within in possible:
+        if compute_document_id(config.of, within) in known:
+            return config, within
+    return next((reading for reading in possible if reading[1] != path), possible[0])
 
 
-def _build_record(sources: _RunSources, run_id: str, event: RunEvent) -> PushedRecord:
-    config, path = sources.locate_path(event.path or "")
-    metadata: dict[str, Any] = {"run": run_id, "event": event.kind}
-    if path:
-        metadata["path"] = path
-    if event.action:
-        metadata["action"] = event.action
+def _build_record(config: RunsConfig, path: str, run_id: str, event: RunEvent) -> PushedRecord:
+    optional = {"path": path, "action": event.action}
+    metadata = {name: value for name, value in optional.items() if value}
     return PushedRecord(
         source=config.name,
         source_type="file_change" if path else "run_summary",
@@ -370,7 +304,7 @@ def _build_record(sources: _RunSources, run_id: str, event: RunEvent) -> PushedR
         media_type=RUN_EVENT,
         source_metadata=SourceMetadata(
             title=f"{event.kind} {path}" if path else f"summary of run {run_id}",
-            metadata=metadata,
+            metadata={"run": run_id, "event": event.kind, **metadata},
             modified_at=event.at or Clock().now(),
         ),
     )

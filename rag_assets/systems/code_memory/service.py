@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio.to_thread import run_sync
 from pydantic import ValidationError
@@ -21,32 +21,25 @@ from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.code_memory.retrieval.walk import Walker
-from rag_assets.systems.code_memory.run_retrieval import (
-    CodeSearch,
-    RetrievalQuestion,
-    RunRetrieval,
-)
-from rag_assets.systems.code_memory.runs import Run, Runs, build_document_ids, find_document_ids
+from rag_assets.systems.code_memory.run_retrieval import RetrievalQuestion, RunRetrieval
+from rag_assets.systems.code_memory.runs import Runs, build_document_ids, select_document_ids
 from rag_assets.systems.code_memory.sources.git import GitSource
 from rag_assets.tenants.model import Tenant
 
+if TYPE_CHECKING:
+    from rag_assets.search import AsyncRetriever
+
 
 def request_reindexing(
-    catalog: Catalog,
-    settings: Settings,
-    record: TenantRecord,
-    *,
-    paths: Sequence[str] = (),
-    by: str,
+    catalog: Catalog, settings: Settings, record: TenantRecord, paths: Sequence[str], *, by: str
 ) -> IndexedProject:
     """Request that documents are read, parsed and indexed again; existing embeddings are reused.
 
     Files that `invalidate` removed return. Deleted or purged files, and files past their retention,
-    do not return.
+    do not return. New files are listed soon.
 
     Args:
         paths: paths of files, within a repository or as hits show them; empty for all documents.
-            New files, which the index does not know yet, are listed soon.
 
     Raises:
         TenantGone: the tenant was removed.
@@ -55,7 +48,7 @@ def request_reindexing(
     commits = _read_commits(catalog, settings, tenant)
     requests = catalog.reindex_requests
     if paths:
-        ids = _list_documents(catalog, tenant, paths)
+        ids = catalog.database.fetch_values(select_document_ids(tenant, paths))
         documents = sum(requests.request_document(record.ref, one, by) for one in sorted(ids))
         documents += requests.readmit(record.ref, build_document_ids(tenant, paths))
     else:
@@ -75,15 +68,10 @@ def invalidate(
         OnHold: one of the files is on hold.
         TenantGone: the tenant was removed.
     """
-    ids = _list_documents(catalog, Tenant.from_config(record.config), paths)
+    query = select_document_ids(Tenant.from_config(record.config), paths)
+    ids = catalog.database.fetch_values(query)
     remove = partial(catalog.removals.remove, record.ref, by=by, invalidate=True)
-    removed = [one for one in sorted(ids) if remove(one)]
-    return InvalidatedFiles(record.id, len(removed))
-
-
-def _list_documents(catalog: Catalog, tenant: Tenant, paths: Sequence[str]) -> frozenset[str]:
-    with catalog.database.begin() as connection:
-        return find_document_ids(connection, tenant, paths)
+    return InvalidatedFiles(record.id, sum(bool(remove(one)) for one in sorted(ids)))
 
 
 def _read_commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[str, str | None]:
@@ -102,14 +90,10 @@ def _read_commits(catalog: Catalog, settings: Settings, tenant: Tenant) -> dict[
     return found
 
 
-_BY = "a program"
-
-
 class CodeMemory:
     """The code memory of one tenant, limited to documents that the caller may read.
 
     Args:
-        search: finds passages: an AsyncRetriever.
         tenant_id: a tenant of the profile code-memory.
         caller: the caller; by default only public documents are found.
     """
@@ -118,7 +102,7 @@ class CodeMemory:
         self,
         catalog: Catalog,
         settings: Settings,
-        search: CodeSearch,
+        search: AsyncRetriever,
         tenant_id: str,
         caller: Caller | None = None,
     ) -> None:
@@ -126,6 +110,7 @@ class CodeMemory:
         self._retrieval = RunRetrieval(search, Walker(catalog, search.policy))
         self._tenant_id = tenant_id
         self._caller = caller or Caller()
+        self._by = self._caller.name or "a program"
 
     async def retrieve(
         self, query: str, options: Mapping[str, Any] | None = None, *, run: str | None = None
@@ -146,27 +131,20 @@ class CodeMemory:
                 f"the question is not valid: {describe_problem(first)}", hint="correct that field"
             ) from None
         record = await run_sync(self._catalog.tenants.get, self._tenant_id)
-        asking = None if run is None else await run_sync(self._get_run, run)
-        tenant = Tenant.from_config(record.config)
-        return await self._retrieval.retrieve(record.ref, tenant, asking, question, self._caller)
+        runs = Runs(self._catalog.database)
+        asking = None if run is None else await run_sync(runs.get, self._tenant_id, run)
+        return await self._retrieval.retrieve(record, asking, question, self._caller)
 
     def index_file(self, path: str) -> IndexedProject:
         """Request that a file is read and indexed again; a file not yet indexed is listed soon."""
-        return self._request_reindexing(path)
+        return self.reindex([path])
 
-    def reindex(self) -> IndexedProject:
-        """Request that everything is read and indexed again; existing embeddings are reused."""
-        return self._request_reindexing()
+    def reindex(self, paths: Sequence[str] = ()) -> IndexedProject:
+        """Request that files, or everything, are read and indexed again; see request_reindexing."""
+        record = self._catalog.tenants.get(self._tenant_id)
+        return request_reindexing(self._catalog, self._settings, record, paths, by=self._by)
 
     def invalidate(self, path: str) -> InvalidatedFiles:
         """Remove a file from the index until it changes or is requested again."""
         record = self._catalog.tenants.get(self._tenant_id)
-        return invalidate(self._catalog, record, [path], by=self._caller.name or _BY)
-
-    def _request_reindexing(self, *paths: str) -> IndexedProject:
-        record = self._catalog.tenants.get(self._tenant_id)
-        by = self._caller.name or _BY
-        return request_reindexing(self._catalog, self._settings, record, paths=paths, by=by)
-
-    def _get_run(self, run: str) -> Run:
-        return Runs(self._catalog.database).get(self._tenant_id, run)
+        return invalidate(self._catalog, record, [path], by=self._by)

@@ -111,11 +111,7 @@ async def _find_rules(knowledge: Knowledge, paths: _Names) -> str:
 
 
 def _require_one(**arguments: _T) -> dict[str, _T]:
-    """Return the arguments of a question.
-
-    Raises:
-        InvalidRequest: all arguments are missing.
-    """
+    """Return the arguments of a question, or raise InvalidRequest if all are missing."""
     if not any(arguments.values()):
         raise InvalidRequest(
             "all arguments are missing", hint=f"set one of: {', '.join(arguments)}"
@@ -123,7 +119,7 @@ def _require_one(**arguments: _T) -> dict[str, _T]:
     return arguments
 
 
-def _tool(name: str, description: str, function: ToolFunction) -> Tool:
+def _build_tool(name: str, description: str, function: ToolFunction) -> Tool:
     def bind(knowledge: Knowledge) -> ToolFunction:
         bound = partial(function, knowledge)
         bound.__name__ = name  # type: ignore[attr-defined]  # The SDK names the schema after it.
@@ -132,38 +128,38 @@ def _tool(name: str, description: str, function: ToolFunction) -> Tool:
     return Tool(name, description, bind, profiles=_PROFILES, read_only=True)
 
 
-CODE_SEARCH = _tool(
+CODE_SEARCH = _build_tool(
     "code_search",
     "Search this repository: code, routes, tables, migrations, docs. Answers path:line. What is"
     " related to route_name, controller_class or table_name comes first.",
     _code_search,
 )
-WHO_SERVES = _tool(
+WHO_SERVES = _build_tool(
     "who_serves",
     "A route by name (invoices.store), path, or METHOD /path: its controller, requests, models,"
     " tables, events.",
     _who_serves,
 )
-WHAT_TOUCHES = _tool(
+WHAT_TOUCHES = _build_tool(
     "what_touches",
     "Who uses, reads, writes or migrates a table, a symbol (Class, Class@method), or a file.",
     _what_touches,
 )
-IMPACT_OF = _tool(
+IMPACT_OF = _build_tool(
     "impact_of",
     "All that depends on symbols or files, transitively: routes and tests first.",
     _find_impact,
 )
-TESTS_OF = _tool(
+TESTS_OF = _build_tool(
     "tests_of", "Tests of symbols, files or a route: by HTTP, calls, or name.", _find_tests
 )
-OUTLINE = _tool("outline", "The definitions of a file, with lines.", _outline)
-HISTORY_OF = _tool(
+OUTLINE = _build_tool("outline", "The definitions of a file, with lines.", _outline)
+HISTORY_OF = _build_tool(
     "history_of",
     "The commits and agents' runs that changed a symbol (its lines) or a file, newest first.",
     _find_history,
 )
-RULES_FOR = _tool(
+RULES_FOR = _build_tool(
     "rules_for",
     "Rules, decisions and known bugs that are about files: before editing.",
     _find_rules,

@@ -5,10 +5,7 @@ from __future__ import annotations
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import Database
 from rag_assets.systems.code_memory.catalog.derivations import DerivationTable, KindTable
-from rag_assets.systems.code_memory.catalog.relation_rows import (
-    RelationCountQuery,
-    RelationDriftQuery,
-)
+from rag_assets.systems.code_memory.catalog.relation_rows import RelationRowTable
 from rag_assets.systems.code_memory.catalog.relations import RelationTable
 
 
@@ -18,8 +15,7 @@ class CodeCatalog:
     def __init__(self, database: Database) -> None:
         self.kinds = KindTable(database)
         self.relations = RelationTable(database)
-        self.relation_counts = RelationCountQuery(database)
-        self.relation_drift = RelationDriftQuery(database)
+        self.relation_rows = RelationRowTable(database)
         self.derivations = DerivationTable(database)
 
 

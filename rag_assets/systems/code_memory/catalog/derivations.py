@@ -8,14 +8,32 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import BigInteger, Connection, and_, cast, delete, func, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    cast,
+    delete,
+    func,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import BIT
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    matches_document,
+    notify,
+    put_row,
+    read_row,
+)
 from rag_assets.storage.catalog.documents.status import (
     is_of_generation,
     is_same_document,
@@ -48,11 +66,8 @@ class CodeDocument:
     kinds: Mapping[str, str]
 
 
-class KindTable:
+class KindTable(CatalogQueries):
     """Queries on `document_kinds`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, tenant_id: str, document_ids: Sequence[str]) -> dict[str, Mapping[str, str]]:
         """Return the kinds of definitions by document; documents without kinds are left out."""
@@ -60,74 +75,49 @@ class KindTable:
         query = select(table.document_id, table.kinds).where(
             table.tenant == tenant_id, matches_any(table.document_id, document_ids)
         )
-        with self._database.begin() as connection:
-            return dict(connection.execute(query).all())
+        return dict(self._database.fetch_rows(query))
 
     def iter_indexed(
         self, tenant_id: str, generation: int, document_ids: Sequence[str] | None = None
     ) -> Iterator[CodeDocument]:
-        """Yield the documents of a build that have chunks, with the kinds of their definitions.
-
-        Args:
-            document_ids: yields only these documents; None for all.
-        """
-        has_kinds = and_(
-            document_kinds.c.tenant == documents.c.tenant,
-            document_kinds.c.document_id == documents.c.document_id,
+        """Yield the documents of a build that have chunks: all, or those with the given ids."""
+        columns = (
+            *(documents.c.document_id, documents.c.source, documents.c.uri),
+            *(documents.c.media_type, documents.c.access_scope),
+            *(document_index.c.chunk_set_key, document_kinds.c.kinds),
         )
         query = (
-            select(
-                *(documents.c.document_id, documents.c.source, documents.c.uri),
-                *(documents.c.media_type, documents.c.access_scope),
-                document_index.c.chunk_set_key,
-                document_kinds.c.kinds,
-            )
-            .select_from(document_index)
-            .join(documents, is_same_document())
-            .outerjoin(document_kinds, has_kinds)
-            .where(
-                is_of_generation(tenant_id, generation, document_ids),
-                document_index.c.chunk_set_key.is_not(None),
-                documents.c.status != "DELETED",
-            )
+            _select_indexed(tenant_id, generation, *columns)
+            .outerjoin(document_kinds, matches_document(document_kinds.c, documents.c))
             .order_by(documents.c.uri)
         )
+        if document_ids is not None:
+            query = query.where(matches_any(document_index.c.document_id, document_ids))
         with self._database.begin() as connection:
-            for row in connection.execution_options(yield_per=_KINDS_BATCH).execute(query):
-                yield CodeDocument(*row[:-1], kinds=row.kinds or {})
+            rows = connection.execution_options(yield_per=_KINDS_BATCH).execute(query)
+            for row in rows:
+                yield read_row(CodeDocument, row, kinds=row.kinds or {})
 
     def record(self, ref: TenantRef, kinds: Mapping[str, Mapping[str, str]]) -> None:
-        """Record the kinds of definitions, and mark their documents to be indexed again.
-
-        Args:
-            kinds: all known kinds, by document; an empty mapping deletes the document's row.
-        """
+        """Record all known kinds of definitions, by document; index these documents again."""
         insert = upsert(document_kinds)
         statement = insert.on_conflict_do_update(
             index_elements=["tenant", "document_id"], set_={"kinds": insert.excluded.kinds}
         )
         index = document_index.c
         for batch in batched(kinds, _KINDS_BATCH):
-            rows = [
-                {"tenant": ref.id, "document_id": id_, "kinds": dict(kinds[id_])}
-                for id_ in batch
-                if kinds[id_]
-            ]
+            identities = {id_: {"tenant": ref.id, "document_id": id_} for id_ in batch}
+            rows = [{**identities[id_], "kinds": dict(kinds[id_])} for id_ in batch if kinds[id_]]
             none = [id_ for id_ in batch if not kinds[id_]]
             table = document_kinds.c
             with self._database.begin_tenant(ref) as connection:
                 if rows:
                     connection.execute(statement, rows)
-                connection.execute(
-                    delete(document_kinds).where(
-                        table.tenant == ref.id, matches_any(table.document_id, none)
-                    )
-                )
-                connection.execute(
-                    update(document_index)
-                    .where(index.tenant == ref.id, matches_any(index.document_id, batch))
-                    .values(document_key=None, dirty=True)
-                )
+                wanted = table.tenant == ref.id, matches_any(table.document_id, none)
+                connection.execute(delete(document_kinds).where(*wanted))
+                wanted = index.tenant == ref.id, matches_any(index.document_id, batch)
+                dirty = update(document_index).values(document_key=None, dirty=True)
+                connection.execute(dirty.where(*wanted))
 
 
 _BATCH = 1_000
@@ -135,10 +125,7 @@ _DIGITS: Final = 16
 """Number of hexadecimal digits of each half of a document's hash."""
 
 Fingerprint: TypeAlias = tuple[int, int]
-"""Identifies documents with their texts and scopes: the sums of the halves of their hashes.
-
-The fingerprint of a source after a few changes can be computed without its other documents.
-"""
+"""Sums of the halves of documents' hashes; changes can be added without the other documents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,9 +135,7 @@ class DerivedRecords:
     Attributes:
         of: the source of the files from which they are derived.
         source: the source under which they are stored.
-        fingerprint: the recorded state of the documents from which they are derived; see
-            SourceMark.
-        records: the derived documents.
+        fingerprint: the state of these files, in the format of SourceMark.
         unresolved: unresolved statements that may add to the documents or change them.
     """
 
@@ -161,11 +146,11 @@ class DerivedRecords:
     unresolved: tuple[UnresolvedStatement, ...]
 
 
-class DerivationTable:
-    """Queries on the table `derivations` and on the records of derived documents."""
+class DerivationTable(CatalogQueries):
+    """Queries on the table `derivations` and on the records of derived documents.
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    Methods that write raise TenantGone if the tenant was removed.
+    """
 
     def compute_fingerprints(
         self, tenant_id: str, generation: int, sources: Collection[str]
@@ -175,82 +160,51 @@ class DerivationTable:
             *("/", documents.c.document_id, document_index.c.chunk_set_key),
             documents.c.access_scope,
         )
-        first, second = (
-            func.sum(
-                cast(cast("x" + func.substr(func.md5(line), at, _DIGITS), BIT(64)), BigInteger)
-            )
-            for at in (1, 1 + _DIGITS)
-        )
+        halves = (func.substr(func.md5(line), at, _DIGITS) for at in (1, 1 + _DIGITS))
+        first, second = (func.sum(cast(cast("x" + half, BIT(64)), BigInteger)) for half in halves)
         query = (
-            select(documents.c.source, first, second)
-            .select_from(document_index)
-            .join(documents, is_same_document())
-            .where(
-                is_of_generation(tenant_id, generation),
-                document_index.c.chunk_set_key.is_not(None),
-                documents.c.status != "DELETED",
-                matches_any(documents.c.source, list(sources)),
-            )
+            _select_indexed(tenant_id, generation, documents.c.source, first, second)
+            .where(matches_any(documents.c.source, list(sources)))
             .group_by(documents.c.source)
         )
-        with self._database.begin() as connection:
-            sums_by_source = {source: sums for source, *sums in connection.execute(query)}
-        nothing = (0, 0)
-        return {
-            source: (int(first), int(second))
-            for source in sources
-            for first, second in (sums_by_source.get(source, nothing),)
-        }
+        rows: Sequence[Any] = self._database.fetch_rows(query)
+        fingerprints = {source: (int(first), int(second)) for source, first, second in rows}
+        return {source: fingerprints.get(source, (0, 0)) for source in sources}
 
     def list_fingerprints(self, tenant_id: str) -> dict[str, str]:
         """Return the fingerprints of the files from which records were derived, by source."""
         table = derivations.c
         query = select(table.source, table.fingerprint).where(table.tenant == tenant_id)
-        with self._database.begin() as connection:
-            return dict(connection.execute(query).all())
+        return dict(self._database.fetch_rows(query))
 
     def set_fingerprints(self, ref: TenantRef, fingerprints: Mapping[str, str]) -> None:
-        """Replace the recorded fingerprints of sources.
-
-        With "" as fingerprint, the records of a source are derived again.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Replace the recorded fingerprints of sources; with "", records are derived again."""
         table = derivations.c
         with self._database.begin_tenant(ref) as connection:
             for source, fingerprint in fingerprints.items():
-                wanted = table.tenant == ref.id, table.source == source
-                statement = update(derivations).where(*wanted)
-                connection.execute(statement.values(fingerprint=fingerprint))
+                statement = update(derivations).values(fingerprint=fingerprint)
+                connection.execute(statement.where(table.tenant == ref.id, table.source == source))
 
     def list_unresolved(self, tenant_id: str) -> dict[str, list[UnresolvedStatement]]:
         """Return the unresolved statements in the files of each source, by source."""
         table = derivations.c
         query = select(table.source, table.unresolved).where(table.tenant == tenant_id)
-        with self._database.begin() as connection:
-            rows = connection.execute(query).all()
         return {
-            row.source: [UnresolvedStatement.from_json(stored) for stored in row.unresolved]
-            for row in rows
+            source: [UnresolvedStatement.from_json(one) for one in stored]
+            for source, stored in self._database.fetch_rows(query)
         }
 
     def count_changes(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Return the number of documents that `record` would create, change or delete."""
         with self._database.begin() as connection:
-            record_keys = _read_record_keys(connection, ref, derived.source)
+            recorded = _read_record_keys(connection, ref, derived.source)
         wanted = {record.document_id: record.key for record in derived.records}
-        return sum(
-            record_keys.get(id_) != wanted.get(id_) for id_ in record_keys.keys() | wanted.keys()
-        )
+        return len({id_ for id_, _ in recorded.items() ^ wanted.items()})
 
     def record(self, ref: TenantRef, derived: DerivedRecords) -> int:
         """Record the derived documents of a source; return how many were changed or deleted.
 
         Documents that are no longer derived from the source are withheld from searches immediately.
-
-        Raises:
-            TenantGone: the tenant was removed.
         """
         wanted = {one.document_id: one for one in derived.records}
         with self._database.begin_tenant(ref) as connection:
@@ -265,18 +219,25 @@ class DerivationTable:
         return len(changed) + len(obsolete)
 
     def withdraw(self, ref: TenantRef, of: str, source: str) -> None:
-        """Withhold the derived documents of a source from searches until they are derived again.
-
-        Args:
-            of, source: see DerivedRecords.
-
-        Raises:
-            TenantGone: the tenant was removed.
-        """
+        """Withhold the derived documents of a source from searches until they are derived again."""
         with self._database.begin_tenant(ref) as connection:
             _delete_records(connection, ref, sorted(_read_record_keys(connection, ref, source)))
             _set_derivation(connection, ref, DerivedRecords(of, source, "", (), ()))
             notify(connection, ref.id)
+
+
+def _select_indexed(tenant_id: str, generation: int, *columns: ColumnElement[Any]) -> Select[Any]:
+    """Return a query for columns of the documents of a build that have chunks."""
+    return (
+        select(*columns)
+        .select_from(document_index)
+        .join(documents, is_same_document())
+        .where(
+            is_of_generation(tenant_id, generation),
+            document_index.c.chunk_set_key.is_not(None),
+            documents.c.status != "DELETED",
+        )
+    )
 
 
 def compute_fingerprint(documents: Iterable[CodeDocument]) -> Fingerprint:
@@ -303,12 +264,9 @@ def _put_records(connection: Connection, ref: TenantRef, records: Sequence[Pushe
     new = upsert(source_records).values(
         revision=record_revisions.next_value(), changed_at=func.clock_timestamp()
     )
-    identity = [column.name for column in source_records.primary_key]
-    changes = {
-        column.name: new.excluded[column.name]
-        for column in source_records.columns
-        if column.name not in identity
-    }
+    identity = source_records.primary_key.columns
+    changed = [column.name for column in source_records.columns if not column.primary_key]
+    changes = {name: new.excluded[name] for name in changed}
     statement = new.on_conflict_do_update(index_elements=identity, set_=changes)
     for batch in batched(records, _BATCH):
         connection.execute(statement, [record_values(ref, record) for record in batch])
@@ -318,21 +276,13 @@ def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequen
     for batch in batched(document_ids, _BATCH):
         ids = list(batch)
         table = source_records.c
-        connection.execute(
-            delete(source_records).where(
-                table.tenant == ref.id, matches_any(table.document_id, ids)
-            )
-        )
+        wanted = table.tenant == ref.id, matches_any(table.document_id, ids)
+        connection.execute(delete(source_records).where(*wanted))
         connection.execute(mark_deleted_statement(ref, ids))
         connection.execute(withhold_statement(ref, ids))
 
 
 def _set_derivation(connection: Connection, ref: TenantRef, derived: DerivedRecords) -> None:
-    new = upsert(derivations).values(
-        tenant=ref.id,
-        source=derived.of,
-        fingerprint=derived.fingerprint,
-        unresolved=[statement.as_json for statement in derived.unresolved],
-    )
-    changes = {"fingerprint": new.excluded.fingerprint, "unresolved": new.excluded.unresolved}
-    connection.execute(new.on_conflict_do_update(index_elements=["tenant", "source"], set_=changes))
+    unresolved = [statement.as_json for statement in derived.unresolved]
+    values = {"fingerprint": derived.fingerprint, "unresolved": unresolved}
+    connection.execute(put_row(derivations, {"tenant": ref.id, "source": derived.of}, values))

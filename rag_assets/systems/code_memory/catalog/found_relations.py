@@ -48,8 +48,7 @@ class FoundSymbol:
         name: the qualified name.
         role, public, line_start, line_end, content_hash: see relations.relations.Symbol.
         source: its repository.
-        document_type: the document's source type.
-        kinds: the kinds of the document's definitions.
+        document_type, kinds: the document's source type, and the kinds of its definitions.
         local_name: its name within its own document.
         short: the short name by which it was found.
     """
@@ -71,16 +70,15 @@ class FoundSymbol:
 
 
 class FoundEdge(NamedTuple):
-    """An edge with its evidence, in a document that the caller may read.
-
-    This is a tuple because a walk creates thousands of edges.
+    """An edge in a document that the caller may read; a tuple, because a walk creates thousands.
 
     Attributes:
-        kind, stated_of, target, how, confidence, line_start, line_end, evidence: see
-            relations.relations.Edge; evidence is None if it is read later.
+        kind, stated_of, target, how, confidence, line_start, line_end: see
+            relations.relations.Edge.
+        evidence: see relations.relations.Edge; None if it is read later.
         path: the path of the file with the evidence, if it is not the document's file.
-        document_id, source, access_scope: see FoundSymbol.
         uri: the URI of the file with the evidence.
+        source: the repository.
         position: its index among the edges of its document's text.
     """
 
@@ -104,8 +102,7 @@ class FoundEdge(NamedTuple):
 class FoundEdges:
     """Edges that start or end at the requested nodes; those that start there come first.
 
-    Attributes:
-        cut: whether further edges were left out.
+    If `cut` is true, there are further edges.
     """
 
     edges: Sequence[FoundEdge]
@@ -182,28 +179,18 @@ def list_own_spellings(name: str) -> Iterator[str]:
         yield from own_spellings(name)
 
 
-class Nameless(NamedTuple):
-    """An anonymous class, or a member of one: only its own document refers to it.
+def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[tuple[str, str]]]:
+    """Separate names that any document may contain from names of anonymous classes.
 
-    Attributes:
-        own: its name in that document, which is based on its line.
+    Each of the latter is returned as the URI of its document and its name there. That name is based
+    on a line, so that every migration of an application may contain it.
     """
-
-    uri: str
-    own: str
-
-
-def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[Nameless]]:
-    """Separate names that any document may contain from names that are based on a line.
-
-    Every migration of an application may have an anonymous class in the same line. Such classes
-    must be distinguished by their documents before they are looked up.
-    """
-    named, nameless = [], []
+    named: list[str] = []
+    nameless: list[tuple[str, str]] = []
     for name in names:
         uri, _, local_name = name.rpartition("#")
         if uri and local_name.startswith(NAMELESS):
-            nameless.append(Nameless(uri, local_name))
+            nameless.append((uri, local_name))
         else:
             named.append(name)
     return named, nameless

@@ -27,7 +27,7 @@ NONE = -1
 """The number that represents a missing name."""
 
 
-def new_column(values: Iterable[int] = ()) -> array[int]:
+def create_column(values: Iterable[int] = ()) -> array[int]:
     """Return an array of 32-bit integers, used as a column."""
     return array("i", values)
 
@@ -75,18 +75,13 @@ class Lookup:
 
     @classmethod
     def from_column(cls, column: array[int], count: int) -> Lookup:
-        """Return a lookup for a column.
-
-        Args:
-            column: numbers from 0 to `count - 1`; rows with NONE are not found.
-            count: number of possible numbers.
-        """
+        """Return a lookup for a column of numbers below `count`; rows with NONE are not found."""
         values = np.frombuffer(column, dtype=np.int32)
         order = np.argsort(values, kind="stable").astype(np.int32)
         counts = np.bincount(values + 1, minlength=count + 1)
         return cls(_convert_column(order), _convert_column(np.cumsum(counts)))
 
-    def rows(self, number: int) -> array[int]:
+    def find_rows(self, number: int) -> array[int]:
         """Return the rows with this number, in order."""
         return self.order[self.begins[number] : self.begins[number + 1]]
 
@@ -97,7 +92,7 @@ class Lookup:
 
 
 def _convert_column(values: np.ndarray[tuple[int], np.dtype[np.signedinteger]]) -> array[int]:
-    column = new_column()
+    column = create_column()
     column.frombytes(values.astype(np.int32).tobytes())
     return column
 
@@ -111,15 +106,15 @@ _NO_HASH = bytes(_HASH)
 class Edges:
     """The columns of edges; strings are stored as numbers in Names, texts as numbers of texts."""
 
-    text: array[int] = field(default_factory=new_column)
-    position: array[int] = field(default_factory=new_column)
-    kind: array[int] = field(default_factory=new_column)
-    stated_of: array[int] = field(default_factory=new_column)
-    target: array[int] = field(default_factory=new_column)
-    how: array[int] = field(default_factory=new_column)
-    path: array[int] = field(default_factory=new_column)
-    first: array[int] = field(default_factory=new_column)
-    last: array[int] = field(default_factory=new_column)
+    text: array[int] = field(default_factory=create_column)
+    position: array[int] = field(default_factory=create_column)
+    kind: array[int] = field(default_factory=create_column)
+    stated_of: array[int] = field(default_factory=create_column)
+    target: array[int] = field(default_factory=create_column)
+    how: array[int] = field(default_factory=create_column)
+    path: array[int] = field(default_factory=create_column)
+    first: array[int] = field(default_factory=create_column)
+    last: array[int] = field(default_factory=create_column)
     confidence: array[float] = field(default_factory=lambda: array("d"))
 
 
@@ -127,29 +122,27 @@ class Edges:
 class Symbols:
     """The columns of definitions; strings are stored as numbers in Names, as in Edges."""
 
-    text: array[int] = field(default_factory=new_column)
-    position: array[int] = field(default_factory=new_column)
-    symbol: array[int] = field(default_factory=new_column)
-    short: array[int] = field(default_factory=new_column)
-    role: array[int] = field(default_factory=new_column)
-    public: array[int] = field(default_factory=new_column)
-    first: array[int] = field(default_factory=new_column)
-    last: array[int] = field(default_factory=new_column)
+    text: array[int] = field(default_factory=create_column)
+    position: array[int] = field(default_factory=create_column)
+    symbol: array[int] = field(default_factory=create_column)
+    short: array[int] = field(default_factory=create_column)
+    role: array[int] = field(default_factory=create_column)
+    public: array[int] = field(default_factory=create_column)
+    first: array[int] = field(default_factory=create_column)
+    last: array[int] = field(default_factory=create_column)
     hashes: bytearray = field(default_factory=bytearray)
 
-    def content_hash(self, row: int) -> str | None:
+    def get_content_hash(self, row: int) -> str | None:
         """Return the content hash in a row; None if it has none."""
         digest = self.hashes[row * _HASH : (row + 1) * _HASH]
         return None if digest == _NO_HASH else digest.hex()
 
 
-@dataclass(frozen=True, slots=True)
 class Segment:
     """The definitions and edges of some texts.
 
     Attributes:
         first: number of the first of its texts, which are numbered consecutively.
-        count: the number of texts.
         names: all strings in its columns.
         kinds: the number in `names` of each kind of edges.
         edges, symbols: the rows, in the order of texts and positions.
@@ -157,39 +150,33 @@ class Segment:
         edges_of, symbols_of: lookups of rows by text; texts are numbered from 0 in the segment.
     """
 
-    first: int
-    count: int
-    names: Names
-    kinds: Mapping[str, int]
-    edges: Edges
-    symbols: Symbols
-    stated_of: Lookup
-    target: Lookup
-    symbol: Lookup
-    short: Lookup
-    edges_of: Lookup
-    symbols_of: Lookup
+    def __init__(
+        self, first: int, count: int, names: Names, edges: Edges, symbols: Symbols
+    ) -> None:
+        self.first, self.count, self.names = first, count, names
+        self.edges, self.symbols = edges, symbols
+        self.kinds = {names[number]: number for number in set(edges.kind)}
+        self.stated_of = Lookup.from_column(edges.stated_of, len(names))
+        self.target = Lookup.from_column(edges.target, len(names))
+        self.symbol = Lookup.from_column(symbols.symbol, len(names))
+        self.short = Lookup.from_column(symbols.short, len(names))
+        self.edges_of, self.symbols_of = (
+            Lookup.from_column(create_column(text - first for text in rows.text), count)
+            for rows in (edges, symbols)
+        )
 
     @property
     def bytes(self) -> int:
         """Return the approximate size of the segment in bytes, from the lengths of its columns."""
-        rows = len(self.edges.text) * len(Edges.__slots__)
-        rows += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
-        lookups = (self.stated_of, self.target, self.symbol, self.short)
-        of_texts = (self.edges_of, self.symbols_of)
-        return (
-            rows * _NUMBER
-            + self.names.bytes
-            + sum(lookup.bytes for lookup in (*lookups, *of_texts))
-        )
+        numbers = len(self.edges.text) * len(Edges.__slots__)
+        numbers += len(self.symbols.text) * (len(Symbols.__slots__) + _HASH // _NUMBER)
+        lookups = [self.stated_of, self.target, self.symbol, self.short]
+        lookups += [self.edges_of, self.symbols_of]
+        return numbers * _NUMBER + self.names.bytes + sum(lookup.bytes for lookup in lookups)
 
 
 class SegmentBuilder:
-    """A builder of a segment; texts may be added in any order.
-
-    Args:
-        first: number of the segment's first text.
-    """
+    """A builder of a segment; `first` is the number of its first text."""
 
     def __init__(self, first: int) -> None:
         self._first = first
@@ -198,10 +185,7 @@ class SegmentBuilder:
         self._edges, self._symbols = Edges(), Symbols()
 
     def add(
-        self,
-        keys: Sequence[str],
-        symbols: Iterable[Sequence[Any]],
-        edges: Iterable[Sequence[Any]],
+        self, keys: Sequence[str], symbols: Iterable[Sequence[Any]], edges: Iterable[Sequence[Any]]
     ) -> None:
         """Add the texts with these keys, and the rows of their definitions and edges."""
         for key in keys:
@@ -239,31 +223,13 @@ class SegmentBuilder:
 
     def build(self) -> tuple[Segment, dict[str, int]]:
         """Return the segment, and the numbers of its texts by key."""
-        edges, symbols, names = self._edges, self._symbols, len(self._names)
-        segment = Segment(
-            *(self._first, len(self._texts), self._names),
-            {self._names[number]: number for number in set(edges.kind)},
-            *(edges, symbols),
-            stated_of=Lookup.from_column(edges.stated_of, names),
-            target=Lookup.from_column(edges.target, names),
-            symbol=Lookup.from_column(symbols.symbol, names),
-            short=Lookup.from_column(symbols.short, names),
-            edges_of=self._build_text_lookup(edges.text),
-            symbols_of=self._build_text_lookup(symbols.text),
-        )
-        return segment, self._texts
-
-    def _build_text_lookup(self, column: array[int]) -> Lookup:
-        return Lookup.from_column(
-            new_column(text - self._first for text in column), len(self._texts)
-        )
+        texts = self._texts
+        segment = Segment(self._first, len(texts), self._names, self._edges, self._symbols)
+        return segment, texts
 
 
 MOST_CACHED = 20_000
-"""Maximum number of edges, and of definitions, that are cached when walks read them.
-
-Most walks read the same few edges, and the same few definitions with many relations.
-"""
+"""Maximum number of cached edges, and of cached definitions; most walks read the same few."""
 
 _BYTES_OF_DOCUMENT = 420
 """Estimated bytes of a document in memory, including table entries but not its texts."""
@@ -284,7 +250,7 @@ class NameCache:
         self._count = 0
 
     def get(self, scopes: frozenset[str], short: str) -> NamesCalled | None:
-        """Return the definitions' names for a short name; None if they are not cached."""
+        """Return the cached names of the definitions with a short name, if any."""
         return self._found.get((scopes, short))
 
     def put(self, scopes: frozenset[str], short: str, names_called: NamesCalled) -> None:
@@ -302,7 +268,6 @@ class GraphDocument:
     """A document with a version that searches return.
 
     Attributes:
-        uri, source, access_scope, source_type: the same values as in the catalog.
         repository: the repository of its source.
         text_key, text: chunk_set_key of its text, and the number of that text in the graph.
     """
@@ -339,15 +304,11 @@ class Graph:
     """The immutable graph of a build in one state of the relations.
 
     Attributes:
-        key, state: its build and the state of the relations.
         segments: segments with the rows of its texts, and possibly of texts no longer in the build.
         texts: numbers of its texts, by chunk_set_key.
-        by_id: its documents by id.
-        holders, by_uri: its documents by the number of their text, and by their URI.
+        by_id, by_uri, holders: its documents by id, by URI, and by the number of their text.
         bytes: its size in memory.
-        edge_cache, symbol_cache: rows that walks have read, by segment, row and document; see
-            MOST_CACHED.
-        name_cache: cached names of definitions by their short names.
+        edge_cache, symbol_cache: rows that walks have read, by segment, row and document.
     """
 
     key: GraphKey
@@ -366,17 +327,14 @@ class Graph:
     def __post_init__(self) -> None:
         holders: dict[int, list[GraphDocument]] = {}
         by_uri: dict[str, list[GraphDocument]] = {}
-        size = 0
+        size = sum(map(_estimate_bytes, self.segments))
         for item in self.by_id.values():
             by_uri.setdefault(item.uri, []).append(item)
             holders.setdefault(item.text, []).append(item)
             size += sys.getsizeof(item.uri) + sys.getsizeof(item.kinds_json) + _BYTES_OF_DOCUMENT
-        for name, value in (
-            ("holders", holders),
-            ("by_uri", by_uri),
-            ("bytes", size + sum(_estimate_bytes(segment) for segment in self.segments)),
-            ("_firsts", [segment.first for segment in self.segments]),
-        ):
+        firsts = [segment.first for segment in self.segments]
+        values = {"holders": holders, "by_uri": by_uri, "bytes": size, "_firsts": firsts}
+        for name, value in values.items():
             object.__setattr__(self, name, value)
 
     def find_segment(self, text: int) -> Segment:
@@ -386,14 +344,13 @@ class Graph:
     def iter_readable(self, uris: Iterable[str], scopes: frozenset[str]) -> Iterator[GraphDocument]:
         """Yield the documents with these URIs whose access scope is in `scopes`."""
         for uri in dict.fromkeys(uris):
-            yield from (
-                document for document in self.by_uri.get(uri, ()) if document.access_scope in scopes
-            )
+            for document in self.by_uri.get(uri, ()):
+                if document.access_scope in scopes:
+                    yield document
 
 
 def _estimate_bytes(segment: Segment) -> int:
-    cached_rows = sum(
-        min(MOST_CACHED, len(rows)) for rows in (segment.edges.text, segment.symbols.text)
-    )
-    names = min(MOST_CACHED_NAMES, len(segment.symbols.text))
-    return segment.bytes + cached_rows * _BYTES_OF_CACHED_ROW + names * _BYTES_OF_CACHED_NAME
+    edges, symbols = len(segment.edges.text), len(segment.symbols.text)
+    rows = min(MOST_CACHED, edges) + min(MOST_CACHED, symbols)
+    names = min(MOST_CACHED_NAMES, symbols)
+    return segment.bytes + rows * _BYTES_OF_CACHED_ROW + names * _BYTES_OF_CACHED_NAME

@@ -11,14 +11,14 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Select, Table, Text, and_, cast, select
+from sqlalchemy import Connection, Text, cast, select
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import RagAssetsError
-from rag_assets.storage.catalog.database import Database, matches_any
+from rag_assets.storage.catalog.database import Database, matches_any, matches_document
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.graph import (
@@ -36,8 +36,7 @@ _BATCH = 1_000
 _MOST_SEGMENTS = 8
 _FEW_TEXTS = 1_000
 _WASTE = 2
-"""Maximum ratio of all texts in the segments to the needed texts, and to the texts of the first
-segment."""
+"""Maximum ratio of all texts in segments to the needed texts, and to those of the first segment."""
 _SYMBOL_COLUMNS = (
     *("chunk_set_key", "position", "symbol", "short", "role", "public"),
     *("line_start", "line_end", "content_hash"),
@@ -61,84 +60,59 @@ def load_graph(
     """
     with database.snapshot() as connection:
         state, rows = _read_documents(connection, key)
-        texts = {row[-1] for row in rows}
-        reused = _ReusedSegments() if former is None else _choose_segments(former, state, texts)
-        missing = sorted(texts - reused.texts.keys())
+        wanted = {row[-1] for row in rows}
+        segments, texts = ((), {}) if former is None else _choose_segments(former, state, wanted)
+        missing = sorted(wanted - texts.keys())
         if missing:
-            added = _load_segment(
-                connection, key, missing, reused.next_text, most_bytes - reused.bytes
-            )
+            room = most_bytes - sum(segment.bytes for segment in segments)
+            next_text = segments[-1].first + segments[-1].count if segments else 0
+            added = _load_segment(connection, key, missing, next_text, room)
             if added is None:
                 return None
             segment, numbers = added.build()
-            reused = _ReusedSegments((*reused.segments, segment), {**reused.texts, **numbers})
-    by_id = _build_documents(rows, reused.texts)
-    graph = Graph(key, state, reused.segments, reused.texts, by_id)
+            segments, texts = (*segments, segment), {**texts, **numbers}
+    graph = Graph(key, state, segments, texts, _build_documents(rows, texts))
     return graph if graph.bytes <= most_bytes else None
-
-
-@dataclass(frozen=True, slots=True)
-class _ReusedSegments:
-    """The segments of a former graph to reuse, and the numbers of the needed texts in them."""
-
-    segments: tuple[Segment, ...] = ()
-    texts: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def next_text(self) -> int:
-        return self.segments[-1].first + self.segments[-1].count if self.segments else 0
-
-    @property
-    def bytes(self) -> int:
-        return sum(segment.bytes for segment in self.segments)
 
 
 def _read_documents(
     connection: Connection, key: GraphKey
 ) -> tuple[RelationState, Sequence[Sequence[Any]]]:
     """Return the state of the relations and the documents' rows, which end with the text's key."""
-    has_kinds = and_(
-        document_kinds.c.tenant == documents.c.tenant,
-        document_kinds.c.document_id == documents.c.document_id,
+    columns = (
+        *(documents.c.document_id, documents.c.uri, documents.c.source, documents.c.access_scope),
+        *(documents.c.source_type, cast(document_kinds.c.kinds, Text)),
+        document_index.c.chunk_set_key,
     )
     query = (
-        select_returnable(
-            key.ref.id,
-            key.generation,
-            *(documents.c.document_id, documents.c.uri, documents.c.source),
-            *(documents.c.access_scope, documents.c.source_type),
-            *(cast(document_kinds.c.kinds, Text), document_index.c.chunk_set_key),
-        )
-        .outerjoin(document_kinds, has_kinds)
+        select_returnable(key.ref.id, key.generation, *columns)
+        .outerjoin(document_kinds, matches_document(document_kinds.c, documents.c))
         .where(document_index.c.chunk_set_key.is_not(None))
     )
     state = connection.execute(STATE, {"tenant": key.ref.id}).one()
     return RelationState(*state), connection.execute(query).all()
 
 
-def _choose_segments(former: Graph, state: RelationState, wanted: set[str]) -> _ReusedSegments:
-    """Return the segments to reuse: all of them, only the first, or none.
+def _choose_segments(
+    former: Graph, state: RelationState, wanted: set[str]
+) -> tuple[tuple[Segment, ...], dict[str, int]]:
+    """Return the segments to reuse, and the numbers of the wanted texts in them.
 
     If there are many small segments, only the first is reused. If too many stored texts no longer
     belong to a document, everything is loaded again.
-
-    Args:
-        wanted: keys of the texts in the new state.
     """
     if former.state.rows != state.rows or not former.segments:
-        return _ReusedSegments()
+        return (), {}
     texts = {key: number for key, number in former.texts.items() if key in wanted}
     segments = former.segments
     if len(segments) >= _MOST_SEGMENTS:
         segments = segments[:1]
         texts = {key: number for key, number in texts.items() if number < segments[0].count}
     stored_count = sum(segment.count for segment in segments)
-    alive = len(texts) * _WASTE > stored_count or stored_count - len(texts) < _FEW_TEXTS
-    return (
-        _ReusedSegments(segments, texts)
-        if alive and segments[0].count * _WASTE > stored_count
-        else _ReusedSegments()
-    )
+    is_alive = len(texts) * _WASTE > stored_count or stored_count - len(texts) < _FEW_TEXTS
+    if is_alive and segments[0].count * _WASTE > stored_count:
+        return segments, texts
+    return (), {}
 
 
 def _load_segment(
@@ -148,7 +122,11 @@ def _load_segment(
     builder = SegmentBuilder(first)
     for batch in batched(texts, _BATCH):
         rows = (
-            connection.execute(_select_rows(table, columns, key.ref.id, batch)).all()
+            connection.execute(
+                select(*(table.c[name] for name in columns))
+                .where(table.c.tenant == key.ref.id, matches_any(table.c.chunk_set_key, batch))
+                .order_by(table.c.chunk_set_key, table.c.position)
+            ).all()
             for table, columns in ((symbols, _SYMBOL_COLUMNS), (edges, _EDGE_COLUMNS))
         )
         builder.add(batch, *rows)
@@ -157,30 +135,18 @@ def _load_segment(
     return builder
 
 
-def _select_rows(
-    table: Table, columns: Sequence[str], tenant_id: str, keys: Sequence[str]
-) -> Select[Any]:
-    return (
-        select(*(table.c[name] for name in columns))
-        .where(table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, keys))
-        .order_by(table.c.chunk_set_key, table.c.position)
-    )
-
-
 def _build_documents(
     rows: Sequence[Sequence[Any]], texts: Mapping[str, int]
 ) -> dict[str, GraphDocument]:
     intern = sys.intern
     return {
         document_id: GraphDocument(
-            *(
-                document_id,
-                uri,
-                intern(source),
-                intern(get_repository_source(source)),
-                intern(scope),
-            ),
-            *(intern(source_type), kinds, text_key, texts[text_key]),
+            *(document_id, uri, intern(source), intern(get_repository_source(source))),
+            access_scope=intern(scope),
+            source_type=intern(source_type),
+            kinds_json=kinds,
+            text_key=text_key,
+            text=texts[text_key],
         )
         for document_id, uri, source, scope, source_type, kinds, text_key in rows
     }
@@ -200,11 +166,10 @@ _LATER_SECONDS = 600.0
 
 @dataclass(slots=True)
 class _Tenant:
-    """The most recently loaded graph of one tenant.
+    """The most recently loaded graph of one tenant, and whether a graph is being loaded now.
 
     Attributes:
         not_before: time of the monotonic clock, in seconds, before which no graph is loaded.
-        loads: whether a graph is being loaded now.
     """
 
     graph: Graph | None = None
@@ -213,13 +178,10 @@ class _Tenant:
 
 
 class RelationGraphs:
-    """The in-memory graphs of tenants that are queried repeatedly, limited in total size.
+    """The in-memory graphs of tenants that are queried repeatedly, at most `most_bytes` together.
 
     Callers never wait for a graph. While a graph is not loaded, or is older than the catalog,
     callers read the catalog, and the graph is updated in the background.
-
-    Args:
-        most_bytes: the maximum size of all graphs together.
     """
 
     def __init__(self, database: Database, most_bytes: int = MOST_BYTES) -> None:
@@ -255,8 +217,8 @@ class RelationGraphs:
     @property
     def bytes(self) -> int:
         """Return the size of all graphs in bytes."""
-        with self._lock:
-            return self._bytes()
+        graphs = (tenant.graph for tenant in self._tenants.values())
+        return sum(graph.bytes for graph in graphs if graph is not None)
 
     def _load(self, key: GraphKey, tenant: _Tenant) -> None:
         former = tenant.graph if tenant.graph is not None and tenant.graph.key == key else None
@@ -276,17 +238,12 @@ class RelationGraphs:
                 self._drop_least_used()
 
     def _drop_least_used(self) -> None:
-        """Drop the graphs of the least recently queried tenants until the limits are met."""
         while len(self._tenants) > _MOST_TENANTS:
             self._tenants.popitem(last=False)
-        used_bytes = self._bytes()
+        used_bytes = self.bytes
         for tenant in self._tenants.values():
             if used_bytes <= self.most_bytes:
                 return
             if tenant.graph is not None:
                 used_bytes -= tenant.graph.bytes
                 tenant.graph = None
-
-    def _bytes(self) -> int:
-        graphs = (tenant.graph for tenant in self._tenants.values())
-        return sum(graph.bytes for graph in graphs if graph is not None)

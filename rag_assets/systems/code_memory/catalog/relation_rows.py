@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
 
@@ -21,7 +21,6 @@ from sqlalchemy import (
     Select,
     Table,
     Text,
-    and_,
     bindparam,
     cast,
     delete,
@@ -35,7 +34,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.catalog.accounts.access import readable_scopes
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, texts_parameter
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    TenantRef,
+    matches_any,
+    texts_parameter,
+)
 from rag_assets.storage.catalog.documents.status import is_of_generation, is_same_document
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.storage.catalog.tables import document_index, documents
@@ -77,23 +81,15 @@ def record_relations(
 
 
 _Row: TypeAlias = dict[str, Any]
+_COPIED_FIELDS: Final = ("short", "role", "public", "content_hash", "line_start", "line_end")
 
 
 def _iter_rows_of_symbols(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
     for key, relation in relations.items():
         for position, symbol in enumerate(relation.symbols):
-            yield {
-                "tenant": ref.id,
-                "chunk_set_key": key,
-                "position": position,
-                "symbol": symbol.name,
-                "short": symbol.short,
-                "role": symbol.role,
-                "public": symbol.public,
-                "content_hash": symbol.content_hash,
-                "line_start": symbol.line_start,
-                "line_end": symbol.line_end,
-            }
+            row = {name: getattr(symbol, name) for name in _COPIED_FIELDS}
+            row |= {"tenant": ref.id, "chunk_set_key": key, "position": position}
+            yield {**row, "symbol": symbol.name}
 
 
 def _iter_rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
@@ -105,10 +101,7 @@ def _iter_rows_of_edges(ref: TenantRef, relations: Mapping[str, Relations]) -> I
 
 
 def _iter_rows_of_names(ref: TenantRef, relations: Mapping[str, Relations]) -> Iterator[_Row]:
-    """Yield a row with the names in each text.
-
-    A text without names also gets a row, which shows that it was scanned.
-    """
+    """Yield a row for each text, even without names: the row shows that the text was scanned."""
     for key, relation in relations.items():
         numbers = sorted({compute_name_number(ref.id, name) for name in list_names(relation.names)})
         yield {"tenant": ref.id, "chunk_set_key": key, "numbers": numbers, "names": relation.names}
@@ -133,112 +126,80 @@ def compute_name_number(tenant_id: str, name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RelationState:
-    """A state of the relations of one tenant, as sums of random numbers that each change adds.
+    """A state of a tenant's relations, as sums of random numbers that each change adds.
 
-    Attributes:
-        changes: sum over all changes.
-        rows: sum over changes in which existing rows of a text were recorded again.
+    The sum `rows` counts only changes in which existing rows of a text were recorded again.
     """
 
     changes: str
     rows: str
 
 
-def _build_state_columns(
-    tenant: ColumnElement[str],
-) -> tuple[ColumnElement[Any], ColumnElement[Any]]:
-    totals, added = relation_change_totals.c, relation_changes.c
+_TENANT = bindparam("tenant", type_=Text)
 
-    def total(column: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
-        former = select(column).where(totals.tenant == tenant).scalar_subquery()
-        since = (
-            select(func.sum(added.nonce))
-            .where(added.tenant == tenant, *wanted)
-            .correlate_except(relation_changes)
-            .scalar_subquery()
-        )
-        none = literal(0, Numeric)
-        return cast(func.coalesce(former, none) + func.coalesce(since, none), Text)
 
-    return (
-        total(totals.nonce).label("changes"),
-        total(totals.rows_nonce, added.of_rows).label("row_changes"),
+def _sum_changes(total: ColumnElement[Any], *wanted: ColumnElement[bool]) -> ColumnElement[Any]:
+    """Return the sum of the random numbers of former changes, in `total`, and of later ones."""
+    former = select(total).where(relation_change_totals.c.tenant == _TENANT).scalar_subquery()
+    since = (
+        select(func.sum(relation_changes.c.nonce))
+        .where(relation_changes.c.tenant == _TENANT, *wanted)
+        .correlate_except(relation_changes)
+        .scalar_subquery()
     )
+    none = literal(0, Numeric)
+    return cast(func.coalesce(former, none) + func.coalesce(since, none), Text)
+
+
+_STATE_COLUMNS = (
+    _sum_changes(relation_change_totals.c.nonce).label("changes"),
+    _sum_changes(relation_change_totals.c.rows_nonce, relation_changes.c.of_rows).label(
+        "row_changes"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ReadableState:
-    """A tenant's relations at one moment, as far as a caller may read them.
-
-    Attributes:
-        state: the state of the relations.
-        scopes: the scopes that the caller's principals may read, including the public scope.
-    """
+    """The state of a tenant's relations, and the scopes that a caller may read at that moment."""
 
     state: RelationState
     scopes: frozenset[str]
 
 
-_TENANT = bindparam("tenant", type_=Text)
-
-STATE = select(*_build_state_columns(_TENANT))
+STATE = select(*_STATE_COLUMNS)
 """SQL query that returns only the state."""
 
-READABLE_STATE = Statement.compile(
-    select(
-        *_build_state_columns(_TENANT),
-        readable_scopes(
-            _TENANT, texts_parameter("principals"), literal(None, Integer)
-        ).scalar_subquery(),
-    )
-)
+_SCOPES = readable_scopes(_TENANT, texts_parameter("principals"), literal(None, Integer))
+READABLE_STATE = Statement.compile(select(*_STATE_COLUMNS, _SCOPES.scalar_subquery()))
 """SQL query that returns the state, and the scopes that principals may read."""
-
-
-def mark_rows_replaced(connection: Connection, ref: TenantRef) -> None:
-    """Count a change in which rows of unchanged texts were replaced."""
-    counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
-    connection.execute(select(counted))
 
 
 _KNOWN = (TABLE, CONFIG, ENV, PACKAGE, FILE)
 _COUNT_BATCH = 5_000
+_DRIFT_BATCH = 1_000
+_OF_TEXT = frozenset({"tenant", "chunk_set_key"})
+
+RecordedRows: TypeAlias = set[tuple[Any, ...]]
+"""Rows of one text, in no particular order."""
 
 
-@dataclass(frozen=True, slots=True)
-class RelationCount:
-    """The number of relations of one kind.
-
-    Attributes:
-        edges: the number of edges.
-        resolved: how many of them lead to a definition in the tenant's repositories, or to a table,
-            a setting, a file or a package.
-    """
-
-    kind: str
-    edges: int
-    resolved: int
-
-
-class RelationCountQuery:
-    """Queries that count rows of `symbols` and `edges`."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
+class RelationRowTable(CatalogQueries):
+    """Queries that count and replace rows, and compare rows with their texts."""
 
     def count_symbols(self, tenant_id: str, generation: int) -> int:
         """Return the number of definitions in the distinct texts of a build."""
         texts = _select_texts(tenant_id, generation)
-        query = (
-            select(func.count())
-            .select_from(symbols)
-            .where(symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts))
-        )
-        with self._database.begin() as connection:
-            return connection.scalar(query) or 0
+        wanted = symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
+        query = select(func.count()).select_from(symbols).where(*wanted)
+        return self._database.fetch_value(query) or 0
 
-    def count_relations(self, tenant_id: str, generation: int) -> list[RelationCount]:
-        """Return the number of relations of a build by kind, the most frequent kind first."""
+    def count_relations(self, tenant_id: str, generation: int) -> list[tuple[str, int, int]]:
+        """Return each kind of relations in a build with two numbers, the most frequent kind first.
+
+        The second number counts only edges that lead to a definition in the tenant's repositories,
+        or to a table, a setting, a file or a package.
+        """
         texts = _select_texts(tenant_id, generation)
         defined_names = select(symbols.c.symbol, symbols.c.short).where(
             symbols.c.tenant == tenant_id, symbols.c.chunk_set_key.in_(texts)
@@ -255,76 +216,43 @@ class RelationCountQuery:
             rows = connection.execution_options(yield_per=_COUNT_BATCH).execute(targets)
             for kind, target, count in rows:
                 counts[kind][0] += count
-                if target.startswith(_KNOWN) or _get_definition_name(target) in defined:
+                name = target if "\\" in target else short_name(target)
+                if target.startswith(_KNOWN) or name in defined:
                     counts[kind][1] += count
-        found = [RelationCount(kind, *both) for kind, both in counts.items()]
-        return sorted(found, key=lambda item: (-item.edges, item.kind))
+        found = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]
+        return sorted(found, key=lambda item: (-item[1], item[0]))
 
+    def list_texts(self, tenant_id: str, compared: HashRange) -> Sequence[Any]:
+        """Return the texts of all builds whose chunk_set_keys are in a range, each once.
 
-def _get_definition_name(name: str) -> str:
-    """Return the name under which a definition is looked up: qualified in PHP, else short."""
-    return name if "\\" in name else short_name(name)
-
-
-def _select_texts(tenant_id: str, generation: int) -> Select[Any]:
-    return select(document_index.c.chunk_set_key).where(
-        and_(is_of_generation(tenant_id, generation), document_index.c.chunk_set_key.is_not(None))
-    )
-
-
-_DRIFT_BATCH = 1_000
-_OF_TEXT = frozenset({"tenant", "chunk_set_key"})
-
-RecordedRows: TypeAlias = frozenset[tuple[Any, ...]]
-"""Rows of one text, in no particular order."""
-
-
-@dataclass(frozen=True, slots=True)
-class IndexedText:
-    """A text that belongs to at least one build, and one of the documents with this text."""
-
-    chunk_set_key: str
-    media_type: str | None
-    document_id: str
-
-
-class RelationDriftQuery:
-    """Queries that compare the rows in `symbols`, `edges` and `name_uses` with the texts."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def list_texts(self, tenant_id: str, compared: HashRange) -> list[IndexedText]:
-        """Return the texts of all builds whose chunk_set_keys are in a range, each once."""
+        Rows have chunk_set_key, media_type, and the document_id of one document with the text.
+        """
         index = document_index.c
         wanted = [index.tenant == tenant_id, index.chunk_set_key >= compared.first]
         if compared.end is not None:
             wanted.append(index.chunk_set_key < compared.end)
+        named = documents.c.media_type, documents.c.document_id
+        first = (func.min(column).label(column.name) for column in named)
         query = (
-            select(
-                index.chunk_set_key,
-                func.min(documents.c.media_type),
-                func.min(documents.c.document_id),
-            )
+            select(index.chunk_set_key, *first)
             .select_from(document_index)
             .join(documents, is_same_document())
             .where(*wanted)
             .group_by(index.chunk_set_key)
             .order_by(index.chunk_set_key)
         )
-        with self._database.begin() as connection:
-            return [IndexedText(*row) for row in connection.execute(query)]
+        return self._database.fetch_rows(query)
 
     def read_rows(self, tenant_id: str, keys: Collection[str]) -> dict[str, RecordedRows]:
         """Return the recorded rows of texts, by chunk_set_key; texts without rows are left out."""
-        rows_by_key: dict[str, set[tuple[Any, ...]]] = {}
+        rows_by_key: dict[str, RecordedRows] = {}
         with self._database.begin() as connection:
             for table in _ROWS_OF:
                 wanted = table.c.tenant == tenant_id, matches_any(table.c.chunk_set_key, [*keys])
                 query = select(table.c.chunk_set_key, *_iter_columns_of_text(table)).where(*wanted)
                 for key, *row in connection.execute(query):
                     rows_by_key.setdefault(key, set()).add((table.name, *map(_to_hashable, row)))
-        return {key: frozenset(rows) for key, rows in rows_by_key.items()}
+        return rows_by_key
 
     def list_orphaned_texts(self, tenant_id: str) -> list[str]:
         """Return the chunk_set_keys of rows whose text does not belong to any build."""
@@ -341,8 +269,7 @@ class RelationDriftQuery:
     def replace_rows(self, ref: TenantRef, relations: Mapping[str, Relations]) -> None:
         """Replace the recorded rows of texts by rows of their current definitions and edges.
 
-        If a text belongs to no build, its rows are only deleted: it may have been erased in the
-        meantime.
+        If a text belongs to no build, its rows are only deleted: it may have been erased meanwhile.
 
         Raises:
             TenantGone: the tenant was removed.
@@ -353,28 +280,30 @@ class RelationDriftQuery:
                 for table in _ROWS_OF:
                     of_texts = table.c.tenant == ref.id, matches_any(table.c.chunk_set_key, keys)
                     connection.execute(delete(table).where(*of_texts))
-                mark_rows_replaced(connection, ref)
+                counted = func.rag_catalog.count_relation_change(ref.id, literal(True, Boolean))
+                connection.execute(select(counted))
                 # A concurrent deletion of such a version waits, and then deletes the new rows too.
-                indexed = (
-                    select(document_index.c.chunk_set_key)
-                    .where(
-                        document_index.c.tenant == ref.id,
-                        matches_any(document_index.c.chunk_set_key, keys),
-                    )
-                    .with_for_update(read=True)
-                )
+                index = document_index.c
+                wanted = index.tenant == ref.id, matches_any(index.chunk_set_key, keys)
+                indexed = select(index.chunk_set_key).where(*wanted).with_for_update(read=True)
                 indexed_keys = sorted(set(connection.scalars(indexed)))
                 record_relations(connection, ref, {key: relations[key] for key in indexed_keys})
 
 
+def _select_texts(tenant_id: str, generation: int) -> Select[Any]:
+    return select(document_index.c.chunk_set_key).where(
+        is_of_generation(tenant_id, generation), document_index.c.chunk_set_key.is_not(None)
+    )
+
+
 def build_rows(ref: TenantRef, relations: Mapping[str, Relations]) -> dict[str, RecordedRows]:
     """Return the rows that texts with these relations should have, in the format of `read_rows`."""
-    rows_by_key: dict[str, set[tuple[Any, ...]]] = {}
+    rows_by_key: dict[str, RecordedRows] = {}
     for table, rows_of in _ROWS_OF.items():
         for row in rows_of(ref, relations):
             values = (_to_hashable(row[column.name]) for column in _iter_columns_of_text(table))
             rows_by_key.setdefault(row["chunk_set_key"], set()).add((table.name, *values))
-    return {key: frozenset(rows) for key, rows in rows_by_key.items()}
+    return rows_by_key
 
 
 def _to_hashable(value: Any) -> Any:

@@ -16,6 +16,7 @@ from sqlalchemy import (
     BindParameter,
     ColumnElement,
     FromClause,
+    FunctionElement,
     Integer,
     Select,
     Subquery,
@@ -38,15 +39,15 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import matches_any, texts_parameter
+from rag_assets.storage.catalog.database import matches_any, matches_document, texts_parameter
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.storage.catalog.tables import document_index, documents
 from rag_assets.systems.code_memory.catalog.tables import (
     document_kinds,
     edges,
-    last_part,
     name_uses,
+    select_last_part,
     symbols,
 )
 
@@ -80,7 +81,7 @@ _APART: ColumnElement[int] = literal_column("0")
 """The offset 0, which makes Postgres execute a subquery separately."""
 
 
-def _unnest_parameter(parameter: str) -> ColumnElement[str]:
+def _unnest_parameter(parameter: str) -> FunctionElement[str]:
     texts: BindParameter[list[str]] = texts_parameter(parameter)
     return func.unnest(cast(texts, ARRAY(Text)))
 
@@ -100,11 +101,7 @@ def _select_versions(*columns: ColumnElement[Any]) -> Select[Any]:
     )
     if document_kinds.c.kinds not in set(columns):
         return versions
-    same_document = and_(
-        document_kinds.c.tenant == documents.c.tenant,
-        document_kinds.c.document_id == documents.c.document_id,
-    )
-    return versions.outerjoin(document_kinds, same_document)
+    return versions.outerjoin(document_kinds, matches_document(document_kinds.c, documents.c))
 
 
 def _join_readable(table: FromClause, *columns: ColumnElement[Any]) -> Select[Any]:
@@ -123,7 +120,6 @@ def _select_rows_with_values(
     Args:
         columns: the columns to return; the first belongs to the table.
         value: the column that is compared with the list in `parameter`.
-        parameter: the SQL parameter with the list of values.
     """
     table = columns[0].table
     own, others = _split_by_table(columns, table)
@@ -139,12 +135,7 @@ def _select_rows_with_values(
 def _select_rows_of_documents(
     columns: _Columns, table: FromClause, parameter: str, *wanted: _Condition
 ) -> Subquery:
-    """Return a query for the rows of a table that belong to documents with one of several URIs.
-
-    Args:
-        columns: the columns to return.
-        parameter: the SQL parameter with the list of URIs.
-    """
+    """Return a query for rows of a table that belong to documents with the URIs in `parameter`."""
     own, others = _split_by_table(columns, table)
     wanted_uris = _select_distinct(parameter)
     at = _select_versions(*others, document_index.c.chunk_set_key).where(
@@ -158,10 +149,7 @@ def _select_rows_of_documents(
 
 
 def _build_uri_conditions(uri: ColumnElement[str]) -> tuple[_Condition, ...]:
-    """Return the conditions for documents at a URI.
-
-    The hash is compared too, because an index cannot contain a long URI.
-    """
+    """Return the conditions for a URI; an index can only contain the hash of a long URI."""
     return func.md5(documents.c.uri) == func.md5(uri), documents.c.uri == uri
 
 
@@ -190,9 +178,8 @@ def _select_once(symbol_rows: Subquery) -> Select[Any]:
 
 
 def _select_by_name() -> Select[Any]:
-    rows = _select_once(
-        _select_rows_with_values(_PLACED_SYMBOLS, symbols.c.symbol, "names")
-    ).subquery()
+    by_symbol = _select_rows_with_values(_PLACED_SYMBOLS, symbols.c.symbol, "names")
+    rows = _select_once(by_symbol).subquery()
     by_name = rows.c.uri, rows.c.symbol, rows.c.line_start
     return select(*_choose_columns(_SYMBOL_COLUMNS, rows)).order_by(*by_name)
 
@@ -203,7 +190,7 @@ def _select_names() -> Select[Any]:
 
 
 def _select_similar() -> Select[Any]:
-    part = func.unnest(cast(texts_parameter("parts"), ARRAY(Text))).column_valued("part")
+    part = _unnest_parameter("parts").column_valued("part")
     has_one = exists(select(part).where(func.strpos(symbols.c.short, part) > 0))
     return _select_symbols(
         _join_readable(symbols, *_PLACED_SYMBOLS).where(has_one).subquery()
@@ -211,8 +198,10 @@ def _select_similar() -> Select[Any]:
 
 
 def _select_by_last_part() -> Select[Any]:
-    matches = _select_rows_with_values(_PLACED_SYMBOLS, last_part(symbols.c.short), "parts")
-    has_same_marks = last_part(matches.c.short, without="_-") == bindparam("marked", type_=Text)
+    matches = _select_rows_with_values(_PLACED_SYMBOLS, select_last_part(symbols.c.short), "parts")
+    has_same_marks = select_last_part(matches.c.short, without="_-") == bindparam(
+        "marked", type_=Text
+    )
     rows = select(*_choose_columns(_SYMBOL_COLUMNS, matches))
     return rows.order_by(has_same_marks.desc(), matches.c.uri, matches.c.position).limit(_LIMIT)
 
@@ -230,7 +219,7 @@ def _select_edges(*ways: Subquery, first: bool = True) -> Select[Any]:
 
     Args:
         ways: the subqueries; each is limited separately.
-        first: whether the limit keeps the first edges; this requires reading all edges.
+        first: whether the limit keeps the first edges, so that all must be read.
     """
     queries = [select(literal(number).label("way"), *way.c) for number, way in enumerate(ways)]
     if first:
@@ -250,11 +239,6 @@ def _select_edges_at_nodes() -> tuple[Subquery, ...]:
         _select_matching_edges("inside", _is_in_parameter(edges.c.stated_of, "own_inside")),
         _select_matching_edges("inside", _is_in_parameter(edges.c.target, "named_inside")),
     )
-
-
-def _select_by_kind() -> Subquery:
-    of_kind = edges.c.kind == bindparam("kind", type_=Text)
-    return _join_readable(edges, *_EDGE_COLUMNS).where(of_kind, _has_requested_kind()).subquery()
 
 
 def _select_matching_edges(parameter: str, wanted: _Condition) -> Subquery:
@@ -303,12 +287,9 @@ def _select_documents_by_uri() -> Select[Any]:
 
 def _select_evidence() -> Select[Any]:
     parameters = texts_parameter("documents"), texts_parameter("texts")
-    arrays = (
-        *(cast(parameter, ARRAY(Text)) for parameter in parameters),
-        cast(_POSITIONS, ARRAY(Integer)),
-    )
+    arrays = (cast(parameter, ARRAY(Text)) for parameter in parameters)
     wanted = (
-        func.unnest(*arrays)
+        func.unnest(*arrays, cast(_POSITIONS, ARRAY(Integer)))
         .table_valued(column("document", Text), column("text", Text), column("at", Integer))
         .render_derived("wanted")
     )
@@ -355,7 +336,6 @@ DEFINITIONS_BY_NAME = Statement.compile(_select_by_name())
 DEFINITIONS_BY_SHORT_NAME = Statement.compile(
     _select_symbols(_select_rows_with_values(_PLACED_SYMBOLS, symbols.c.short, "names"))
 )
-"""Definitions by the short names in `names`."""
 
 NAMES_BY_SHORT_NAME = Statement.compile(_select_names())
 """The names of definitions by the short names in `names`, with their documents."""
@@ -367,10 +347,7 @@ DEFINITIONS_BY_LAST_PART = Statement.compile(_select_by_last_part())
 """Some definitions whose last part is in `parts`, ignoring marks; those in `marked` come first."""
 
 NAME_USES = Statement.compile(_select_name_uses())
-"""The positions of `names` in documents that contain a name with one of these `numbers`.
-
-Documents that define a name come first.
-"""
+"""The places of `names` in documents with a name that has one of `numbers`; definitions first."""
 
 DOCUMENTS_BY_FILE_NAME = Statement.compile(_select_by_file_name())
 """Some documents with a URI that ends with the lower-case file name `name`."""
@@ -380,14 +357,11 @@ DEFINITIONS_OF_DOCUMENTS = Statement.compile(
         _select_once(_select_rows_of_documents(_PLACED_SYMBOLS, symbols, "uris")).subquery()
     )
 )
-"""The definitions in documents."""
 
 EDGES = Statement.compile(_select_edges(*_select_edges_at_nodes()))
-"""Edges that start at `own` names, that no definition in the files at `uris` states, or that end at
-`named` names.
+"""Edges that start at `own` names, that end at `named` ones, or that only files at `uris` state.
 
 Names that are unique only within their document are looked up only in the documents at `inside`.
-
 The first column is the number of the way in which an edge was found.
 """
 
@@ -397,8 +371,10 @@ SOME_EDGES = Statement.compile(_select_edges(*_select_edges_at_nodes(), first=Fa
 EVIDENCE = Statement.compile(_select_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
-EDGES_OF_KIND = Statement.compile(_select_edges(_select_by_kind()))
-"""The edges of the kind `kind`."""
+_OF_KIND = edges.c.kind == bindparam("kind", type_=Text)
+EDGES_OF_KIND = Statement.compile(
+    _select_edges(_join_readable(edges, *_EDGE_COLUMNS).where(_OF_KIND).subquery())
+)
 
 FIRST_DOCUMENTS = Statement.compile(_select_first_documents())
 """One document of each of the `sources` that has documents."""

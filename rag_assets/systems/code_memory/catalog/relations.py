@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from itertools import islice
 from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
@@ -52,20 +51,14 @@ from rag_assets.systems.code_memory.catalog.tables import NAME_MARKS
 from rag_assets.systems.code_memory.sources.records import get_repository_source
 from rag_assets.systems.code_memory.symbols.naming import CALLED, local_names
 
-EvidencePlace: TypeAlias = tuple[str, str, int]
-
 _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
 """Names of all list parameters of EDGES and SOME_EDGES."""
 
 
 class RelationRows:
-    """The definitions and edges that a caller may read in the document versions of a build.
+    """The definitions and edges in the document versions that a caller may read.
 
     Every call queries the catalog again.
-
-    Args:
-        statements: runs the SQL statements.
-        readable: the document versions that the caller may read.
     """
 
     def __init__(self, statements: BlockingRunner, readable: Readable) -> None:
@@ -85,28 +78,23 @@ class RelationRows:
         """Return the edges that start or end at nodes; edges that start at them come first.
 
         Args:
-            nodes: names of nodes as in edges.
             direction: out: edges that start at a node; in: edges that end at it.
             limit: the maximum number of edges to return for each direction, and for files.
             files: URIs of documents; their edges that no definition states are returned too.
             only: kinds of edges to return; empty: all.
-            without: kinds to leave out.
+            without: kinds to omit.
             whole: whether to return no edges at all if there are more than the limit.
         """
         named, nameless = separate_nameless(nodes)
-        rows = self._list_edge_rows(
-            # If the result would exceed the limit, no edges are returned, so any rows may be read.
-            statements.SOME_EDGES if whole else statements.EDGES,
-            own=list_spellings(list_own_spellings, named) if direction != "in" else [],
-            uris=[*files],
-            named=list_spellings(list_name_spellings, named) if direction != "out" else [],
-            inside=[*{member.uri for member in nameless}],
-            own_inside=[*{member.own for member in nameless}] if direction != "in" else [],
-            named_inside=[*{member.own for member in nameless}] if direction != "out" else [],
-            limit=limit + 1,
-            only=sorted(only),
-            without=sorted(without),
-        )
+        values: dict[str, Any] = {"uris": [*files], "inside": [*{uri for uri, _ in nameless}]}
+        inside = [*{own for _, own in nameless}]
+        if direction != "in":
+            values |= {"own": list_spellings(list_own_spellings, named), "own_inside": inside}
+        if direction != "out":
+            values |= {"named": list_spellings(list_name_spellings, named), "named_inside": inside}
+        values |= {"limit": limit + 1, "only": sorted(only), "without": sorted(without)}
+        # If the result would exceed the limit, no edges are returned, so any rows may be read.
+        rows = self._list_edge_rows(statements.SOME_EDGES if whole else statements.EDGES, **values)
         counts: Counter[int] = Counter()
         edges: dict[FoundEdge, None] = {}
         for way, *row in rows:
@@ -117,26 +105,12 @@ class RelationRows:
         return FoundEdges([] if cut and whole else [*edges], cut=cut)
 
     def add_evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """Return the edges with their evidence; edges that no longer exist are left out."""
+        """Return the edges with their evidence, without edges that no longer exist."""
         return [*edges]
-
-    def read_evidence(self, places: Sequence[EvidencePlace]) -> dict[EvidencePlace, str]:
-        """Return the evidence at places that the caller may still read, by place.
-
-        Args:
-            places: a document, the chunk_set_key of its text, and a position in that text.
-        """
-        rows = self._run(
-            statements.EVIDENCE,
-            documents=[document for document, _, _ in places],
-            texts=[text for _, text, _ in places],
-            positions=[position for _, _, position in places],
-        )
-        return {(document, text, position): evidence for document, text, position, evidence in rows}
 
     def list_edges_of_kind(self, kind: str, limit: int) -> list[FoundEdge]:
         """Return the edges of a kind with any target, at most `limit`."""
-        rows = self._run(statements.EDGES_OF_KIND, kind=kind, limit=limit, only=[], without=[])
+        rows = self._run(statements.EDGES_OF_KIND, kind=kind, limit=limit)
         return [_read_edge_row(*row) for _, *row in rows]
 
     def find_edges_to(self, spellings: Sequence[str], kind: str, limit: int) -> list[FoundEdge]:
@@ -151,20 +125,17 @@ class RelationRows:
         """Return the definitions with these qualified names."""
         wanted = frozenset(names)
         plain, nameless = separate_nameless(wanted)
-        definitions = (
-            self._list_symbols(
-                statements.DEFINITIONS_BY_NAME, names=list_spellings(local_names, plain)
-            )
-            if plain
-            else []
-        )
+        definitions = self._find_by_local_names(list_spellings(local_names, plain))
         if nameless:
-            definitions += self.list_definitions([*{definition.uri for definition in nameless}])
-        places = {
-            (definition.uri, definition.local_name, definition.line_start): definition
-            for definition in definitions
-        }
-        return [places[at] for at in sorted(places) if places[at].name in wanted]
+            definitions += self.list_definitions([*{uri for uri, _ in nameless}])
+        places: dict[tuple[str, str, int], FoundSymbol] = {}
+        for one in definitions:
+            if one.name in wanted:
+                places.setdefault((one.uri, one.local_name, one.line_start), one)
+        return [places[at] for at in sorted(places)]
+
+    def _find_by_local_names(self, names: Sequence[str]) -> list[FoundSymbol]:
+        return self._list_symbols(statements.DEFINITIONS_BY_NAME, names=names) if names else []
 
     def find_by_short_name(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions with these short names; see short_name."""
@@ -176,7 +147,6 @@ class RelationRows:
         """Return the qualified names of the definitions with these short names, by short name.
 
         Args:
-            shorts: see short_name; the result has no entry for a name without a definition.
             permits: returns whether a document may be read; None if no further check is needed.
         """
         rows = self._run(statements.NAMES_BY_SHORT_NAME, names=[*shorts]) if shorts else []
@@ -197,8 +167,7 @@ class RelationRows:
     def find_by_last_part(self, name: str, limit: int) -> list[FoundSymbol]:
         """Return at most `limit` definitions whose name ends with this part.
 
-        Case and marks such as `!` are ignored, but names with the same marks come first: `save!`
-        before `save`.
+        Case and marks such as `!` are ignored, but names with the same marks come first.
         """
         marked, part = (
             name.lower().translate(str.maketrans("", "", marks)) for marks in ("_-", NAME_MARKS)
@@ -209,8 +178,8 @@ class RelationRows:
 
     def find_files(self, name: str, limit: int) -> list[FoundDocument]:
         """Return at most `limit` documents whose URI ends with this file name."""
-        rows = self._run(statements.DOCUMENTS_BY_FILE_NAME, name=name.lower(), limit=limit)
-        return [FoundDocument(*row) for row in rows]
+        by_name = statements.DOCUMENTS_BY_FILE_NAME
+        return self._list_documents(by_name, name=name.lower(), limit=limit)
 
     def find_name_uses(
         self, wanted: Collection[str], names: Collection[str], limit: int
@@ -218,51 +187,48 @@ class RelationRows:
         """Return the uses of names, in the documents that contain at least one wanted name.
 
         Args:
-            wanted: only documents with at least one of these names are read.
             names: further names whose uses in these documents are returned.
             limit: the maximum to return; documents that define the name come first.
         """
         tenant = self.document_versions.tenant_id
-        rows = self._run(
-            statements.NAME_USES,
-            numbers=[compute_name_number(tenant, name) for name in wanted],
-            names=[*dict.fromkeys((*wanted, *names))],
-            limit=limit,
-        )
+        numbers = [compute_name_number(tenant, name) for name in wanted]
+        every = [*dict.fromkeys((*wanted, *names))]
+        rows = self._run(statements.NAME_USES, numbers=numbers, names=every, limit=limit)
         return [
-            FoundNameUses(
-                name, places, document_id, uri, get_repository_source(source), scope, type_
-            )
-            for name, places, document_id, uri, source, scope, type_ in rows
+            FoundNameUses(name, places, id_, uri, get_repository_source(source), scope, type_)
+            for name, places, id_, uri, source, scope, type_ in rows
         ]
 
     def list_definitions(self, uris: Sequence[str]) -> list[FoundSymbol]:
         """Return the definitions in these documents, in the order of the text."""
         return self._list_symbols(statements.DEFINITIONS_OF_DOCUMENTS, uris=[*uris])
 
-    def list_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these types, sorted by URI."""
-        rows = self._run(statements.DOCUMENTS_OF_TYPE, source_types=[*source_types])
-        return [FoundDocument(*row) for row in rows]
+    def list_documents(
+        self, source_types: Sequence[str], *, only_unscanned: bool = False
+    ) -> list[FoundDocument]:
+        """Return the documents of these types, sorted by URI.
 
-    def list_unscanned_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these types whose names have not been indexed yet."""
-        rows = self._run(statements.DOCUMENTS_WITHOUT_NAMES, source_types=[*source_types])
-        return [FoundDocument(*row) for row in rows]
+        Args:
+            only_unscanned: whether to return only documents whose names were not indexed yet.
+        """
+        unscanned, every = statements.DOCUMENTS_WITHOUT_NAMES, statements.DOCUMENTS_OF_TYPE
+        statement = unscanned if only_unscanned else every
+        return self._list_documents(statement, source_types=[*source_types])
 
     def find_documents(self, uris: Sequence[str]) -> list[FoundDocument]:
         """Return the documents with these URIs."""
-        rows = self._run(statements.DOCUMENTS_BY_URI, uris=[*uris])
-        return [FoundDocument(*row) for row in rows]
+        return self._list_documents(statements.DOCUMENTS_BY_URI, uris=[*uris])
 
     def list_first_documents(self, sources: Sequence[str]) -> list[FoundDocument]:
-        """Return one readable document of each source; sources without any are left out."""
-        rows = self._run(statements.FIRST_DOCUMENTS, sources=[*sources])
-        return [FoundDocument(*row) for row in rows]
+        """Return one readable document of each source that has any."""
+        return self._list_documents(statements.FIRST_DOCUMENTS, sources=[*sources])
 
     def _list_edge_rows(self, statement: Statement, **values: Any) -> list[Any]:
         """Return rows of edges at nodes; list parameters that are not passed are empty."""
         return self._run(statement, **{**{name: [] for name in _WAYS}, **values})
+
+    def _list_documents(self, statement: Statement, **values: Any) -> list[FoundDocument]:
+        return [FoundDocument(*row) for row in self._run(statement, **values)]
 
     def _list_symbols(self, statement: Statement, **values: Any) -> list[FoundSymbol]:
         return [_read_symbol_row(*row) for row in self._run(statement, **values)]
@@ -289,12 +255,7 @@ _Kinds: TypeAlias = Callable[[Segment], frozenset[int]]
 class GraphRelations(RelationRows):
     """Relations of an in-memory graph, equal to the catalog's relations in the same state.
 
-    Queries that the graph cannot answer read the current data of the catalog.
-
-    Args:
-        graph: the graph of the requested build and state.
-        scopes: the access scopes that the caller may read.
-        rows: the same relations in the catalog.
+    Queries that the graph cannot answer read the current data of the catalog, through `rows`.
     """
 
     def __init__(self, graph: Graph, scopes: frozenset[str], rows: RelationRows) -> None:
@@ -318,7 +279,12 @@ class GraphRelations(RelationRows):
         own_names = list_spellings(list_own_spellings, names) if direction != "in" else []
         target_names = list_spellings(list_name_spellings, names) if direction != "out" else []
         target_names = [name for name in target_names if self._may_mean_one(name)]
-        kinds = partial(_number_kinds, only=frozenset(only), without=frozenset(without))
+
+        def kinds(segment: Segment) -> frozenset[int]:
+            wanted = {*(only or segment.kinds)} - {*without}
+            return frozenset(segment.kinds[kind] for kind in segment.kinds.keys() & wanted)
+
+        cache = self._graph.edge_cache
         cut = False
         for rows in (
             self._iter_edge_rows(own_names, "stated_of", kinds),
@@ -332,47 +298,35 @@ class GraphRelations(RelationRows):
             if cut and whole:
                 return FoundEdges([], cut=True)
             ordered.sort(key=_BY_PLACE)
-            for _, position, segment, row, document in ordered[:limit]:
-                key = document.document_id, position
+            for row in ordered[:limit]:
+                key = row[-1].document_id, row[1]
                 if key not in edges:
-                    edges[key] = self._read_edge(segment, row, document)
+                    edges[key] = _read_cached(cache, _build_edge, row)
         return FoundEdges([*edges.values()], cut=cut)
 
     def add_evidence(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """See RelationRows."""
         by_id = self._graph.by_id
         places = [(id_ := edge.document_id, by_id[id_].text_key, edge.position) for edge in edges]
-        read = self.read_evidence(list(dict.fromkeys(places))) if places else {}
+        if not places:
+            return []
+        ids, texts, positions = zip(*dict.fromkeys(places), strict=True)
+        rows = self._run(
+            statements.EVIDENCE, documents=[*ids], texts=[*texts], positions=[*positions]
+        )
+        read = {(id_, text, position): evidence for id_, text, position, evidence in rows}
         return [
             edge._replace(evidence=read[place])
             for edge, place in zip(edges, places, strict=True)
             if place in read
         ]
 
-    def find_definitions(self, names: Sequence[str]) -> list[FoundSymbol]:
-        """See RelationRows."""
-        wanted = frozenset(names)
-        definitions: dict[tuple[str, str, int], FoundSymbol] = {}
-        names, nameless = separate_nameless(wanted)
-        rows = self._iter_symbol_rows(list_spellings(local_names, names), "symbol")
-        by_name = [
-            self._read_symbol(segment, row, document)
-            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
-        ]
-        for definition in (*by_name, *self.list_definitions([uri for uri, _ in nameless])):
-            if definition.name in wanted:
-                definitions.setdefault(
-                    (definition.uri, definition.local_name, definition.line_start), definition
-                )
-        return [definitions[key] for key in sorted(definitions)]
+    def _find_by_local_names(self, names: Sequence[str]) -> list[FoundSymbol]:
+        return self._read_symbols(self._iter_symbol_rows(names, "symbol"))
 
     def find_by_short_name(self, shorts: Sequence[str]) -> list[FoundSymbol]:
         """See RelationRows."""
-        rows = self._iter_symbol_rows(dict.fromkeys(shorts), "short")
-        return [
-            self._read_symbol(segment, row, document)
-            for _, _, segment, row, document in sorted(rows, key=_BY_PLACE)
-        ]
+        return self._read_symbols(self._iter_symbol_rows(dict.fromkeys(shorts), "short"))
 
     def find_names(
         self, shorts: Collection[str], permits: Permits | None
@@ -390,33 +344,24 @@ class GraphRelations(RelationRows):
         rows: list[_Row] = []
         for document in self._graph.iter_readable(uris, self._scopes):
             segment = self._graph.find_segment(document.text)
-            for row in segment.symbols_of.rows(document.text - segment.first):
-                place = document.uri, segment.symbols.position[row]
-                rows.append((*place, segment, row, document))
-        rows.sort(key=_BY_PLACE)
+            for row in segment.symbols_of.find_rows(document.text - segment.first):
+                position = segment.symbols.position[row]
+                rows.append((document.uri, position, segment, row, document))
         # A definition has a row for each of its short names.
-        read = (self._read_symbol(segment, row, document) for _, _, segment, row, document in rows)
-        return [*dict.fromkeys(read)]
+        return [*dict.fromkeys(self._read_symbols(rows))]
 
     def find_documents(self, uris: Sequence[str]) -> list[FoundDocument]:
         """See RelationRows."""
         documents = sorted(self._graph.iter_readable(uris, self._scopes), key=lambda item: item.uri)
         return [
-            FoundDocument(
-                item.document_id,
-                item.uri,
-                item.source,
-                item.access_scope,
-                item.source_type,
-            )
-            for item in documents
+            FoundDocument(one.document_id, one.uri, one.source, one.access_scope, one.source_type)
+            for one in documents
         ]
 
     def _may_mean_one(self, name: str) -> bool:
         """Return whether a name at the end of an edge can mean exactly one definition.
 
-        A short name that several definitions of a repository have refers to none of them. Thousands
-        of edges may use such a name, so they are not read.
+        Thousands of edges may use a short name that several definitions of a repository have.
         """
         if not name.startswith(CALLED):
             return True
@@ -431,11 +376,10 @@ class GraphRelations(RelationRows):
             cache.put(self._scopes, short, names)
         return names
 
-    def _read_edge(self, segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
-        return _read_cached(self._graph.edge_cache, _build_edge, segment, row, document)
-
-    def _read_symbol(self, segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
-        return _read_cached(self._graph.symbol_cache, _build_symbol, segment, row, document)
+    def _read_symbols(self, rows: Iterable[_Row]) -> list[FoundSymbol]:
+        """Return the definitions in rows, sorted by URI and position."""
+        cache = self._graph.symbol_cache
+        return [_read_cached(cache, _build_symbol, row) for row in sorted(rows, key=_BY_PLACE)]
 
     def _iter_edge_rows(self, names: Iterable[str], column: str, wanted: _Kinds) -> Iterator[_Row]:
         holders, scopes = self._graph.holders, self._scopes
@@ -453,18 +397,14 @@ class GraphRelations(RelationRows):
     def _iter_edge_rows_inside(
         self, places: Iterable[tuple[str, str]], column: str, wanted: _Kinds
     ) -> Iterator[_Row]:
-        """Yield the edges that start or end at names which are only valid within a document.
-
-        Args:
-            places: the URI of a document, and the name within it.
-        """
+        """Yield the edges at names that are only valid within the given document."""
         for uri, own in places:
             for document in self._graph.iter_readable([uri], self._scopes):
                 segment = self._graph.find_segment(document.text)
                 edges, counts = segment.edges, wanted(segment)
                 name = segment.names.find_number(own)
                 names = edges.stated_of if column == "stated_of" else edges.target
-                for row in segment.edges_of.rows(document.text - segment.first):
+                for row in segment.edges_of.find_rows(document.text - segment.first):
                     if names[row] == name and edges.kind[row] in counts:
                         yield document.uri, edges.position[row], segment, row, document
 
@@ -478,24 +418,13 @@ class GraphRelations(RelationRows):
                         yield document.uri, symbols.position[row], segment, row, document
 
 
-def _number_kinds(
-    segment: Segment, *, only: frozenset[str], without: frozenset[str]
-) -> frozenset[int]:
-    return frozenset(
-        number
-        for kind, number in segment.kinds.items()
-        if kind not in without and (not only or kind in only)
-    )
-
-
 def _read_cached(
     cache: dict[tuple[int, int, str], _Found],
     build: Callable[[Segment, int, GraphDocument], _Found],
-    segment: Segment,
-    row: int,
-    document: GraphDocument,
+    found: _Row,
 ) -> _Found:
-    """Return `build(segment, row, document)`, cached while the cache has room."""
+    """Return the edge or definition in a row, cached while the cache has room."""
+    _, _, segment, row, document = found
     key = segment.first, row, document.document_id
     cached = cache.get(key)
     if cached is None:
@@ -506,11 +435,7 @@ def _read_cached(
 
 
 def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
-    """Return the names of the definitions in rows, by repository.
-
-    Args:
-        permits: returns whether a document may be read; None to read all.
-    """
+    """Return the names of the definitions in rows that a caller may read, by repository."""
     names_by_repository: dict[str, set[str]] = {}
     for uri, _, segment, row, document in rows:
         if permits is None or permits(document):
@@ -520,61 +445,35 @@ def _group_names(rows: Iterable[_Row], permits: Permits | None) -> NamesCalled:
 
 
 def _iter_rows_with_names(segment: Segment, lookup: Lookup, names: Iterable[str]) -> Iterator[int]:
-    number = segment.names.find_number
     for name in names:
-        number_found = number(name)
-        if number_found is not None:
-            yield from lookup.rows(number_found)
+        number = segment.names.find_number(name)
+        if number is not None:
+            yield from lookup.find_rows(number)
 
 
 def _build_edge(segment: Segment, row: int, document: GraphDocument) -> FoundEdge:
-    edges, names, uri = segment.edges, segment.names, document.uri
-    path = None if edges.path[row] == NONE else names[edges.path[row]]
-    return FoundEdge(
-        names[edges.kind[row]],
-        qualify_name(names[edges.stated_of[row]], uri),
-        qualify_name(names[edges.target[row]], uri),
-        names[edges.how[row]],
-        edges.confidence[row],
-        edges.first[row],
-        edges.last[row],
-        None,
-        path,
-        document.document_id,
-        uri if path is None else build_uri(document.repository, path),
-        document.repository,
-        document.access_scope,
+    edges, names = segment.edges, segment.names
+    return _read_edge_row(
+        *(names[edges.kind[row]], names[edges.stated_of[row]], names[edges.target[row]]),
+        *(names[edges.how[row]], edges.confidence[row], edges.first[row], edges.last[row]),
+        *(None, None if edges.path[row] == NONE else names[edges.path[row]]),
+        *(document.document_id, document.uri, document.source, document.access_scope),
         edges.position[row],
     )
 
 
 def _build_symbol(segment: Segment, row: int, document: GraphDocument) -> FoundSymbol:
     symbols, names = segment.symbols, segment.names
-    symbol = names[symbols.symbol[row]]
-    return FoundSymbol(
-        qualify_definition(symbol, document.uri),
-        names[symbols.role[row]],
-        bool(symbols.public[row]),
-        symbols.first[row],
-        symbols.last[row],
-        symbols.content_hash(row),
-        document.document_id,
-        document.uri,
-        document.repository,
-        document.access_scope,
-        document.source_type,
-        document.kinds,
-        symbol,
-        names[symbols.short[row]],
+    return _read_symbol_row(
+        *(names[symbols.symbol[row]], names[symbols.role[row]], bool(symbols.public[row])),
+        *(symbols.first[row], symbols.last[row], symbols.get_content_hash(row)),
+        *(document.document_id, document.uri, document.source, document.access_scope),
+        *(document.source_type, document.kinds, names[symbols.short[row]]),
     )
 
 
 class RelationTable:
-    """Queries on the tables `symbols` and `edges`.
-
-    Attributes:
-        graphs: the same relations in memory, for builds that are queried repeatedly.
-    """
+    """Queries on the relations of builds, in the catalog and in memory."""
 
     def __init__(self, database: Database) -> None:
         self.graphs = RelationGraphs(database)
@@ -585,11 +484,7 @@ class RelationTable:
         return RelationRows(self._statements, readable)
 
     def read_moment(self, tenant_id: str, principals: Collection[str]) -> ReadableState:
-        """Return the state of a tenant's relations, and the scopes that principals may read.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return the state of a tenant's relations, and the scopes that principals may read."""
         values = {"tenant": tenant_id, "principals": [*principals]}
         [(changes, rows, scopes)] = self._statements.rows(READABLE_STATE, values)
         public = (PUBLIC,) if reads_public(principals) else ()
@@ -605,17 +500,9 @@ def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundS
     """Return the definition in a row of SQL; its columns are nearly in the order of the fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
-        *(
-            qualify_definition(symbol, uri),
-            role,
-            public,
-            first,
-            last,
-            content_hash,
-            document_id,
-            uri,
-        ),
-        *(get_repository_source(source), scope, type_, kinds or {}, symbol, short),
+        *(qualify_definition(symbol, uri), role, public, first, last, content_hash),
+        *(document_id, uri, get_repository_source(source), scope, type_, kinds or {}),
+        *(symbol, short),
     )
 
 

@@ -59,7 +59,7 @@ NAME_MARKS = "_-?!$="
 """Characters that a user may leave out when searching for a name."""
 
 
-def last_part(short: ColumnElement[str], without: str = NAME_MARKS) -> ColumnElement[str]:
+def select_last_part(short: ColumnElement[str], without: str = NAME_MARKS) -> ColumnElement[str]:
     """Return the part of a name after its last dot, without the characters in `without`."""
     # Constants instead of parameters: Postgres uses an index only for its exact expression.
     part = func.regexp_replace(short, literal_column("'^.*[.]'"), literal_column("''"))
@@ -74,9 +74,7 @@ document_kinds = Table(
     Column("document_id", Text, primary_key=True),
     json_column("kinds"),
     ForeignKeyConstraint(
-        ["tenant", "document_id"],
-        ["documents.tenant", "documents.document_id"],
-        ondelete="CASCADE",
+        ["tenant", "document_id"], ["documents.tenant", "documents.document_id"], ondelete="CASCADE"
     ),
 )
 
@@ -99,7 +97,7 @@ symbols = Table(
     Column("line_end", Integer, nullable=False),
     Index(None, "tenant", "symbol"),
     Index(None, "tenant", "short"),
-    Index("ix_symbols_tenant_last_part", "tenant", last_part(column("short", Text))),
+    Index("ix_symbols_tenant_last_part", "tenant", select_last_part(column("short", Text))),
 )
 
 edges = Table(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from starlette.responses import Response
 
@@ -25,8 +26,7 @@ _MARGIN: Final = 10
 _LONGEST_LABEL: Final = 30
 
 
-@dataclass(frozen=True, slots=True)
-class PictureBox:
+class PictureBox(NamedTuple):
     """The box of a node in the picture of a walk.
 
     Attributes:
@@ -34,7 +34,6 @@ class PictureBox:
         label: the name as displayed, shortened if it is long.
         about: its type, and its relation to the node before it.
         x, y: pixels from the upper left corner of the picture.
-        width, height: in pixels.
         first: whether the walk started at it.
     """
 
@@ -48,14 +47,8 @@ class PictureBox:
     first: bool
 
 
-@dataclass(frozen=True, slots=True)
-class PictureLine:
-    """The line of a relation in the picture.
-
-    Attributes:
-        path: an SVG path.
-        title: the relation in words.
-    """
+class PictureLine(NamedTuple):
+    """The line of a relation in the picture: an SVG path, and the relation in words."""
 
     path: str
     title: str
@@ -63,12 +56,7 @@ class PictureLine:
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A picture of a walk.
-
-    Attributes:
-        width, height: in pixels.
-        left_out: number of nodes that are left out for lack of room.
-    """
+    """A picture of a walk, with the number of nodes that are left out for lack of room."""
 
     boxes: tuple[PictureBox, ...]
     lines: tuple[PictureLine, ...]
@@ -78,11 +66,7 @@ class Picture:
 
 
 def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
-    """Return the picture of a walk, in which relations lead from left to right.
-
-    Args:
-        roots: names of the nodes at which the walk started.
-    """
+    """Return the picture of a walk from the nodes `roots`; relations lead from left to right."""
     steps, kinds = _count_steps(walk, roots)
     columns: dict[int, list[Node]] = {}
     # Several repositories may each have a node with the same name.
@@ -96,9 +80,8 @@ def build_picture(walk: WalkResult, roots: Sequence[str]) -> Picture:
     for step, nodes in shown.items():
         top = (tallest - len(nodes)) * _ROW // 2 + _MARGIN
         for row, node in enumerate(nodes):
-            about = " · ".join(
-                filter(None, (node.source_type.replace("_", " "), kinds.get(node.name)))
-            )
+            facts = node.source_type.replace("_", " "), kinds.get(node.name)
+            about = " · ".join(filter(None, facts))
             boxes[node.name] = PictureBox(
                 *(node.name, _shorten_name(format_name(node.name)), about),
                 *((step - lowest) * _COLUMN + _MARGIN, top + row * _ROW, *_BOX),
@@ -184,7 +167,8 @@ async def show_name(visit: Visit) -> Response:
     """Show a name, the graph around it, and the evidence of each relation."""
     parameter = _read_parameter(visit, "name")
     direction = _DIRECTIONS.get(_read_parameter(visit, "direction"), "both")
-    depth = min(_MOST_STEPS, max(1, _parse_number(_read_parameter(visit, "depth"))))
+    number = _read_parameter(visit, "depth")
+    depth = min(_MOST_STEPS, max(1, int(number) if re.fullmatch("[0-9]{1,2}", number) else 1))
     walk = WalkResult()
     if parameter:
         walk = await _walk(visit, parameter, direction=direction, depth=depth)
@@ -216,21 +200,16 @@ async def show_file(visit: Visit) -> Response:
 
 
 async def _walk(visit: Visit, name: str, *, direction: Direction, depth: int) -> WalkResult:
-    def walk_from_name(walker: Walker, caller: Caller) -> WalkResult:
-        return walker.walk_from_name(
-            visit.tenant_id, caller, name, direction=direction, depth=depth
-        )
-
-    return await _read(visit, walk_from_name)
+    walk = partial(Walker.walk_from_name, direction=direction, depth=depth)
+    return await _read(visit, lambda walker, caller: walk(walker, visit.tenant_id, caller, name))
 
 
 async def _read(visit: Visit, work: Callable[[Walker, Caller], _T]) -> _T:
     """Return the result of blocking work on the relations that the user may read."""
     backend = visit.backend
     walker = Walker(backend.catalog, backend.reader.policy)
-    return await backend.run(
-        visit.tenant_id, visit.session.name, partial(work, walker, _build_caller(visit))
-    )
+    read = partial(work, walker, _build_caller(visit))
+    return await backend.run(visit.tenant_id, visit.session.name, read)
 
 
 def _build_caller(visit: Visit) -> Caller:
@@ -240,10 +219,6 @@ def _build_caller(visit: Visit) -> Caller:
 def _read_parameter(visit: Visit, name: str, most: int = _LONGEST) -> str:
     """Return a query parameter without NUL characters, cut to `most` characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:most]
-
-
-def _parse_number(text: str) -> int:
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 2 else 1  # noqa: PLR2004
 
 
 PANEL = SystemPanel(

@@ -1,9 +1,6 @@
 """The fact store of code memory: records labels, relations, and derived routes and tables.
 
-It also compares relations in the catalog with the facts in the lake, and repairs them. Symbols and
-edges come from single texts, derived documents from all files of a repository. A lost fact is found
-by the lake's own comparison; its relations are compared after the fact is restored.
-
+Symbols and edges come from single texts, derived documents from all files of a repository.
 Documents are derived at the end of a sync, from the texts that answer searches. The derivation
 waits until no document is pending, because a part of a repository would yield other tables than the
 whole. Changed documents become records, which the next listing finds. Labels are compared at the
@@ -13,8 +10,7 @@ same time with the same facts, so that they are right even after an interrupted 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from sqlalchemy import Connection, Table
@@ -39,11 +35,7 @@ from rag_assets.systems.code_memory.catalog.derivations import (
     DerivedRecords,
     Fingerprint,
 )
-from rag_assets.systems.code_memory.catalog.relation_rows import (
-    IndexedText,
-    build_rows,
-    record_relations,
-)
+from rag_assets.systems.code_memory.catalog.relation_rows import build_rows, record_relations
 from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, name_uses, symbols
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.documents import derived_documents, languages_read
@@ -72,6 +64,7 @@ from rag_assets.systems.code_memory.pipeline.labelling import (
     get_language,
     is_index,
     is_labelled,
+    iter_repositories,
     label_documents,
     load_file_facts,
     read_survey,
@@ -86,6 +79,7 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.slices import SliceWork
 
 _BATCH: Final = 500
+"""Number of texts that are compared, or read from the lake, together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +90,8 @@ class RelationDrift:
         compared: number of texts whose rows were compared.
         altered: ids of documents whose text has wrong rows.
         orphans: number of texts that have rows but belong to no build.
-        derived: by source, how many recorded derived documents differ from newly derived ones.
+        derived: number of recorded derived documents that differ from newly derived ones, by
+            source.
     """
 
     compared: int = 0
@@ -121,77 +116,57 @@ class RelationDrift:
         return ", ".join(found)
 
 
-def compare_relations(ctx: TenantContext, share: DailyShare) -> RelationDrift:
-    """Compare the rows of a share of the texts, and all derived documents, without changes."""
-    return _compare_share(ctx, share, mend=False)
+def compare_relations(
+    ctx: TenantContext, share: DailyShare, *, repairs: bool = False
+) -> RelationDrift:
+    """Compare the rows of a share of the texts, and all derived documents, with the lake's facts.
 
-
-def repair_relations(ctx: TenantContext, share: DailyShare) -> RelationDrift:
-    """Repair the differences that compare_relations finds, and return them.
-
-    The rows of a text are replaced in one transaction. Repaired derived documents are listed by the
-    next sync.
+    Args:
+        repairs: whether to repair the differences. The rows of a text are replaced in one
+            transaction; repaired derived documents are listed by the next sync.
     """
-    return _compare_share(ctx, share, mend=True)
-
-
-def _compare_share(ctx: TenantContext, share: DailyShare, *, mend: bool) -> RelationDrift:
     if not reads_code(ctx.tenant):
         return RelationDrift()
-    rows = code_catalog(ctx.catalog).relation_drift
+    code = code_catalog(ctx.catalog)
     compared = 0
     altered: list[str] = []
-    for batch in batched(rows.list_texts(ctx.ref.id, share.hashes), _BATCH):
-        texts = {one.chunk_set_key: one for one in batch}
-        compared += len(texts)
-        wrong = _find_differing_relations(ctx, texts)
-        altered += (texts[key].document_id for key in wrong)
-        if mend and wrong:
+    for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hashes), _BATCH):
+        compared += len(batch)
+        wrong = _find_differing_relations(ctx, {one.chunk_set_key: one.media_type for one in batch})
+        altered += (one.document_id for one in batch if one.chunk_set_key in wrong)
+        if repairs and wrong:
             ctx.guard()
-            rows.replace_rows(ctx.ref, wrong)
-    orphans = rows.list_orphaned_texts(ctx.ref.id)
-    derived = {one.of: (number, one) for number, one in _find_differing_derivations(ctx)}
+            code.relation_rows.replace_rows(ctx.ref, wrong)
+    orphans = code.relation_rows.list_orphaned_texts(ctx.ref.id)
+    derived = _derive_recorded_documents(ctx)
+    changes = {one.of: code.derivations.count_changes(ctx.ref, one) for one in derived}
     # If the catalog was reset to an earlier state, these rows may be the only copy.
-    if mend and may_delete(ctx):
-        _repair_other_rows(ctx, orphans, [one for _, one in derived.values()])
-    numbers = {source: number for source, (number, _) in derived.items()}
-    return RelationDrift(compared, tuple(sorted(altered)), len(orphans), numbers)
+    if repairs and may_delete(ctx):
+        if orphans:
+            ctx.guard()
+            code.relation_rows.replace_rows(ctx.ref, dict.fromkeys(orphans, Relations((), ())))
+        for one in derived:
+            if changes[one.of]:
+                ctx.guard()
+                code.derivations.record(ctx.ref, one)
+    differing = {source: number for source, number in changes.items() if number}
+    return RelationDrift(compared, tuple(sorted(altered)), len(orphans), differing)
 
 
 def _find_differing_relations(
-    ctx: TenantContext, texts: Mapping[str, IndexedText]
+    ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
     """Return the correct relations of texts whose recorded rows differ, by chunk_set_key."""
-    lost = ctx.lake.missing_chunk_sets(texts)
-    readable = {key: text.media_type for key, text in texts.items() if key not in lost}
+    lost = ctx.lake.missing_chunk_sets(media_types)
+    readable = {key: media_type for key, media_type in media_types.items() if key not in lost}
     stated = build_relations_of_texts(ctx, readable)
     wanted = build_rows(ctx.ref, stated)
-    recorded = code_catalog(ctx.catalog).relation_drift.read_rows(ctx.ref.id, readable)
-    nothing: frozenset[tuple[object, ...]] = frozenset()
+    recorded = code_catalog(ctx.catalog).relation_rows.read_rows(ctx.ref.id, readable)
     return {
         key: stated.get(key, Relations((), ()))
         for key in readable
-        if wanted.get(key, nothing) != recorded.get(key, nothing)
+        if wanted.get(key) != recorded.get(key)
     }
-
-
-def _find_differing_derivations(ctx: TenantContext) -> Iterator[tuple[int, DerivedRecords]]:
-    for one in derive_recorded_documents(ctx):
-        number = code_catalog(ctx.catalog).derivations.count_changes(ctx.ref, one)
-        if number:
-            yield number, one
-
-
-def _repair_other_rows(
-    ctx: TenantContext, orphans: Collection[str], derived: Collection[DerivedRecords]
-) -> None:
-    code = code_catalog(ctx.catalog)
-    if orphans:
-        ctx.guard()
-        code.relation_drift.replace_rows(ctx.ref, dict.fromkeys(orphans, Relations((), ())))
-    for records in derived:
-        ctx.guard()
-        code.derivations.record(ctx.ref, records)
 
 
 class CodeFacts:
@@ -222,12 +197,40 @@ class CodeFacts:
         return record
 
     def finish(self, ctx: TenantContext) -> DerivedWork:
-        """Derive documents again for sources whose files have changed; see derive_documents."""
-        return derive_documents(ctx)
+        """Derive documents again for sources whose files have changed, and record them.
+
+        Nothing is done while documents are pending.
+        """
+        configs = get_derived_configs(ctx.tenant)
+        serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
+        if serving is None or count_pending(ctx):
+            return DerivedWork()
+        due = find_due_sources(ctx.catalog, ctx.tenant, serving.number)
+        records, labels = _derive_from_sources(ctx, serving.number, due)
+        code = code_catalog(ctx.catalog)
+        if labels:
+            ctx.guard()
+            code.kinds.record(ctx.ref, labels)
+        changed = 0
+        for record in records:
+            ctx.guard()
+            changed += code.derivations.record(ctx.ref, record)
+        documents = sum(len(record.records) for record in records)
+        if not documents and not changed:
+            return DerivedWork()
+        counted = f"{format_count(documents, 'document')}, {changed:,} of them to be listed"
+        lines = {"derived of files": counted}
+        statements = [statement for record in records for statement in record.unresolved]
+        indexes = [one.description for one in statements if one.about == INDEXES]
+        return DerivedWork(
+            changed, lines | ({"SCIP indexes": "; ".join(indexes)} if indexes else {})
+        )
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
         """Return why routes and tables must be derived again; None if they are up to date."""
-        return explain_outdated_derivations(catalog, tenant, generation)
+        if find_due_sources(catalog, tenant, generation):
+            return "routes and tables were derived from files that have changed since"
+        return None
 
     def uses_source(self, tenant: Tenant, source: str) -> bool:
         """Return whether routes and tables are derived from a source."""
@@ -240,7 +243,7 @@ class CodeFacts:
 
     def repair(self, ctx: TenantContext, share: DailyShare) -> StoreRepair:
         """Repair relations and derived documents that differ from the facts in the lake."""
-        drift = repair_relations(ctx, share)
+        drift = compare_relations(ctx, share, repairs=True)
         wrong = len(drift.altered) + drift.orphans
         return StoreRepair("" if drift.none else str(drift), {"texts_with_other_relations": wrong})
 
@@ -251,132 +254,70 @@ FACTS = CodeFacts()
 _MOST_UNRESOLVED: Final = 300
 """Maximum unresolved statements about routes, and about tables, kept for each access scope."""
 _SCOPE_CHARACTERS: Final = 12
-_TEXTS_AT_ONCE: Final = 500
-"""Number of texts that are read from the lake together."""
 
 
-def derive_documents(ctx: TenantContext) -> DerivedWork:
-    """Derive documents again for sources whose files have changed, and record them.
-
-    Nothing is done while documents are pending.
-    """
-    configs = get_derived_configs(ctx.tenant)
-    serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
-    if serving is None or count_pending(ctx):
-        return DerivedWork()
-    due = find_due_sources(ctx.catalog, ctx.tenant, serving.number)
-    changed = documents = 0
-    indexes: list[str] = []
-    records, labels = _derive_from_sources(ctx, serving.number, due)
-    code = code_catalog(ctx.catalog)
-    if labels:
-        ctx.guard()
-        code.kinds.record(ctx.ref, labels)
-    for record in records:
-        ctx.guard()
-        changed += code.derivations.record(ctx.ref, record)
-        documents += len(record.records)
-        indexes += [
-            statement.description for statement in record.unresolved if statement.about == INDEXES
-        ]
-    if not documents and not changed:
-        return DerivedWork()
-    lines = {
-        "derived of files": f"{format_count(documents, 'document')}, {changed:,} of them to"
-        " be listed"
-    }
-    return DerivedWork(changed, lines | ({"SCIP indexes": "; ".join(indexes)} if indexes else {}))
-
-
-def derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
+def _derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
     """Derive documents again for sources with up-to-date records, for comparison.
 
-    A source is left out if the lake has lost one of its texts, because some documents would be
-    missing.
+    Sources with texts that the lake has lost are omitted, because some documents would be missing.
     """
     configs = get_derived_configs(ctx.tenant)
     serving = ctx.catalog.generations.serving(ctx.ref.id) if configs else None
     if serving is None:
         return []
-    code = code_catalog(ctx.catalog)
     settled = find_settled_sources(ctx.catalog, ctx.tenant, serving.number)
-    done = {source: mark.fingerprint for source, mark in settled.items()}
-    texts = [
-        (one.source, one.chunk_set_key)
-        for one in code.kinds.iter_indexed(ctx.ref.id, serving.number)
-        if one.source in done
-    ]
+    indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, serving.number)
+    texts = [(one.source, one.chunk_set_key) for one in indexed if one.source in settled]
     lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
-    intact = {source: found for source, found in done.items() if source not in damaged}
+    intact = {source: mark.fingerprint for source, mark in settled.items() if source not in damaged}
     return _derive_from_sources(ctx, serving.number, intact)[0]
 
 
 def _derive_from_sources(
     ctx: TenantContext, generation: int, fingerprints: Mapping[str, Fingerprint]
 ) -> tuple[list[DerivedRecords], dict[str, Mapping[str, str]]]:
-    """Return the documents derived from the files of a build, and the labels that have changed.
-
-    Args:
-        fingerprints: the fingerprints of the files, by source.
-    """
+    """Return the documents derived from sources, and the labels that have changed."""
     if not fingerprints:
         return [], {}
     configs = get_derived_configs(ctx.tenant)
-    every = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, generation)
-    indexed = sorted((one for one in every if one.source in fingerprints), key=_get_repository_key)
+    indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, generation)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[UnresolvedStatement]] = {source: [] for source in fingerprints}
-    marks = {
-        source: SourceMark(fingerprint, frozenset()) for source, fingerprint in fingerprints.items()
-    }
+    marks = {source: SourceMark(one, frozenset()) for source, one in fingerprints.items()}
     labels: dict[str, Mapping[str, str]] = {}
     own = ctx.tenant.own_frameworks
-    for (source, scope), group in groupby(indexed, key=_get_repository_key):
-        documents = list(group)
-        surveyed = read_survey(ctx, documents)
+    for documents in iter_repositories(one for one in indexed if one.source in fingerprints):
+        source, scope = documents[0].source, documents[0].access_scope
+        signs, deciding = read_survey(ctx, documents)
         # An index may refer to files in every language.
         has_index = any(map(is_index, documents))
-        languages = None if has_index else languages_read(surveyed.signs, own)
-        read = [
-            document
-            for document in documents
-            if languages is None or get_language(document) in languages
-        ]
+        languages = None if has_index else languages_read(signs, own)
+        read = [d for d in documents if languages is None or get_language(d) in languages]
         # No document can be derived without an index or a file in a language that has frameworks.
         files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
-        labels |= find_changed_labels(documents, {**surveyed.files, **files})
+        labels |= find_changed_labels(documents, {**deciding, **files})
         found = derived_documents([*files.values()], own) if files else Derivation((), ())
         references = _read_references(ctx, documents, files)
         derived = (*found.documents, *references.documents)
         records[source] += _iter_records(ctx, configs[source], scope, derived)
         unresolved[source] += limit_unresolved(found.unresolved, _MOST_UNRESOLVED)
-        marks[source] = marks[source].add_languages(languages)
-        if has_index:
-            marks[source] = replace(marks[source], reads_texts=True)
+        marks[source] = marks[source].extend(languages, reads_texts=has_index)
         unresolved[source] += (
             UnresolvedStatement(path, 0, figures, INDEXES) for path, figures in references.reports
         )
-    of_sources = [
-        DerivedRecords(
-            *(source, configs[source].name, mark.format(ctx.tenant)),
-            records=tuple(records[source]),
-            unresolved=tuple(unresolved[source]),
-        )
-        for source, mark in marks.items()
-    ]
+    of_sources = []
+    for source, mark in marks.items():
+        lists = tuple(records[source]), tuple(unresolved[source])
+        name, fingerprint = configs[source].name, mark.format(ctx.tenant)
+        of_sources.append(DerivedRecords(source, name, fingerprint, *lists))
     return of_sources, labels
 
 
 def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
-    """Return the references that the SCIP indexes of a repository resolve.
-
-    Args:
-        documents: the documents of the repository, including its indexes.
-        files: the facts of the files, by document.
-    """
+    """Return the references that the SCIP indexes among the documents of a repository resolve."""
     indexes = [document for document in documents if is_index(document)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [
@@ -396,28 +337,16 @@ def _read_references(
 def _read_parsed_texts(
     ctx: TenantContext, documents: Sequence[CodeDocument]
 ) -> dict[str, ParsedText]:
-    """Return the parsed texts of documents, by document id."""
     ids = [document.document_id for document in documents]
     found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
     keys = {one.document_id: ctx.parse_key(one) for one in found}
     return {
         id_: rows[keys[id_]].parsed
-        for batch in batched(keys, _TEXTS_AT_ONCE)
+        for batch in batched(keys, _BATCH)
         if (rows := ctx.lake.parsed({keys[id_] for id_ in batch}))
         for id_ in batch
         if keys[id_] in rows
     }
-
-
-def explain_outdated_derivations(catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
-    """Return why a tenant needs a run although no document is pending; None if it needs none."""
-    if find_due_sources(catalog, tenant, generation):
-        return "routes and tables were derived from files that have changed since"
-    return None
-
-
-def _get_repository_key(document: CodeDocument) -> tuple[str, str]:
-    return document.source, document.access_scope
 
 
 def _iter_records(

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from rag_assets.common.batches import batched
@@ -63,7 +64,6 @@ class SourceMark:
     """The state of a source's files from which its derived documents and labels were computed.
 
     Attributes:
-        fingerprint: the fingerprint of all documents of the source.
         languages: the languages of the files that the derivation read; None for all files.
         reads_texts: whether the derivation also read texts. If so, files with equal facts may lead
             to different documents.
@@ -73,11 +73,11 @@ class SourceMark:
     languages: frozenset[str] | None
     reads_texts: bool = False
 
-    def add_languages(self, languages: frozenset[str] | None) -> SourceMark:
+    def extend(self, languages: frozenset[str] | None, *, reads_texts: bool) -> SourceMark:
         """Return the mark extended by the languages of further files; None means all languages."""
         known = self.languages
         both = None if known is None or languages is None else known | languages
-        return replace(self, languages=both)
+        return SourceMark(self.fingerprint, both, self.reads_texts or reads_texts)
 
     def format(self, tenant: Tenant) -> str:
         """Return the mark as the catalog stores it: a key, a colon, and the languages."""
@@ -94,7 +94,7 @@ def get_derived_configs(tenant: Tenant) -> dict[str, DerivedConfig]:
 def find_due_sources(catalog: Catalog, tenant: Tenant, generation: int) -> dict[str, Fingerprint]:
     """Return the sources whose derived documents are outdated, with their current fingerprint."""
     compared = _compare_marks(catalog, tenant, generation)
-    return {source: fingerprint for source, fingerprint, mark in compared if mark is None}
+    return {source: mark.fingerprint for source, mark, is_settled in compared if not is_settled}
 
 
 def find_settled_sources(
@@ -102,13 +102,13 @@ def find_settled_sources(
 ) -> dict[str, SourceMark]:
     """Return the sources whose derived documents are up to date, with their mark."""
     compared = _compare_marks(catalog, tenant, generation)
-    return {source: mark for source, _, mark in compared if mark is not None}
+    return {source: mark for source, mark, is_settled in compared if is_settled}
 
 
 def _compare_marks(
     catalog: Catalog, tenant: Tenant, generation: int
-) -> Iterator[tuple[str, Fingerprint, SourceMark | None]]:
-    """Yield each source with its current fingerprint and its mark; None for an outdated mark."""
+) -> Iterator[tuple[str, SourceMark, bool]]:
+    """Yield each source with its mark, and whether its derived documents are up to date."""
     configs = get_derived_configs(tenant)
     if not configs:
         return
@@ -120,9 +120,8 @@ def _compare_marks(
         key, _, names = recorded.get(source, "").partition(":")
         has_all = names in {_ALL_LANGUAGES, _ALL_TEXTS}
         languages = None if has_all else frozenset(filter(None, names.split(",")))
-        is_settled = key == _compute_mark_key(tenant, fingerprint)
         mark = SourceMark(fingerprint, languages, names == _ALL_TEXTS)
-        yield source, fingerprint, mark if is_settled else None
+        yield source, mark, key == _compute_mark_key(tenant, fingerprint)
 
 
 def _compute_mark_key(tenant: Tenant, fingerprint: Fingerprint) -> str:
@@ -147,34 +146,37 @@ _STYLES: Mapping[str, NameStyle] = {
 """How names are qualified, by language; in other languages, a name is only known in its file."""
 
 
-def label_documents(ctx: TenantContext, work: SliceWork) -> int:
-    """Record the kinds of definitions in a slice; return the number of documents relabelled."""
+def label_documents(ctx: TenantContext, work: SliceWork) -> None:
+    """Label the documents of a slice with the kinds of their definitions."""
     if not reads_code(ctx.tenant) or not work.documents:
-        return 0
+        return
     code = code_catalog(ctx.catalog)
     parsed = _read_slice(ctx, work)
     number = work.generation.number
-    former = {
-        one.document_id: one for one in code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
-    }
-    change = _SliceChange(ctx, parsed, former, _find_settled_sources(ctx, work))
+    former = code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
+    former_by_id = {one.document_id: one for one in former}
+    serving = ctx.catalog.generations.serving(ctx.ref.id)
+    is_served = serving is not None and serving.number == number and not work.is_superseded
+    settled = find_settled_sources(ctx.catalog, ctx.tenant, number) if is_served else {}
+    pairs = [(former_by_id.get(id_), one) for id_, one in parsed.items()]
+    change = _SliceChange(ctx, pairs, settled)
     if change.keeps_labels():
         change.move_marks()
-        return 0
+        return
     changed: dict[str, Mapping[str, str]] = {}
-    documents = _list_documents(ctx, work, parsed)
-    for files in _iter_repositories(documents):
+    indexed = {one.document_id: one for one in code.kinds.iter_indexed(ctx.ref.id, number)}
+    documents = [*(indexed | parsed).values()]
+    for files in iter_repositories(documents):
         labelled = [*filter(is_labelled, files)]
-        surveyed = read_survey(ctx, labelled)
+        signs, deciding = read_survey(ctx, labelled)
         python = [one for one in labelled if get_language(one) == "python"]
-        whole = load_file_facts(ctx, python) if is_of_django(surveyed.signs) else {}
-        changed |= find_changed_labels(files, {**surveyed.files, **whole})
+        whole = load_file_facts(ctx, python) if is_of_django(signs) else {}
+        changed |= find_changed_labels(files, {**deciding, **whole})
     if changed:
         ctx.guard()
         # Labels now match the build's files, unless this run is interrupted.
         code.derivations.set_fingerprints(ctx.ref, {document.source: "" for document in documents})
         code.kinds.record(ctx.ref, changed)
-    return len(changed)
 
 
 def is_labelled(document: CodeDocument) -> bool:
@@ -190,73 +192,45 @@ def is_index(document: CodeDocument) -> bool:
 def find_changed_labels(
     documents: Iterable[CodeDocument], files: Mapping[str, FileFacts]
 ) -> dict[str, Mapping[str, str]]:
-    """Return the new labels of documents whose labels differ from the recorded ones, by document.
+    """Return the labels that differ from the recorded ones, by document of one repository.
 
     Args:
-        documents: the documents of one repository.
         files: the facts of files, by document; at least of labelled documents.
     """
     by_path: dict[str, dict[str, str]] = {}
     for (path, symbol), kind in find_source_types(list(files.values())).items():
         by_path.setdefault(path, {})[symbol] = kind
-    wanted = {
-        document.document_id: by_path.get(parse_path(document.uri), {}) for document in documents
-    }
     return {
-        document.document_id: wanted[document.document_id]
+        document.document_id: wanted
         for document in documents
-        if wanted[document.document_id] != document.kinds
+        if (wanted := by_path.get(parse_path(document.uri), {})) != document.kinds
     }
-
-
-def _find_settled_sources(ctx: TenantContext, work: SliceWork) -> Mapping[str, SourceMark]:
-    """Return the marks of the sources that are up to date in the build that the slice changes.
-
-    Empty if that build does not serve searches.
-    """
-    number = work.generation.number
-    serving = ctx.catalog.generations.serving(ctx.ref.id)
-    if serving is None or serving.number != number or work.is_superseded:
-        return {}
-    return find_settled_sources(ctx.catalog, ctx.tenant, number)
 
 
 class _SliceChange:
     """The change of a build by a slice, judged only by the documents in the slice.
 
     Args:
-        parsed: the documents of the slice with their new texts, by id.
-        former: the documents that the build already contains, with their former texts, by id.
+        pairs: each document of the slice with its former text, if any, and with its new text.
         settled: the marks of sources whose labels and derived documents match the build.
     """
 
     def __init__(
         self,
         ctx: TenantContext,
-        parsed: Mapping[str, CodeDocument],
-        former: Mapping[str, CodeDocument],
+        pairs: Sequence[tuple[CodeDocument | None, CodeDocument]],
         settled: Mapping[str, SourceMark],
     ) -> None:
-        self._ctx, self._settled = ctx, settled
-        self._pairs = [(former.get(id_), one) for id_, one in parsed.items()]
+        self._ctx, self._pairs, self._settled = ctx, pairs, settled
 
     def keeps_labels(self) -> bool:
-        """Return whether the slice leaves all labels unchanged.
-
-        This requires that the labels match the build, and that the new and former texts of the
-        documents have the same facts that decide labels.
-        """
-        labelled = {
-            new.source
-            for old, new in self._pairs
-            if is_labelled(new) or (old is not None and is_labelled(old))
-        }
-        if labelled - self._settled.keys():
-            return False
-        return all(
-            self._list_deciding_facts(old) == self._list_deciding_facts(new)
-            for old, new in self._pairs
-        )
+        """Return whether the labels match the build, and the slice leaves them unchanged."""
+        for old, new in self._pairs:
+            present = [one for one in (old, new) if one is not None]
+            if any(map(is_labelled, present)) and new.source not in self._settled:
+                return False
+        decide = self._list_deciding_facts
+        return all(decide(old) == decide(new) for old, new in self._pairs)
 
     def move_marks(self) -> None:
         """Move the marks of the sources whose derived documents the slice leaves unchanged."""
@@ -266,12 +240,8 @@ class _SliceChange:
             if pairs and all(self._keeps_derived(mark, old, new) for old, new in pairs):
                 before = compute_fingerprint(old for old, _ in pairs if old is not None)
                 after = compute_fingerprint(new for _, new in pairs)
-                first, second = (
-                    known - subtracted + added
-                    for known, subtracted, added in zip(
-                        mark.fingerprint, before, after, strict=True
-                    )
-                )
+                sums = zip(mark.fingerprint, before, after, strict=True)
+                first, second = (known - subtracted + added for known, subtracted, added in sums)
                 moved[source] = replace(mark, fingerprint=(first, second)).format(self._ctx.tenant)
         if moved:
             self._ctx.guard()
@@ -288,10 +258,9 @@ class _SliceChange:
         if mark.reads_texts or any(map(is_index, present)):
             return False
         if mark.languages is not None:
-            signs = list_signs(
-                _build_file_facts(new, self._list_facts(new)), self._ctx.tenant.own_frameworks
-            )
-            read = languages_read(frozenset(signs), self._ctx.tenant.own_frameworks)
+            own = self._ctx.tenant.own_frameworks
+            signs = list_signs(_build_file_facts(new, self._list_facts(new)), own)
+            read = languages_read(frozenset(signs), own)
             if read is None or not read <= mark.languages:
                 return False
             if mark.languages.isdisjoint({get_language(one) for one in present}):
@@ -312,40 +281,27 @@ class _SliceChange:
         return self._ctx.lake.facts({o.chunk_set_key for o in documents}, _is_label_fact)
 
 
-@dataclass(frozen=True, slots=True)
-class Survey:
-    """The few facts of a repository's files that decide which other facts must be read.
+def read_survey(
+    ctx: TenantContext, documents: Sequence[CodeDocument]
+) -> tuple[frozenset[str], dict[str, FileFacts]]:
+    """Return the signs of a repository's documents, and by document the facts that decide labels.
 
-    Attributes:
-        signs: the signs of all files; see list_signs.
-        files: the facts that decide labels, by document. In a repository that uses Django, all
-            facts of Python files decide labels.
+    In a repository that uses Django, all facts of Python files decide labels.
     """
-
-    signs: frozenset[str]
-    files: Mapping[str, FileFacts]
-
-
-def read_survey(ctx: TenantContext, documents: Sequence[CodeDocument]) -> Survey:
-    """Read the signs of one repository's documents, and the facts that decide their labels."""
     signs: set[str] = set()
     files: dict[str, FileFacts] = {}
     for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
         file = _build_file_facts(document, facts)
         signs |= list_signs(file, ctx.tenant.own_frameworks)
         files[document.document_id] = replace(file, facts=keep_deciding(facts, file.language))
-    return Survey(frozenset(signs), {one.document_id: files[one.document_id] for one in documents})
+    return frozenset(signs), {one.document_id: files[one.document_id] for one in documents}
 
 
 def build_relations_of_texts(
     ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
-    """Return the relations of texts, by chunk_set_key; texts without facts are left out.
-
-    Args:
-        media_types: the media types of the texts, by chunk_set_key.
-    """
-    languages = {key: _language(media_type) for key, media_type in media_types.items()}
+    """Return the relations of texts with facts, by chunk_set_key, given their media types."""
+    languages = {key: _get_language_of_type(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.definition_hashes(languages)
     return {
         key: build_relations(facts, hashes.get(key, {}), names=_STYLES.get(languages[key], "none"))
@@ -369,30 +325,19 @@ def _read_slice(ctx: TenantContext, work: SliceWork) -> dict[str, CodeDocument]:
     }
 
 
-def _list_documents(
-    ctx: TenantContext, work: SliceWork, parsed: Mapping[str, CodeDocument]
-) -> list[CodeDocument]:
-    """Return the documents of the build as they will be after this slice."""
-    indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, work.generation.number)
-    return [*({one.document_id: one for one in indexed} | dict(parsed)).values()]
-
-
-def _iter_repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
+def iter_repositories(documents: Iterable[CodeDocument]) -> Iterator[list[CodeDocument]]:
     """Yield the documents of each source and access scope separately."""
-
-    def repository(document: CodeDocument) -> tuple[str, str]:
-        return document.source, document.access_scope
-
-    for _, group in groupby(sorted(documents, key=repository), key=repository):
+    get_repository = attrgetter("source", "access_scope")
+    for _, group in groupby(sorted(documents, key=get_repository), key=get_repository):
         yield list(group)
 
 
 def get_language(document: CodeDocument) -> str:
     """Return the language in a document's media type: `ruby` for `text/x-ruby`."""
-    return _language(document.media_type)
+    return _get_language_of_type(document.media_type)
 
 
-def _language(media_type: str | None) -> str:
+def _get_language_of_type(media_type: str | None) -> str:
     return (media_type or "").rpartition("/")[2].removeprefix("x-")
 
 
@@ -406,10 +351,7 @@ def load_file_facts(ctx: TenantContext, documents: Sequence[CodeDocument]) -> di
 
 
 def _is_label_fact(kind: str) -> bool:
-    """Return whether facts of a kind are read to compute labels and derived documents.
-
-    All kinds are read except the index of a file's names, which is larger than all other facts.
-    """
+    """Return whether facts of a kind are read: all except the large index of a file's names."""
     return kind != USES
 
 
@@ -420,11 +362,7 @@ def _build_file_facts(document: CodeDocument, facts: tuple[Fact, ...]) -> FileFa
 def _read_facts(
     ctx: TenantContext, documents: Sequence[CodeDocument], wants_kind: Callable[[str], bool]
 ) -> Iterator[tuple[CodeDocument, tuple[Fact, ...]]]:
-    """Yield documents with the facts of their texts, in no particular order.
-
-    Args:
-        wants_kind: returns whether to read facts of a kind.
-    """
+    """Yield documents with those facts of their texts that `wants_kind` selects, in any order."""
     by_text: dict[str, list[CodeDocument]] = {}
     for document in documents:
         by_text.setdefault(document.chunk_set_key, []).append(document)

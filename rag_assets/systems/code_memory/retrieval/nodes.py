@@ -45,14 +45,8 @@ _TEST = "test"
 TEST_EDGES = frozenset({"imports", "calls", "makes", "requests", "touches", "takes", "uses"})
 """Kinds of edges that are shown as `tests` if a test file states them."""
 _UNIT_ROLES = {
-    "method": "method",
-    "function": "function",
-    "route": "derived",
-    "table": "derived",
-    "operation": "operation",
-    "ability": "ability",
-    "key": "key",
-    "run": "derived",
+    **{role: role for role in ("method", "function", "operation", "ability", "key")},
+    **dict.fromkeys(("route", "table", "run"), "derived"),
 }
 EVIDENCE_NAMES: Final = {"scip": "SCIP index"}
 """Displayed name of the tool that resolved a relation, by the relation's `how`."""
@@ -74,7 +68,6 @@ class Node:
         uri: the URI of the document that defines it; None if it is not a definition.
         line_start, line_end: first and last line in that document.
         content_hash: the hash of the text embedded for it; None if it has no separate chunk.
-        document_id: the document that defines it.
         symbol: the name of its chunk in that document.
     """
 
@@ -98,8 +91,7 @@ class Relation:
         source, target: names of nodes in one repository.
         how: see relations.relations.How; "name" or "possible" for a use found by name.
         confidence: 0 to 1.
-        uri, line_start, line_end: location of the evidence.
-        evidence: the text of the evidence, at most 200 characters.
+        evidence: the text at `uri` and its lines, at most 200 characters.
     """
 
     kind: str
@@ -123,10 +115,9 @@ def find_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | 
     kind = find_relation_name(edge, known)
     if kind is None:
         return None
-    ends = get_stating_node(edge), edge.target
-    lines = edge.line_start, edge.line_end
     return Relation(
-        kind, *ends, edge.how, edge.confidence, edge.uri, *lines, evidence=edge.evidence or ""
+        *(kind, get_stating_node(edge), edge.target, edge.how, edge.confidence, edge.uri),
+        *(edge.line_start, edge.line_end, edge.evidence or ""),
     )
 
 
@@ -176,10 +167,7 @@ def build_node(one: FoundSymbol) -> Node:
 
 
 def _get_chunk_name(local: str) -> str | None:
-    """Return the name of a definition's chunk; None for a setting without a key.
-
-    The chunk of a setting has the name of its first key.
-    """
+    """Return the name of a definition's chunk: for a setting, its first key, if any."""
     if local.startswith(OWN_SETTING):
         return local.removeprefix(OWN_SETTING).partition(".")[0] or None
     return local.removeprefix(ENV)
@@ -194,10 +182,9 @@ def build_other_node(name: str, repository: str) -> Node:
 def build_file_node(name: str, repository: str) -> Node:
     """Return the node of a file."""
     uri = name.removeprefix(FILE)
-    kind = type_of_place(parse_path(uri))
-    return Node(
-        name, _TEST if kind == _CODE and is_test(parse_path(uri)) else kind, repository, uri
-    )
+    path = parse_path(uri)
+    kind = type_of_place(path)
+    return Node(name, _TEST if kind == _CODE and is_test(path) else kind, repository, uri)
 
 
 def find_defining_files(

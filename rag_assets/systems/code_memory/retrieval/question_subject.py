@@ -2,8 +2,7 @@
 
 "Which endpoint takes it, what validates the number, and where is it stored?" asks for a route, a
 request and a table without naming any. Such words state a kind; the remaining words are the topic.
-The topic leaves out words such as "endpoint", because a full-text search for them would only match
-definitions that happen to have "endpoint" in their names.
+The topic omits such words, because a full-text search would match them only by chance.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 from rag_assets.systems.code_memory.symbols.names import TABLE, remove_type_arguments
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
@@ -78,34 +76,32 @@ _WORD: Final = re.compile(r"[A-Za-z]+")
 _PHRASE: Final = re.compile(r"\s*[A-Za-z][A-Za-z0-9]*(?:\s+[A-Za-z0-9]+){1,7}\s*")
 """Matches two to eight plain words, which a definition may have as its name (`send reminder`)."""
 
-_WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
-    {
-        "controller": ("controller_method", "controller"),
-        "route": ("route",),
-        "endpoint": ("route", "api_endpoint"),
-        "url": ("route",),
-        "model": ("model", "model_relation"),
-        "relation": ("model_relation",),
-        "table": ("table",),
-        "column": ("table", "migration"),
-        "migration": ("migration",),
-        "job": ("job",),
-        "event": ("event",),
-        "listener": ("listener",),
-        "policy": ("policy",),
-        "policies": ("policy",),
-        "middleware": ("middleware",),
-        "request": ("request",),
-        "resource": ("resource",),
-        "service": ("service",),
-        "run": ("file_change", "run_summary"),
-        "bug": ("known_bug",),
-        "decision": ("adr",),
-        "rule": ("cursor_rule", "claude_rule"),
-        "package": ("package",),
-        "config": ("config",),
-    }
-)
+_WANTED: Final[Mapping[str, tuple[SourceType, ...]]] = {
+    "controller": ("controller_method", "controller"),
+    "route": ("route",),
+    "endpoint": ("route", "api_endpoint"),
+    "url": ("route",),
+    "model": ("model", "model_relation"),
+    "relation": ("model_relation",),
+    "table": ("table",),
+    "column": ("table", "migration"),
+    "migration": ("migration",),
+    "job": ("job",),
+    "event": ("event",),
+    "listener": ("listener",),
+    "policy": ("policy",),
+    "policies": ("policy",),
+    "middleware": ("middleware",),
+    "request": ("request",),
+    "resource": ("resource",),
+    "service": ("service",),
+    "run": ("file_change", "run_summary"),
+    "bug": ("known_bug",),
+    "decision": ("adr",),
+    "rule": ("cursor_rule", "claude_rule"),
+    "package": ("package",),
+    "config": ("config",),
+}
 """Source types, by the word that asks for them; the words lack their plural `s`."""
 
 _RELATIONAL: Final = frozenset(
@@ -134,7 +130,6 @@ class QuestionNames:
     """The names in a question.
 
     Attributes:
-        names: the names as written.
         wanted_types: source types that the question asks for.
         is_relational: whether all words besides the names ask for relations: "who calls".
         is_bare: whether the question consists of names alone.
@@ -146,13 +141,8 @@ class QuestionNames:
     is_bare: bool = False
 
     def with_joined(self, name: str) -> QuestionNames:
-        """Return these names after the name that results from joining the question's words."""
+        """Return these names after the joined words of the question."""
         return replace(self, names=(name, *self.names)[:MOST_NAMES], is_bare=True)
-
-
-def get_types_of_word(word: str) -> tuple[SourceType, ...]:
-    """Return the source types that a lower-case word asks for, such as `table` for `tables`."""
-    return _WANTED.get(_singular(word)) or _WANTED.get(word, ())
 
 
 def build_quotation(query: str) -> re.Pattern[str] | None:
@@ -167,10 +157,7 @@ def build_quotation(query: str) -> re.Pattern[str] | None:
 
 
 def join_words(query: str) -> str | None:
-    """Return the words of a question joined to one name; None unless it has two to eight words.
-
-    `send reminder` may mean `sendReminder` or `send_reminder`; whether they exist is not checked.
-    """
+    """Return two to eight words joined to a name; None for any other question."""
     if len(query) > _LONGEST or not _PHRASE.fullmatch(query):
         return None
     return "".join(query.split())
@@ -184,10 +171,10 @@ def find_question_names(
     table_name: str | None = None,
 ) -> QuestionNames:
     """Return the names in a question; names in the request's options come first."""
-    names_in_options = [one for one in (route_name, controller_class) if one]
-    names_in_options += [TABLE + table_name.removeprefix(TABLE)] if table_name else []
+    table = TABLE + table_name.removeprefix(TABLE) if table_name else None
+    names_in_options = [one for one in (route_name, controller_class, table) if one]
     in_question, rest = _read_question(query)
-    words = [_singular(word.lower()) for token in rest for word in _WORD.findall(token)]
+    words = [_remove_plural(word.lower()) for token in rest for word in _WORD.findall(token)]
     wanted = {kind for word in words for kind in _WANTED.get(word, ())}
     names = tuple(dict.fromkeys([*names_in_options, *in_question]))[:MOST_NAMES]
     # Words in other scripts are not understood, so they may ask for anything.
@@ -200,7 +187,6 @@ def find_question_names(
 
 
 def _read_question(query: str) -> tuple[list[str], list[str]]:
-    """Return the names in a question, and its remaining words."""
     names: list[str] = []
     rest: list[str] = []
     whole = query.strip()
@@ -228,7 +214,11 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
             if rest and rest[-1] in _TYPES:
                 rest.pop()
             at += 2 if after in _TYPES else 1
-        elif token in _TYPES and _may_be_called(after) and not _is_requested_type(rest):
+        elif (
+            token in _TYPES
+            and _may_be_called(after)
+            and not (rest and rest[-1].lower() in _ASKING)  # As in "which middleware".
+        ):
             names.append(after)
             at += 2
         elif after in _TYPES and _may_be_called(token):
@@ -240,63 +230,49 @@ def _read_question(query: str) -> tuple[list[str], list[str]]:
     return names, rest
 
 
-def _is_requested_type(rest: list[str]) -> bool:
-    """Return whether the word before a type word asks for that type, as in "which middleware".
-
-    Args:
-        rest: the words of the question so far that are not names.
-    """
-    return bool(rest) and rest[-1].lower() in _ASKING
-
-
 def _is_name(token: str, found: re.Match[str], query: str) -> bool:
     """Return whether a word has the shape of a name, or is quoted."""
     if not token or len(token) > _LONGEST:
         return False
-    before, after = (
-        query[max(0, found.start() - 1) : found.start()],
-        query[found.end() : found.end() + 1],
-    )
-    quoted = before == after and before in {*_QUOTES} and before != ""
-    return quoted or _NAME.fullmatch(token) is not None
+    before = query[max(0, found.start() - 1) : found.start()]
+    after = query[found.end() : found.end() + 1]
+    return (before == after and before in {*_QUOTES}) or _NAME.fullmatch(token) is not None
 
 
 def _may_be_called(word: str) -> bool:
     """Return whether a word next to a type word may be a name; question words may not."""
     plain = word.lower()
-    known = plain in _RELATIONAL or _singular(plain) in _RELATIONAL | _WANTED.keys()
+    known = plain in _RELATIONAL or _remove_plural(plain) in _RELATIONAL | _WANTED.keys()
     return bool(word) and len(word) <= _LONGEST and word.isidentifier() and not known
 
 
-def _singular(word: str) -> str:
+def _remove_plural(word: str) -> str:
     return word.removesuffix("s") if len(word) > 1 else word
 
 
-_TYPES_BY_BEGINNING: Final[Mapping[str, tuple[SourceType, ...]]] = MappingProxyType(
-    {
-        "endpoint": ("route", "controller_method"),
-        "url": ("route", "controller_method"),
-        "api": ("route", "controller_method"),
-        "validat": ("request",),
-        "authori": ("policy",),
-        "allow": ("policy",),
-        "permi": ("policy",),
-        "forbid": ("policy",),
-        "background": ("job",),
-        "asynchron": ("job",),
-        "announc": ("event", "listener"),
-        "notif": ("event", "listener"),
-        "react": ("event", "listener"),
-        "column": ("table", "migration"),
-        "schema": ("table", "migration"),
-        "database": ("table", "model"),
-        "stor": ("table", "model"),
-        "kept": ("table", "model"),
-        "sav": ("table", "model"),
-        "record": ("table", "model"),
-        "persist": ("table", "model"),
-    }
-)
+_TYPES_BY_BEGINNING: Final[Mapping[str, tuple[SourceType, ...]]] = {
+    "endpoint": ("route", "controller_method"),
+    "url": ("route", "controller_method"),
+    "api": ("route", "controller_method"),
+    "validat": ("request",),
+    "authori": ("policy",),
+    "allow": ("policy",),
+    "permi": ("policy",),
+    "forbid": ("policy",),
+    "background": ("job",),
+    "asynchron": ("job",),
+    "announc": ("event", "listener"),
+    "notif": ("event", "listener"),
+    "react": ("event", "listener"),
+    "column": ("table", "migration"),
+    "schema": ("table", "migration"),
+    "database": ("table", "model"),
+    "stor": ("table", "model"),
+    "kept": ("table", "model"),
+    "sav": ("table", "model"),
+    "record": ("table", "model"),
+    "persist": ("table", "model"),
+}
 """Source types, by the beginning of a word that asks for them."""
 
 _ABOUT_CODE: Final = frozenset({"call", "called", "code", "do", "handle", "step", "work"})
@@ -307,13 +283,11 @@ _COMPOUND: Final = re.compile(r"[A-Za-z]+(?:[.-][A-Za-z]+)+")
 _TEST: Final = re.compile(r"\btest", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionKinds:
+class QuestionKinds(NamedTuple):
     """The kinds of definitions that a question asks for, and its topic.
 
     Attributes:
         wanted_types: source types that the question asks for.
-        is_about_tests: whether the question is about tests.
         topic: the question without the words that ask for a kind; a compound such as `two-factor`
             is followed by its spelling in code, `twofactor`.
     """
@@ -334,20 +308,14 @@ def find_question_kinds(query: str) -> QuestionKinds:
             topic.append(token)
             if _COMPOUND.fullmatch(token):
                 topic.append(re.sub("[.-]", "", token))
-    return QuestionKinds(
-        frozenset(wanted), _TEST.search(query) is not None, " ".join(topic) or query
-    )
+    is_about_tests = _TEST.search(query) is not None
+    return QuestionKinds(frozenset(wanted), is_about_tests, " ".join(topic) or query)
 
 
 def _find_requested_types(word: str) -> tuple[SourceType, ...] | None:
-    """Return the source types that a word asks for.
-
-    Return () for a filler word, and None for a word of the topic.
-    """
+    """Return the source types that a word asks for: () if it is filler, None if it is the topic."""
     if word.removesuffix("s") in _ABOUT_CODE or word in _ABOUT_CODE:
         return ()
-    named = get_types_of_word(word)
-    by_beginning = next(
-        (t for start, t in _TYPES_BY_BEGINNING.items() if word.startswith(start)), ()
-    )
-    return (*named, *by_beginning) or None
+    named = _WANTED.get(_remove_plural(word)) or _WANTED.get(word, ())
+    beginnings = (types for start, types in _TYPES_BY_BEGINNING.items() if word.startswith(start))
+    return (*named, *next(beginnings, ())) or None

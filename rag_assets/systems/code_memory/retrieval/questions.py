@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import SequenceMatcher
 from functools import partial
 from typing import Final
@@ -22,7 +22,7 @@ from rag_assets.search.recall import VerifyStep, add_scopes
 from rag_assets.search.services import SearchServices
 from rag_assets.storage.index.model import EntryFilter, RankingRequest
 from rag_assets.storage.index.terms import parse_query_words
-from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
+from rag_assets.systems.code_memory.derived.model import ROUTE
 from rag_assets.systems.code_memory.retrieval.question_subject import (
     find_question_kinds,
     find_question_names,
@@ -37,8 +37,7 @@ _BEGINNINGS: Final = (12, 8, 6)
 _BEGINNING, _FEW, _FEWEST = 6, 4, 3
 _LONGEST_NAME: Final = 100
 _PLAIN: Final = re.compile(r"[^A-Za-z_/{}]+")
-"""Characters that are removed before names are compared. They include digits, which are rarely
-misspelt."""
+"""Characters that are removed before names are compared, also digits: they are rarely misspelt."""
 _LOOKED_AT: Final = 500
 _SHOWN: Final = 5
 _UNKNOWN: Final = (
@@ -48,11 +47,7 @@ _UNKNOWN: Final = (
 
 
 def build_clarification(view: RelationView, query: str, *, first: str = "") -> Clarification:
-    """Return a question to the user that lists definitions with names similar to the query.
-
-    Args:
-        first: names with this prefix are listed first.
-    """
+    """Ask the user about definitions with similar names, those with the prefix `first` first."""
     names = find_nearest_names(view, query, first=first)
     if not names:
         return Clarification(_UNKNOWN)
@@ -66,27 +61,19 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query)))[:_MOST_WORDS]
     whole = "" if len(query) > _LONGEST_NAME else _PLAIN.sub("", query).lower()
     is_name = bool(whole) and (bool(first) or not any(one.isspace() for one in query.strip()))
-    like: list[FoundSymbol] = []
+    like: list[str] = []
     for tried in _list_search_attempts(words, whole if is_name else ""):
-        like = [one for stems in tried for one in view.find_by_parts(stems, _LOOKED_AT)]
-        if any(found_symbol.name.startswith(first) for found_symbol in like):
+        like = [one.name for stems in tried for one in view.find_by_parts(stems, _LOOKED_AT)]
+        if preferred := [name for name in like if name.startswith(first)]:
+            like = preferred
             break
-    if any(found_symbol.name.startswith(first) for found_symbol in like):
-        like = [found_symbol for found_symbol in like if found_symbol.name.startswith(first)]
-    found = {
-        _shorten_name(found_symbol): _shorten_name(found_symbol).lower() for found_symbol in like
-    }
+    found = {short: short.lower() for short in map(_shorten_name, like)}
     asked = [whole] if is_name else words
     return sorted(found, key=lambda name: (-_rate_similarity(found[name], asked), name))[:_SHOWN]
 
 
 def _list_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
-    """Yield lists of parts of names to search for; the first list that finds a name is used.
-
-    Args:
-        words: the words of the question.
-        name: the whole question, if it is a single name.
-    """
+    """Yield lists of parts of names to search for, until one of the lists finds a name."""
     if name:
         # A misspelt name usually starts like the intended one, at least for a few letters.
         yield [[name[:length]] for length in _BEGINNINGS if len(name) >= length]
@@ -97,12 +84,12 @@ def _list_search_attempts(words: list[str], name: str) -> Iterator[list[list[str
         yield [[name[at : at + _FEWEST] for at in range(len(name) - _FEWEST + 1)][:_MOST_WORDS]]
 
 
-def _shorten_name(found_symbol: FoundSymbol) -> str:
-    """Return the short form of a definition's name: without prefix or namespace."""
-    for prefix in ("route:", "table:"):
-        if found_symbol.name.startswith(prefix):
-            return found_symbol.name.removeprefix(prefix)
-    return found_symbol.name.rpartition("\\")[2]
+def _shorten_name(name: str) -> str:
+    """Return the name of a definition without prefix or namespace."""
+    for prefix in (ROUTE, TABLE):
+        if name.startswith(prefix):
+            return name.removeprefix(prefix)
+    return name.rpartition("\\")[2]
 
 
 def _rate_similarity(name: str, words: list[str]) -> float:
@@ -124,21 +111,6 @@ _NAME_FIELDS: Final = ("route_name", "controller_class", _TABLE_FIELD)
 """Fields of a request that contain a name."""
 
 
-@dataclass(frozen=True, slots=True)
-class _QuestionName:
-    """A name in a request.
-
-    Attributes:
-        field: the field of the request that contains it.
-        name: the name as written.
-        lookup: the name as relations store it.
-    """
-
-    field: str
-    name: str
-    lookup: str
-
-
 async def report_unknown_names(
     services: SearchServices, progress: SearchProgress, answer: SearchAnswer
 ) -> SearchAnswer:
@@ -152,20 +124,20 @@ async def report_unknown_names(
     request = progress.search.request
     candidates = await run_sync(partial(_find_undefined_names, view, request))
     unknown = [
-        candidate
-        for candidate in candidates
-        if not await _occurs_in_texts(services, progress, candidate.name)
+        (field, name)
+        for field, name in candidates
+        if not await _occurs_in_texts(services, progress, name)
     ]
     if not unknown:
         return answer
-    nearest = await run_sync(lambda: [find_nearest_names(view, one.name) for one in unknown])
+    nearest = await run_sync(lambda: [find_nearest_names(view, name) for _, name in unknown])
     problems = [
-        _describe_problem(one.name, names) for one, names in zip(unknown, nearest, strict=True)
+        _describe_problem(name, names) for (_, name), names in zip(unknown, nearest, strict=True)
     ]
-    warnings = map(UnmatchedFilter, [one.field for one in unknown], problems)
+    warnings = map(UnmatchedFilter, [field for field, _ in unknown], problems)
     answer = replace(answer, warnings=(*answer.warnings, *warnings))
     in_question = find_question_names(request.query)
-    in_query = [one for one in unknown if one.field == "query"]
+    in_query = [field for field, _ in unknown if field == "query"]
     consists_of_unknown = in_question.is_bare and len(in_query) >= len(in_question.names)
     has_exact_match = progress.walk is not None and bool(progress.walk.leading)
     if has_exact_match or not (consists_of_unknown or len(in_query) < len(unknown)):
@@ -175,29 +147,23 @@ async def report_unknown_names(
     return replace(answer, hits=(), omitted=0, needs_clarification=True, clarification=asking)
 
 
-def _find_undefined_names(view: RelationView, request: SearchRequest) -> list[_QuestionName]:
-    """Return the names in a request that no definition and no file has."""
-    names: list[_QuestionName] = []
-    for field in _NAME_FIELDS:
-        value = getattr(request, field)
-        if value:
-            plain = value.removeprefix(TABLE)
-            lookup = TABLE + plain if field == _TABLE_FIELD else value
-            names.append(_QuestionName(field, plain, lookup))
+def _find_undefined_names(view: RelationView, request: SearchRequest) -> list[tuple[str, str]]:
+    """Return the names in a request that no definition and no file has, each after its field."""
+    names = [(field, value) for field in _NAME_FIELDS if (value := getattr(request, field))]
     in_query = find_question_names(request.query).names
-    names += [_QuestionName("query", one, one) for one in in_query if _SYMBOL.fullmatch(one)]
-    return [name for name in names[:_MOST_NAMES] if not _is_defined(view, name)]
-
-
-def _is_defined(view: RelationView, name: _QuestionName) -> bool:
-    if (
-        view.find_by_name(name.lookup)
-        or view.find_by_suffix(name.name)
-        or view.find_files_by_suffix(name.name)
-    ):
-        return True
-    edges = view.find_edges_of_names([name.lookup], "in") if name.field == _TABLE_FIELD else None
-    return edges is not None and bool(edges.edges)
+    names += [("query", one) for one in in_query if _SYMBOL.fullmatch(one)]
+    undefined: list[tuple[str, str]] = []
+    for field, written in names[:_MOST_NAMES]:
+        name = written if field == "query" else written.removeprefix(TABLE)
+        stored = TABLE + name if field == _TABLE_FIELD else written
+        if not (
+            view.find_by_name(stored)
+            or view.find_by_suffix(name)
+            or view.find_files_by_suffix(name)
+            or (field == _TABLE_FIELD and view.find_edges_of_names([stored], "in").edges)
+        ):
+            undefined.append((field, name))
+    return undefined
 
 
 async def _occurs_in_texts(services: SearchServices, progress: SearchProgress, name: str) -> bool:
@@ -215,12 +181,10 @@ async def _occurs_in_texts(services: SearchServices, progress: SearchProgress, n
     )
     wanted = [Ranking("words", found) for found in rankings]
     confirmed = await VerifyStep(services).confirm(progress, wanted)
+    terms = [len(parse_query_words(part).terms) for part in parts]
     return all(
-        any(
-            candidate.matched >= len(parse_query_words(part).terms)
-            for candidate in ranking.candidates
-        )
-        for part, ranking in zip(parts, confirmed.rankings, strict=True)
+        any(candidate.matched >= count for candidate in ranking.candidates)
+        for count, ranking in zip(terms, confirmed.rankings, strict=True)
     )
 
 

@@ -11,7 +11,7 @@ import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from rag_assets.common.batches import batched
@@ -69,7 +69,6 @@ class Use:
         target: the name of the definition.
         name: the name as written.
         receiver: the last name before the dot; "" without a receiver.
-        repository: the repository of its file.
         within: the innermost definition that contains the use; None at the top level of a file.
         why: why the use is certain; "" if it is only possible.
         candidates: number of definitions to which the name may refer.
@@ -110,12 +109,9 @@ class Use:
 
 @dataclass(frozen=True, slots=True)
 class FoundUses:
-    """The uses of definitions.
+    """The certain uses of definitions, by file and line, and the possible ones, most likely first.
 
-    Attributes:
-        certain: the certain uses, sorted by file and line.
-        possible: the possible uses, most likely first.
-        omitted: number of places and definitions that were not read; a lower bound.
+    At least `omitted` places and definitions were not read.
     """
 
     certain: tuple[Use, ...] = ()
@@ -130,8 +126,7 @@ class _Target(NamedTuple):
     """A definition whose uses are searched for.
 
     Attributes:
-        name: the last part of its name.
-        owner: the last part of the name of the definition that contains it; "" if there is none.
+        name, owner: the last parts of its name, and of the name of the definition that contains it.
         holder: the qualified name of the type that contains it; "" if there is none.
         stem: the name by which imports refer to its file.
         family: the family of its language; see get_language_family.
@@ -153,12 +148,8 @@ class _FileUses:
     names: dict[str, NameUses] = field(default_factory=dict)
 
     @property
-    def path(self) -> str:
-        return parse_path(self.row.uri)
-
-    @property
     def language(self) -> str:
-        return get_language_of_type(find_repository_type(self.path) or "")
+        return get_language_of_type(find_repository_type(parse_path(self.row.uri)) or "")
 
     def has_import_of(self, name: str) -> bool:
         """Return whether an import in this file names `name`."""
@@ -172,23 +163,19 @@ def find_uses_of_nodes(
     """Return the uses of definitions by name; other nodes are ignored.
 
     Args:
-        stated: known relations. Uses on the same lines are left out. Of several equal calls in one
-            definition, a relation has only the line of the first.
+        stated: known relations; uses on the same lines are omitted, and equal calls in one
+            definition are certain.
     """
     found = [one for node in nodes if (one := _build_target(node)) is not None]
     targets = found[:MOST_TARGETS]
     wanted = dict.fromkeys(target.name for target in targets)
     if not wanted:
         return FoundUses()
-    other_names = dict.fromkeys(
-        name
-        for target in targets
-        for name in (target.owner, target.stem)
-        if name and name not in wanted
-    )
-    rows, is_cut = view.find_name_uses([*wanted], [*other_names], MOST_ROWS)
-    omitted = len(found) - len(targets) + int(is_cut)
-    return _UseResolver(view, targets, _group_by_file(rows), stated, omitted=omitted).resolve()
+    others = dict.fromkeys(name for target in targets for name in (target.owner, target.stem))
+    other_names = [name for name in others if name and name not in wanted]
+    rows, is_cut = view.find_name_uses([*wanted], other_names, MOST_ROWS)
+    uses = _UseResolver(view, targets, _group_by_file(rows), stated).resolve()
+    return replace(uses, omitted=uses.omitted + len(found) - len(targets) + int(is_cut))
 
 
 class _UseResolver:
@@ -200,33 +187,29 @@ class _UseResolver:
         targets: Sequence[_Target],
         files: Sequence[_FileUses],
         stated: Collection[Relation],
-        *,
-        omitted: int,
     ) -> None:
         self._targets, self._files = targets, files
         self._stated: set[StatedUse] = set()
         self._evidence: dict[tuple[str, str], list[str]] = defaultdict(list)
-        for relation in stated:
-            self._stated.add(
-                (relation.uri, relation.line_start, _get_last_part(relation.target, relation.uri))
-            )
-            self._evidence[relation.source, relation.target].append(relation.evidence)
+        for one in stated:
+            self._stated.add((one.uri, one.line_start, _get_last_part(one.target, one.uri)))
+            self._evidence[one.source, one.target].append(one.evidence)
         read = files[:MOST_FILES]
-        self._omitted = omitted + len(files) - len(read)
+        self._omitted = len(files) - len(read)
         self._symbols: dict[str, list[FoundSymbol]] = defaultdict(list)
-        for one in view.list_definitions([file.row.uri for file in read]):
-            self._symbols[one.uri].append(one)
+        for symbol in view.list_definitions([file.row.uri for file in read]):
+            self._symbols[symbol.uri].append(symbol)
         self._candidates: dict[tuple[str, str, str], set[str]] = defaultdict(set)
         self._by_file: dict[tuple[str, str], dict[str, set[str]]] = defaultdict(dict)
         names = {target.name for target in targets}
         for file in read:
             family = get_language_family(file.language)
-            for one in self._symbols[file.row.uri]:
-                last = _get_last_part(one.name, one.uri)
+            for symbol in self._symbols[file.row.uri]:
+                last = _get_last_part(symbol.name, symbol.uri)
                 if last in names:
-                    self._candidates[file.row.source, family, last].add(one.name)
+                    self._candidates[file.row.source, family, last].add(symbol.name)
                     of_name = self._by_file[file.row.source, last]
-                    of_name.setdefault(one.uri, set()).add(one.name)
+                    of_name.setdefault(symbol.uri, set()).add(symbol.name)
         self._owners: dict[tuple[str, str, str], dict[str, set[str]]] = {}
         self._one_method = self._find_implemented_methods(view)
         self._elsewhere = self._find_stated_targets(view)
@@ -234,8 +217,8 @@ class _UseResolver:
 
     def resolve(self) -> FoundUses:
         """Return all certain and possible uses of the targets."""
-        certain: dict[tuple[str, int, str], Use] = {}
-        possible: dict[tuple[str, int, str], Use] = {}
+        certain: dict[StatedUse, Use] = {}
+        possible: dict[StatedUse, Use] = {}
         omitted = self._omitted
         for target in self._targets:
             for file in self._files:
@@ -254,10 +237,7 @@ class _UseResolver:
         return FoundUses(tuple(ordered), tuple(left), omitted)
 
     def _resolve_use(self, target: _Target, file: _FileUses, place: NameUse) -> Use | None:
-        """Return the use of a target at a place.
-
-        Return None if a known relation states it, or if the place refers to something else.
-        """
+        """Return the use of a target at a place; None if it is known or means something else."""
         row = file.row
         if place.kind == "definition" or (row.uri, place.line, target.name) in self._stated:
             return None
@@ -266,9 +246,8 @@ class _UseResolver:
         is_foreign = is_program and get_language_family(language) != target.family
         if is_foreign and place.kind not in _MENTIONS:
             return None
-        if row.uri == target.node.uri and (
-            (target.node.line_start or 0) <= place.line <= (target.node.line_end or 0)
-        ):
+        first, last = target.node.line_start or 0, target.node.line_end or 0
+        if row.uri == target.node.uri and first <= place.line <= last:
             return None
         at = row.uri, place.line, target.name
         exact = self._exact.get(at, set())
@@ -305,13 +284,11 @@ class _UseResolver:
             return "receiver"
         if place.receiver in {"", "self"} and target.holder:
             inside = within is not None and is_within(within.name, target.holder)
-            if inside and not self._has_rival(target, candidates):
+            others = (one for one in candidates if one != target.node.name)
+            if inside and not any(is_within(one, target.holder) for one in others):
                 return "same class"
-        if place.receiver == "":
-            near = self._explain_bare_name(target, file, candidates)
-            if near:
-                return near
-        return self._explain_single_name(target, file, place, candidates)
+        near = self._explain_bare_name(target, file) if place.receiver == "" else ""
+        return near or self._explain_single_name(target, file, place, candidates)
 
     def _explain_single_name(
         self, target: _Target, file: _FileUses, place: NameUse, candidates: Collection[str]
@@ -328,10 +305,7 @@ class _UseResolver:
         return "only method" if is_one else ""
 
     def _is_named_after_class(self, place: NameUse, target: _Target, file: _FileUses) -> bool:
-        """Return whether the receiver is the target's class, or a variable named after that class.
-
-        A variable does not count if the class of another candidate has that name too.
-        """
+        """Return whether the receiver is the class, or a variable named only after it."""
         if not place.receiver or place.receiver == target.owner:
             return bool(place.receiver)
         wanted = fold_name(place.receiver)
@@ -354,60 +328,33 @@ class _UseResolver:
         written = re.compile(rf"{before}{re.escape(target.name)}\b")
         return any(map(written.search, evidence))
 
-    def _has_rival(self, target: _Target, candidates: Collection[str]) -> bool:
-        """Return whether the type that contains the target has another definition with its name."""
-        return any(
-            candidate != target.node.name and is_within(candidate, target.holder)
-            for candidate in candidates
-        )
-
-    def _explain_bare_name(
-        self, target: _Target, file: _FileUses, candidates: Collection[str]
-    ) -> str:
-        """Return why a name without receiver means this definition; "" if that is not certain.
-
-        The reason is the same file, an import, or the same package.
-        """
-        places = self._get_definition_files(target)
-        if file.row.uri == target.node.uri:
-            return "same file" if len(places[file.row.uri]) == 1 else ""
+    def _explain_bare_name(self, target: _Target, file: _FileUses) -> str:
+        """Return why a name without receiver means this definition; "" if it may not."""
+        uri = file.row.uri
+        # The definitions with the last name of the target, by the URI of their file.
+        places = self._by_file[target.node.repository, target.name]
+        if target.node.uri is not None:
+            places.setdefault(target.node.uri, set()).add(target.node.name)
+        if uri == target.node.uri:
+            return "same file" if len(places[uri]) == 1 else ""
         if target.holder and not target.name[:1].isupper():
             return ""  # A method of another class needs a receiver.
-        same_file = places.get(file.row.uri)
-        if same_file:
+        if places.get(uri):
             return ""
-        if (
-            file.has_import_of(target.name)
-            or file.has_import_of(target.stem)
-            or (target.owner != "" and file.has_import_of(target.owner))
-        ):
-            imported = [
-                uri
-                for uri in places
-                if file.has_import_of(_get_stem(uri)) or uri == target.node.uri
-            ]
-            if len(imported) <= 1:
+        if any(map(file.has_import_of, filter(None, (target.name, target.stem, target.owner)))):
+            imported = {one for one in places if file.has_import_of(_get_stem(one))}
+            if len(imported | {target.node.uri}) == 1:
                 return "import"
         language = load_tag_languages().get(file.language)
         if language is not None and language.is_open_in_folder:
-            folder = posixpath.dirname(file.row.uri)
-            in_folder = [uri for uri in places if posixpath.dirname(uri) == folder]
+            folder = posixpath.dirname(uri)
+            in_folder = [one for one in places if posixpath.dirname(one) == folder]
             if in_folder == [target.node.uri] and len(places[in_folder[0]]) == 1:
                 return "same package"
         return ""
 
-    def _get_definition_files(self, target: _Target) -> dict[str, set[str]]:
-        """Return the definitions with the last name of the target, by the URI of their file."""
-        found = self._by_file[target.node.repository, target.name]
-        if target.node.uri is not None:
-            found.setdefault(target.node.uri, set()).add(target.node.name)
-        return found
-
     def _find_implemented_methods(self, view: RelationView) -> set[tuple[str, str, str]]:
-        """Return the names that belong to one method and otherwise only to its implementations.
-
-        A key is (repository, language family, name).
-        """
+        """Return the keys of `_candidates` that are one method and its implementations."""
         several = {
             key: names
             for key, names in self._candidates.items()
@@ -418,25 +365,18 @@ class _UseResolver:
         followed = {(edge.source, edge.stated_of, edge.target) for edge in edges}
         found = set()
         for key, names in several.items():
-            own = {
-                target for source, base, target in followed if source == key[0] and base in names
-            }
+            own = {end for source, base, end in followed if source == key[0] and base in names}
             if len(names - own) == 1:
                 found.add(key)
         return found
 
-    def _find_stated_targets(self, view: RelationView) -> dict[tuple[str, int, str], set[str]]:
-        """Return the definitions that stated relations have as targets, by (URI, line, last name).
-
-        Used to rule out other definitions at these places; only names with few candidates count.
-        """
-        rare = [
-            (name, names)
-            for (_, _, name), names in self._candidates.items()
-            if len(names) <= MOST_CANDIDATES
-        ]
-        known = {one for _, names in rare for one in names}
-        resolvable = {name for name, _ in rare}
+    def _find_stated_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
+        """Return the targets of relations at places, to rule out other definitions there."""
+        rare = {
+            key: names for key, names in self._candidates.items() if len(names) <= MOST_CANDIDATES
+        }
+        known = {one for names in rare.values() for one in names}
+        resolvable = {name for *_, name in rare}
         sources = {
             within.name
             for file in self._files[:MOST_FILES]
@@ -446,24 +386,16 @@ class _UseResolver:
             if place.kind != "definition"
             and (within := _find_innermost(self._symbols[file.row.uri], place.line)) is not None
         }
-        found: dict[tuple[str, int, str], set[str]] = defaultdict(set)
-        if len(known) > 1 and sources:
-            edges = (
-                edge
-                for some in batched(sorted(sources), _SOURCES_AT_ONCE)
-                for edge in view.find_edges_of_names(some, "out").edges
-            )
-            for edge in edges:
+        found: dict[StatedUse, set[str]] = defaultdict(set)
+        for some in batched(sorted(sources), _SOURCES_AT_ONCE) if len(known) > 1 else ():
+            for edge in view.find_edges_of_names(some, "out").edges:
                 if edge.target in known:
                     last = _get_last_part(edge.target, edge.uri)
                     found[edge.uri, edge.line_start, last].add(edge.target)
         return found
 
     def _find_scip_targets(self, view: RelationView) -> dict[StatedUse, set[str]]:
-        """Return the targets that SCIP indexes state, by (URI, line, last name).
-
-        The target of a name that another package defines starts with ELSEWHERE.
-        """
+        """Return the targets that SCIP indexes state at places; see ELSEWHERE."""
         known = {name for names in self._candidates.values() for name in names}
         names = {target.name for target in self._targets}
         nodes = sorted(known | {target.node.name for target in self._targets})
@@ -478,13 +410,9 @@ class _UseResolver:
 
     def _get_rank_key(self, use: Use) -> tuple[int, int, int]:
         """Return a sort key for possible uses; the most likely uses have the smallest keys."""
-        owner = _get_owner(use.target)
-        receiver = fold_name(use.receiver)
-        is_alike = (
-            bool(receiver)
-            and bool(owner)
-            and (receiver in fold_name(owner) or fold_name(owner) in receiver)
-        )
+        owner, receiver = _get_owner(use.target), fold_name(use.receiver)
+        folded = fold_name(owner)
+        is_alike = bool(receiver and owner) and (receiver in folded or folded in receiver)
         return int(use.kind in _MENTIONS), int(not is_alike), _ORDER.index(use.kind)
 
 
@@ -492,27 +420,22 @@ def find_uses_of_word(view: RelationView, name: str) -> FoundUses:
     """Return all places of a word as possible uses, even if no definition has this name."""
     rows, is_cut = view.find_name_uses([name], [], MOST_ROWS)
     files = _group_by_file(rows)
-    uses = tuple(
+    uses = [
         Use(
             *(name, name, one.kind, one.receiver, file.row.uri, one.line, file.row.source),
             *(None, "", 0),
         )
         for file in files
         for one in file.names[name].uses
-    )
+    ]
     omitted = sum(file.names[name].omitted for file in files) + int(is_cut)
     programs = {file.row.uri for file in files if file.language in load_tag_languages()}
-    ordered = sorted(
-        uses,
-        key=lambda use: (
-            use.uri not in programs,
-            is_test(parse_path(use.uri)),
-            _ORDER.index(use.kind),
-            use.uri,
-            use.line,
-        ),
-    )
-    return FoundUses(possible=tuple(ordered), omitted=omitted)
+
+    def get_sort_key(use: Use) -> tuple[bool, bool, int, str, int]:
+        is_other = use.uri not in programs
+        return is_other, is_test(parse_path(use.uri)), _ORDER.index(use.kind), use.uri, use.line
+
+    return FoundUses(possible=tuple(sorted(uses, key=get_sort_key)), omitted=omitted)
 
 
 def _build_target(node: Node) -> _Target | None:
@@ -523,12 +446,11 @@ def _build_target(node: Node) -> _Target | None:
     if not name:
         return None
     holder = node.name[: -len(name)].rstrip(":.#\\/") if node.name.endswith(name) else ""
-    is_type = holder and _get_owner(node.name)[:1].isupper()
-    family = get_language_family(
-        get_language_of_type(find_repository_type(parse_path(node.uri)) or "")
-    )
+    language = get_language_of_type(find_repository_type(parse_path(node.uri)) or "")
+    family = get_language_family(language)
     owner = _get_owner(node.name)
-    return _Target(node, name, owner, holder if is_type else "", _get_stem(node.uri), family)
+    holder = holder if owner[:1].isupper() else ""
+    return _Target(node, name, owner, holder, _get_stem(node.uri), family)
 
 
 def _group_by_file(rows: Iterable[FoundNameUses]) -> list[_FileUses]:
@@ -547,13 +469,11 @@ def is_within(name: str, holder: str) -> bool:
 
 
 def _find_innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | None:
-    """Return the innermost definition around a line."""
     around = [symbol for symbol in symbols if symbol.line_start <= line <= symbol.line_end]
     return min(around, key=lambda one: one.line_end - one.line_start, default=None)
 
 
 def _get_last_part(name: str, uri: str) -> str:
-    """Return a name without its qualifiers."""
     if get_name_style(parse_path(uri)) == "none":
         return name.rpartition("::")[2]
     parts = name_parts(name, folded=False)
@@ -566,10 +486,7 @@ def _get_owner(name: str) -> str:
 
 
 def _get_stem(uri: str) -> str:
-    """Return the name by which imports refer to a file: without suffixes.
-
-    A file such as `index.ts` or `__init__.py` has the name of its folder.
-    """
+    """Return the name by which imports refer to a file: that of its folder for `index.ts`."""
     folder, name = posixpath.split(parse_path(uri))
     stem = name.partition(".")[0] or name
     return posixpath.basename(folder) if stem in {"__init__", "index", "mod"} else stem

@@ -71,7 +71,7 @@ MOST_IMPLEMENTATIONS: Final = 20
 
 
 class NameLookup(NamedTuple):
-    """A name in a file for which the definition is to be found, as none has exactly this name.
+    """A name in a file that no definition has exactly.
 
     Attributes:
         source: the repository.
@@ -103,12 +103,7 @@ class Reexports:
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def find_definitions(self, names: Iterable[NameLookup]) -> dict[NameLookup, str]:
-        """Return the definitions of names; a name that may mean several or none is left out.
-
-        Args:
-            names: the names; those that start with CALLED or SCOPED are ignored, since no module
-                exports them.
-        """
+        """Return the definitions of names that mean exactly one; others are omitted."""
         exported = (one for one in names if not one.name.startswith((CALLED, SCOPED)))
         pending = {lookup: {(lookup.name, lookup.path)} for lookup in exported}
         seen = {lookup: set(spellings) for lookup, spellings in pending.items()}
@@ -130,9 +125,12 @@ class Reexports:
             called = self.called(shorts) if shorts else {}
             pending = {}
             for lookup, spellings in resolved.items():
-                defined = {
-                    _find_only_definition(lookup, name, path, called) for name, path in spellings
-                } - {None}
+                defined: set[str | None] = set()
+                for name, path in spellings:
+                    candidates = called.get(short_name(name), {}).get(lookup.source, ())
+                    if not name.endswith(ALL):
+                        defined.add(find_definition(name, path, candidates))
+                defined -= {None}
                 if len(defined) == 1:
                     definitions[lookup] = str(*defined)
                 elif not defined and (fresh := spellings - seen[lookup]):
@@ -154,14 +152,11 @@ class Reexports:
             for edge in self.edges([HANDED + name for name in members], "in"):
                 target = edge.target.removeprefix(HANDED)
                 definition = find_definition(target, parse_path(edge.uri), members)
-                alias = edge.stated_of.removeprefix(HANDED)
-                fresh = (
-                    list_import_names(alias, definition, members[definition])
-                    if definition is not None
-                    else ()
-                )
-                frontier += [name for name in fresh if name not in known]
-                known |= dict.fromkeys(frontier)
+                if definition is not None:
+                    alias = edge.stated_of.removeprefix(HANDED)
+                    fresh = list_import_names(alias, definition, members[definition])
+                    frontier += [name for name in fresh if name not in known]
+                    known |= dict.fromkeys(frontier)
             frontier = frontier[:_MAX_LOOKED_UP]
         return [*known][first:]
 
@@ -176,14 +171,6 @@ class Reexports:
             target = edge.target.removeprefix(HANDED), parse_path(edge.uri)
             reexports.setdefault(edge.source, {}).setdefault(alias, []).append(target)
         return dict(reexports)
-
-
-def _find_only_definition(
-    lookup: NameLookup, name: str, path: str, called: Mapping[str, NamesCalled]
-) -> str | None:
-    if name.endswith(ALL):
-        return None
-    return find_definition(name, path, called.get(short_name(name), {}).get(lookup.source, ()))
 
 
 MOST_EDGES = 2_000
@@ -225,32 +212,22 @@ class RelationView:
         return list(dict.fromkeys([*exactly, *(precise or called)]))
 
     def find_by_suffix(self, name: str) -> list[FoundSymbol]:
-        """Return the definitions whose name ends with this name; separators and case are ignored.
-
-        Args:
-            name: the last part or parts of a qualified name: `store`, `InvoiceController#store`.
-        """
+        """Return the definitions whose name ends with a name; case and separators are ignored."""
         parts = name_parts(name)
         if not parts:
             return []
-        written = name_parts(name, folded=False)[-2:]
-        shorts = dict.fromkeys(
-            (*(one.lower() for one in (".".join(written), written[-1])), parts[-1])
-        )
-        found = self._filter_by_suffix(self.relations.find_by_short_name([*shorts]), parts)
-        if any(name_parts(one.name, folded=False)[-1] == written[-1] for one in found):
-            return found
-        found += self._filter_by_suffix(
-            self.relations.find_by_last_part(written[-1], MOST_SPELLED), parts
-        )
-        return [*dict.fromkeys(found)]
 
-    def _filter_by_suffix(
-        self, symbols: Sequence[FoundSymbol], parts: tuple[str, ...]
-    ) -> list[FoundSymbol]:
-        """Return the readable definitions whose qualified name ends with these parts."""
-        permitted = self._filter_permitted(symbols)
-        return [one for one in permitted if name_parts(one.name)[-len(parts) :] == parts]
+        def filter_symbols(symbols: Sequence[FoundSymbol]) -> list[FoundSymbol]:
+            permitted = self._filter_permitted(symbols)
+            return [one for one in permitted if name_parts(one.name)[-len(parts) :] == parts]
+
+        *_, last = written = name_parts(name, folded=False)[-2:]
+        shorts = dict.fromkeys((".".join(written).lower(), last.lower(), parts[-1]))
+        found = filter_symbols(self.relations.find_by_short_name([*shorts]))
+        if any(name_parts(one.name, folded=False)[-1] == last for one in found):
+            return found
+        found += filter_symbols(self.relations.find_by_last_part(last, MOST_SPELLED))
+        return [*dict.fromkeys(found)]
 
     def find_files_by_suffix(self, name: str) -> list[FoundDocument]:
         """Return the documents with a path that ends with this file name or path."""
@@ -262,8 +239,7 @@ class RelationView:
     ) -> tuple[Sequence[FoundNameUses], bool]:
         """Return the uses of names in documents, and whether the limit was reached.
 
-        Args:
-            wanted, names, limit: see RelationRows.find_name_uses.
+        See RelationRows.find_name_uses.
         """
         rows = self.relations.find_name_uses(wanted, names, limit) if wanted else []
         return self._filter_permitted(rows), len(rows) >= limit
@@ -285,20 +261,17 @@ class RelationView:
         found = self.relations.find_edges(nodes, "in", MOST_EDGES).edges
         return [one for one in self._filter_permitted(found) if one.how == "scip"]
 
-    def list_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these source types."""
-        return self._filter_permitted(self.relations.list_documents(source_types))
-
-    def list_unscanned_documents(self, source_types: Sequence[str]) -> list[FoundDocument]:
-        """Return the documents of these source types whose names have not been indexed yet."""
-        return self._filter_permitted(self.relations.list_unscanned_documents(source_types))
+    def list_documents(
+        self, source_types: Sequence[str], *, only_unscanned: bool = False
+    ) -> list[FoundDocument]:
+        """Return the documents of these source types; see RelationRows.list_documents."""
+        found = self.relations.list_documents(source_types, only_unscanned=only_unscanned)
+        return self._filter_permitted(found)
 
     def list_readable_sources(self, sources: Sequence[str]) -> list[str]:
         """Return the sources in which the caller may read at least one document."""
-        found = {
-            one.source
-            for one in self._filter_permitted(self.relations.list_first_documents(sources))
-        }
+        documents = self._filter_permitted(self.relations.list_first_documents(sources))
+        found = {one.source for one in documents}
         return [source for source in sources if source in found]
 
     def find_by_parts(self, parts: Sequence[str], limit: int) -> list[FoundSymbol]:
@@ -322,9 +295,9 @@ class RelationView:
         """Return the edges that start or end at nodes with these names.
 
         Args:
-            nodes, direction, only, without: see RelationRows.find_edges.
             files: files whose edges outside of definitions are also returned, unless the direction
                 is "in".
+            only, without: see RelationRows.find_edges.
             most: maximum edges per direction; if there are more, none are returned. By default the
                 first MOST_EDGES are returned.
         """
@@ -346,11 +319,10 @@ class RelationView:
     ) -> list[FoundEdge]:
         """Return edges from methods of a type to the methods of its subtypes that implement them.
 
-        No text states such an edge. It follows from the relation of the two types, from which it
-        takes its evidence, and from the equal names of the methods.
+        No text states such an edge. It follows from the equal names of the methods and from the
+        relation of the two types, which is its evidence.
 
         Args:
-            keys: the methods; other nodes are ignored.
             direction: "out" if the keys are methods of types, "in" if they are methods of subtypes.
         """
         owners: dict[NodeKey, list[str]] = {}
@@ -372,11 +344,10 @@ class RelationView:
             sides = {"out": (edge.target,), "in": (edge.stated_of,)}
             known = sides.get(direction, (edge.target, edge.stated_of))
             members = [one for owner in known for one in owners.get((edge.source, owner), ())]
+            ends = {one: (edge.target + one, edge.stated_of + one) for one in members}
             found += (
-                edge._replace(
-                    kind=IMPLEMENTED_BY, stated_of=edge.target + one, target=edge.stated_of + one
-                )
-                for one in dict.fromkeys(members)
+                edge._replace(kind=IMPLEMENTED_BY, stated_of=method, target=implementation)
+                for method, implementation in ends.values()
             )
         names = {name for edge in found for name in (edge.stated_of, edge.target)}
         defined = {(one.source, one.name) for one in self.find_by_qualified_names(sorted(names))}
@@ -385,10 +356,8 @@ class RelationView:
             for edge in found
             if {(edge.source, edge.stated_of), (edge.source, edge.target)} <= defined
         ]
-        counts = Counter((edge.source, edge.stated_of) for edge in found)
-        return [
-            edge for edge in found if counts[edge.source, edge.stated_of] <= MOST_IMPLEMENTATIONS
-        ]
+        counts = Counter((one.source, one.stated_of) for one in found)
+        return [one for one in found if counts[one.source, one.stated_of] <= MOST_IMPLEMENTATIONS]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
         """Replace names at the ends of edges by the definitions they mean, if that is clear."""
@@ -404,16 +373,13 @@ class RelationView:
             for source in {edge.source for edge in spelled}
             for name, short in shorts.items()
         }
-        resolved: dict[NameLookup, str | None] = {}
-        for edge in spelled:
-            for name in (edge.target, edge.stated_of):
-                if name in shorts:
-                    lookup = NameLookup.from_edge(edge, name)
-                    if lookup not in resolved:
-                        found = like[edge.source, name]
-                        resolved[lookup] = (
-                            find_definition(name, lookup.path, found) if found else None
-                        )
+        ends = ((edge, name) for edge in spelled for name in (edge.target, edge.stated_of))
+        lookups = {NameLookup.from_edge(edge, name): None for edge, name in ends if name in shorts}
+        resolved = {
+            one: find_definition(one.name, one.path, found) if found else None
+            for one in lookups
+            for found in (like[one.source, one.name],)
+        }
         lost = [lookup for lookup, definition in resolved.items() if definition is None]
         resolved |= self._reexports.find_definitions(lost) if lost else {}
 
@@ -423,20 +389,19 @@ class RelationView:
             return resolved.get(NameLookup.from_edge(edge, name)) or name
 
         return [
-            edge._replace(
+            edge
+            if edge.how == "scip" or shorts.keys().isdisjoint((edge.target, edge.stated_of))
+            else edge._replace(
                 target=resolve_end(edge.target, edge), stated_of=resolve_end(edge.stated_of, edge)
             )
-            if edge.how != "scip" and (edge.target in shorts or edge.stated_of in shorts)
-            else edge
             for edge in edges
         ]
 
     @property
     def _permits(self) -> Permits | None:
         """Return the function with which the policy checks documents; None if it permits all."""
-        return (
-            None if type(self.policy) is FlatScopes else partial(self.policy.permits, self.caller)
-        )
+        is_flat = type(self.policy) is FlatScopes
+        return None if is_flat else partial(self.policy.permits, self.caller)
 
     @property
     def _reexports(self) -> Reexports:
@@ -458,12 +423,8 @@ class RelationView:
     ) -> FoundEdges:
         """Return the edges that start or end at nodes, or at the files that define them.
 
-        An edge of a file (such as "a run has changed it") counts for the first of these nodes
-        that the file defines.
-
-        Args:
-            keys: the keys of the nodes, the most relevant first.
-            nodes: known nodes.
+        An edge of a file (such as "a run has changed it") counts for the first of these nodes that
+        the file defines.
         """
         first = {file: name for file, (_, name) in find_defining_files(keys, nodes).items()}
         names = dict.fromkeys(name for _, name in (*keys, *first))
@@ -471,25 +432,26 @@ class RelationView:
         found = self.find_edges_of_names(
             [*names], direction, files=files, only=only, without=without
         )
-        return replace(
-            found, edges=[_replace_files_with_definitions(edge, first) for edge in found.edges]
-        )
+
+        def replace_files(edge: FoundEdge) -> FoundEdge:
+            source = first.get((edge.source, edge.stated_of), edge.stated_of)
+            target = first.get((edge.source, edge.target), edge.target)
+            if (source, target) == (edge.stated_of, edge.target):
+                return edge
+            return edge._replace(stated_of=source, target=target)
+
+        return replace(found, edges=[*map(replace_files, found.edges)])
 
     def find_end_nodes(
         self, edges: Sequence[FoundEdge], known: Mapping[NodeKey, Node] = MappingProxyType({})
     ) -> dict[NodeKey, Node]:
-        """Return the nodes at the ends of edges, except names from other repositories.
-
-        Args:
-            known: nodes from earlier steps; they are not looked up again.
-        """
+        """Return the nodes at the ends of edges, except names from other repositories."""
         ends = {(edge.source, end) for edge in edges for end in (edge.target, edge.stated_of)}
         others = {end for end in ends if end[1].startswith(tuple(PREFIXES))}
-        names = sorted({end[1] for end in ends if end[1] and end not in known})
         nodes = {end: known[end] for end in ends if end in known}
-        nodes |= {
-            (one.source, one.name): build_node(one) for one in self.find_by_qualified_names(names)
-        }
+        names = sorted({name for source, name in ends if name and (source, name) not in known})
+        for one in self.find_by_qualified_names(names):
+            nodes[one.source, one.name] = build_node(one)
         for edge in edges:
             if not edge.stated_of:
                 name = FILE + edge.uri
@@ -505,45 +467,24 @@ class RelationView:
         return [build_file_node(FILE + one.uri, get_repository_source(one.source)) for one in found]
 
     def add_evidence(self, edges: Sequence[tuple[FoundEdge, Relation]]) -> list[Relation]:
-        """Return the relations of edges, with their evidence.
-
-        Raises:
-            RelationsChanged: the evidence of an edge was replaced after the edge was read.
-        """
+        """Return the relations of edges with their evidence; see RelationsChanged."""
         read = {
             (one.document_id, one.position): one.evidence or ""
             for one in self.relations.add_evidence([edge for edge, _ in edges])
         }
-        places = [(edge.document_id, edge.position) for edge, _ in edges]
-        if any(place not in read for place in places):
+        if any((edge.document_id, edge.position) not in read for edge, _ in edges):
             raise RelationsChanged
         return [
-            replace(relation, evidence=read[place])
-            for place, (_, relation) in zip(places, edges, strict=True)
+            replace(relation, evidence=read[edge.document_id, edge.position])
+            for edge, relation in edges
         ]
 
     def _filter_permitted(self, found: Sequence[_Place]) -> list[_Place]:
         return [place for place in found if self.policy.permits(self.caller, place)]
 
 
-def _replace_files_with_definitions(edge: FoundEdge, first: Mapping[NodeKey, str]) -> FoundEdge:
-    """Return an edge with the files at its ends replaced by definitions in these files.
-
-    Args:
-        first: maps a file to the definition that replaces it; other files stay.
-    """
-    source = first.get((edge.source, edge.stated_of), edge.stated_of)
-    target = first.get((edge.source, edge.target), edge.target)
-    if (source, target) == (edge.stated_of, edge.target):
-        return edge
-    return edge._replace(stated_of=source, target=target)
-
-
 def _split_member(name: str) -> tuple[str, str]:
-    """Return the owner of a member, and the member's name with the separator before it.
-
-    Both are "" if the name has no owner.
-    """
+    """Return the owner of a member, and the member with the separator; both "" without an owner."""
     for mark in ("::", "."):
         owner, found, member = name.rpartition(mark)
         if found and owner and member:

@@ -6,11 +6,12 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field, field_validator
 
@@ -64,8 +65,7 @@ from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, ty
 
 DEFAULT_MAX_BYTES = 1 << 20
 MOST_MAX_BYTES = 64 << 20
-"""Largest allowed max_bytes. Whole contents are compared, so memory must hold a file several
-times."""
+"""Largest allowed max_bytes: memory must hold the whole content of a file several times."""
 
 _LOOKS = 3
 """Maximum number of attempts to list a worktree while checkouts change it."""
@@ -124,16 +124,20 @@ class GitConfig(SourceConfig):
         return paths
 
 
-@dataclass(frozen=True, slots=True)
-class _ListedVersion:
-    """How a document was listed: as a blob of a commit, or as a worktree file with its metadata."""
-
-    blob: str | None
-    facts: os.stat_result | None
+_ListedVersion: TypeAlias = tuple[str | None, os.stat_result | None]
+"""How a document was listed: as a blob of a commit, or as a worktree file with its metadata."""
 
 
 class GitSource:
     """The documents of one Git repository below folders that may be read.
+
+    Methods raise ListingFailed if the repository is missing or damaged, or if the ref does not
+    exist.
+
+    Attributes:
+        max_bytes: size in bytes above which a file is not read.
+        disk: limits the time of disk reads; see DiskSource.
+        folders: the root and the mount points in the worktree; see FolderSource.
 
     Raises:
         ConfigurationError: the root is not an allowed folder.
@@ -141,41 +145,21 @@ class GitSource:
 
     def __init__(self, config: GitConfig, roots: Roots | None = None) -> None:
         self._config = config
+        self.name, self.max_bytes = config.name, config.max_bytes
         self._roots = roots or Roots()
-        self._disk = DiskReader(config.name, config.root)
-        self._root = self._disk.locate(self._roots, follow_link=config.follow_root_link)
+        self.disk = DiskReader(config.name, config.root)
+        self._root = self.disk.locate(self._roots, follow_link=config.follow_root_link)
         self._indexes = ScipFiles(self._root, config.scip)
         for path in config.scip:
             self._roots.require(self.name, Path(os.path.realpath(self._root / path)))
-        self._folders: dict[str, FolderIdentity] = {}
+        self.folders: Mapping[str, FolderIdentity] = {}
         self._left_out: Counter[str] = Counter()
         self._listed: dict[str, _ListedVersion] = {}
-        self._reading: tuple[Repository, str] | None = None
-
-    @property
-    def name(self) -> str:
-        """Return the source's given name."""
-        return self._config.name
-
-    @property
-    def disk(self) -> DiskReader:
-        """Return the reader that limits the time of disk reads; see DiskSource."""
-        return self._disk
-
-    @property
-    def max_bytes(self) -> int:
-        """Return the size in bytes above which a file is not read."""
-        return self._config.max_bytes
 
     @property
     def left_out(self) -> Mapping[str, int]:
         """Return the number of files that each exclusion rule left out of the last listing."""
         return dict(self._left_out)
-
-    @property
-    def folders(self) -> Mapping[str, FolderIdentity]:
-        """Return the root and the mount points in the worktree; see FolderSource."""
-        return self._folders
 
     def locate_folder(self, folder: str) -> Path:
         """Return the path of a folder in `folders`."""
@@ -184,15 +168,11 @@ class GitSource:
     def list(self) -> Iterator[ListedDocument]:
         """Yield the selected files, sorted by path.
 
-        The ref is resolved to a commit once. A commit made during the listing belongs to the next
-        listing.
-
-        Raises:
-            ListingFailed: the repository is missing or damaged, or the ref does not exist.
+        The ref is resolved to a commit once. A commit made meanwhile belongs to the next listing.
         """
         self._left_out.clear()
         self._listed.clear()
-        yield from self._disk.iter_items(self._list())
+        yield from self.disk.iter_items(self._list())
 
     def _list(self) -> Iterator[ListedDocument]:
         try:
@@ -204,19 +184,13 @@ class GitSource:
             else:
                 folders = self._select_folders()
                 yield from self._list_commit(repository)
-            self._folders = folders
+            self.folders = folders
         except ListingFailed as error:
             raise self._add_source_name(error) from error
 
     def state(self) -> str:
-        """Return a hash of the tree, the metadata of the worktree's files, and the folders.
-
-        If it is unchanged, the listing is unchanged too.
-
-        Raises:
-            ListingFailed: as in list().
-        """
-        return self._disk.call(self._compute_state)
+        """Return a hash of everything that determines the listing."""
+        return self.disk.call(self._compute_state)
 
     def _compute_state(self) -> str:
         try:
@@ -244,57 +218,41 @@ class GitSource:
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one file in blocks of bytes; see DocumentSource.stream."""
-        return self._disk.iter_content(self._read_pieces(document_path, max_bytes), document_path)
+        return self.disk.iter_content(self._read_pieces(document_path, max_bytes), document_path)
 
     def _read_pieces(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
         if document_path in self._indexes:
             yield self._indexes.read(document_path).encode()
             return
         try:
-            content = self._read_content(document_path, max_bytes)
+            content, reason = self._read_content(document_path, max_bytes), None
         except ListingFailed as error:
-            raise DocumentVanished(f"deleted since it was listed: {document_path!r}") from error
+            content, reason = None, error
         if content is None:
-            raise DocumentVanished(f"deleted since it was listed: {document_path!r}")
+            raise DocumentVanished(f"deleted since it was listed: {document_path!r}") from reason
         if len(content) > max_bytes:
-            raise self._build_too_large_error(document_path, max_bytes)
+            raise _build_too_large_error(document_path, max_bytes)
         for start in range(0, len(content), PIECE_BYTES):
             yield content[start : start + PIECE_BYTES]
 
     def describe(self, paths: Collection[str] = ()) -> OriginDescription:
-        """Describe the repository for hits, and report which of these files differ from its commit.
-
-        Raises:
-            ListingFailed: as in list().
-        """
+        """Describe the repository for hits, and which of these files differ from its commit."""
         return self.open_description()(paths)
 
     def open_description(self) -> Callable[[Collection[str]], OriginDescription]:
-        """Open the repository once, and return a function that works like describe().
-
-        Raises:
-            ListingFailed: as in list(); the returned function raises it too.
-        """
+        """Open the repository once, and return a function that works like describe()."""
         repository = self._open()
         return lambda paths: repository.describe(repository.resolve_commit(self._config.ref), paths)
 
     def open_commit(self) -> tuple[Repository, str | None]:
-        """Return the opened repository and the id of the commit that the ref resolves to.
-
-        Raises:
-            ListingFailed: as in list().
-        """
+        """Return the opened repository and the id of the commit that the ref resolves to."""
         repository = self._open()
         return repository, repository.resolve_commit(self._config.ref)
 
     def _select_folders(
         self, listed: Mapping[str, FolderIdentity] = MappingProxyType({})
     ) -> dict[str, FolderIdentity]:
-        """Return the folders to remember: the listed folders, or the root alone if none are listed.
-
-        Raises:
-            ListingFailed: the root is missing.
-        """
+        """Return the folders to remember: the listed folders, or the root if none are listed."""
         root = listed.get("") or FolderIdentity.from_path(self._root)
         if root is None:
             raise ListingFailed(
@@ -327,7 +285,7 @@ class GitSource:
                 continue
             content = objects.read_sized(file.oid, "blob")
             if not self._count_if_excluded(exclusion.find_content_rule(path, content)):
-                yield self._build_document(path, _ListedVersion(file.oid, None), size)
+                yield self._build_document(path, (file.oid, None), size)
         yield from self._list_indexes(exclusion, self._indexes.find())
 
     def _list_worktree(self, worktree: Worktree) -> Iterator[ListedDocument]:
@@ -336,9 +294,8 @@ class GitSource:
         for path, file in worktree.files.items():
             if path in self._indexes or self._count_if_excluded(exclusion.find_name_rule(path)):
                 continue
-            if self._count_if_excluded(
-                "too-large" if worktree.get_size(file) > self.max_bytes else None
-            ):
+            is_too_large = worktree.get_size(file) > self.max_bytes
+            if self._count_if_excluded("too-large" if is_too_large else None):
                 continue
             stored = worktree.read(file, self.max_bytes)
             if stored is None or self._count_if_excluded(
@@ -348,7 +305,7 @@ class GitSource:
             sure = stored.is_certain or _is_settled(file, listed_at_ns)
             blob = stored.blob if sure else None
             size = len(stored.content) if blob else 0
-            yield self._build_document(path, _ListedVersion(blob, file.facts), size)
+            yield self._build_document(path, (blob, file.facts), size)
         yield from self._list_indexes(exclusion, self._indexes.find(worktree.files))
 
     def _list_indexes(
@@ -357,7 +314,7 @@ class GitSource:
         """Yield the SCIP indexes, even if Git ignores them, unless the source excludes them."""
         for path, facts in indexes.items():
             if not self._count_if_excluded("not-included" if exclusion.is_excluded(path) else None):
-                listed = self._build_document(path, _ListedVersion(None, facts), 0)
+                listed = self._build_document(path, (None, facts), 0)
                 yield replace(listed, media_type=DERIVED_TYPE, source_type="scip")
 
     def _build_exclusion(
@@ -374,7 +331,8 @@ class GitSource:
 
     def _build_document(self, path: str, listed: _ListedVersion, size: int) -> ListedDocument:
         self._listed[path] = listed
-        facts = None if listed.blob else listed.facts
+        blob, metadata = listed
+        facts = None if blob else metadata
         return ListedDocument(
             source=self.name,
             path=path,
@@ -387,80 +345,63 @@ class GitSource:
             ctime_ns=0 if facts is None else clamp_time(facts.st_ctime_ns),
             inode=0 if facts is None else facts.st_ino,
             source_metadata=_METADATA,
-            version=listed.blob,
+            version=blob,
         )
 
     def _read_content(self, path: str, max_bytes: int) -> bytes | None:
-        repository, tree = self._open_for_reading()
-        listed = self._listed.get(path)
-        if listed is not None and listed.blob is not None:
-            return self._read_blob(repository, path, listed.blob, max_bytes)
-        committed = repository.find_tree_file(tree, path)
-        if committed is not None and committed.mode not in REGULAR:
-            committed = None
-        if self._config.ref == WORKTREE:
-            facts = None if listed is None else listed.facts
-            content = read_unchanged(self._root, path, facts, max_bytes)
-            if content is not None:
-                return repository.stored.convert(path, content, committed).content
-            return self._read_committed(repository, path, committed, max_bytes)
-        if committed is None:
-            return None
-        return self._read_blob(repository, path, committed.oid, max_bytes)
+        repository, tree = self._opened
+        blob, facts = self._listed.get(path, (None, None))
+        if blob is None:
+            committed = repository.find_tree_file(tree, path)
+            if committed is not None and committed.mode not in REGULAR:
+                committed = None
+            if self._config.ref == WORKTREE:
+                content = read_unchanged(self._root, path, facts, max_bytes)
+                if content is not None:
+                    return repository.stored.convert(path, content, committed).content
+                if not self._is_skipped(repository, path, max_bytes):
+                    return None
+            if committed is None:
+                return None
+            blob = committed.oid
+        if repository.objects.read_size(blob, "blob") > max_bytes:
+            raise _build_too_large_error(path, max_bytes)
+        return repository.objects.read(blob, "blob")
 
-    def _read_committed(
-        self, repository: Repository, path: str, committed: TreeFile | None, max_bytes: int
-    ) -> bytes | None:
-        """Return the committed content of a file that a sparse checkout leaves out; else None.
-
-        Raises:
-            DocumentTooLarge: the file has more than `max_bytes`.
-        """
+    def _is_skipped(self, repository: Repository, path: str, max_bytes: int) -> bool:
+        """Return whether a sparse checkout omits a file; refuse a file that is too large."""
         try:
             size = (self._root / path).lstat().st_size
         except (OSError, ValueError):
-            # The file may be left out of the worktree on purpose: then use the committed content.
-            if committed is None or not repository.is_skipped(path):
-                return None
-            return self._read_blob(repository, path, committed.oid, max_bytes)
+            return repository.is_skipped(path)
         if size > max_bytes:
-            raise self._build_too_large_error(path, max_bytes)
-        return None
+            raise _build_too_large_error(path, max_bytes)
+        return False
 
-    def _read_blob(self, repository: Repository, path: str, oid: str, max_bytes: int) -> bytes:
-        if repository.objects.read_size(oid, "blob") > max_bytes:
-            raise self._build_too_large_error(path, max_bytes)
-        return repository.objects.read(oid, "blob")
-
-    def _open_for_reading(self) -> tuple[Repository, str]:
-        """Return the repository and the id of the tree to read from; both are opened only once."""
-        if self._reading is None:
-            repository = self._open()
-            self._reading = (
-                repository,
-                repository.resolve_tree(self._config.ref),
-            )
-        return self._reading
-
-    def _build_too_large_error(self, path: str, max_bytes: int) -> DocumentTooLarge:
-        return DocumentTooLarge(
-            f"{path!r} is larger than the limit of {format_size(max_bytes)}",
-            hint="increase max_bytes of the source, or exclude the file",
-        )
+    @cached_property
+    def _opened(self) -> tuple[Repository, str]:
+        """Return the repository and the id of the tree from which files are read."""
+        repository = self._open()
+        return repository, repository.resolve_tree(self._config.ref)
 
     def _add_source_name(self, error: ListingFailed) -> ListingFailed:
         return ListingFailed(f"source {self.name}: {error.message}", hint=error.hint)
 
 
-def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
-    """Return the checked-out tree and the worktree.
+def _build_too_large_error(path: str, max_bytes: int) -> DocumentTooLarge:
+    return DocumentTooLarge(
+        f"{path!r} is larger than the limit of {format_size(max_bytes)}",
+        hint="increase max_bytes of the source, or exclude the file",
+    )
 
-    They are read again if a checkout changes them meanwhile, at most _LOOKS times.
-    """
+
+def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
+    """Return the checked-out tree and the worktree; read them again while checkouts change them."""
     for _ in range(_LOOKS):
         before = repository.read_checkout_state()
         tree = repository.resolve_tree(WORKTREE)
-        worktree = repository.read_worktree(tree)
+        files = repository.list_files(tree)
+        worktree = Worktree(repository.folders, repository.stored, files)
         if repository.read_checkout_state() == before:
             break
     return tree, worktree
@@ -472,9 +413,7 @@ def _get_file_state(file: WorktreeFile) -> list[str | int | None]:
     return [file.path, *get_file_identity(file.facts)]
 
 
-def _list_index_state(
-    indexes: Mapping[str, os.stat_result | None],
-) -> list[list[str | int | None]]:
+def _list_index_state(indexes: Mapping[str, os.stat_result | None]) -> list[list[str | int | None]]:
     """Return path and identity of each SCIP index, for comparison with a later state."""
     return [
         [path, *(() if facts is None else get_file_identity(facts))]
@@ -495,16 +434,12 @@ def _build(config: GitConfig, context: SourceContext) -> GitSource:
     return GitSource(absolute, Roots(context.allowed_roots, context.forbidden_roots))
 
 
-def _in_folder(config: GitConfig) -> bool:
-    # Commits and refs change files below `.git`, which is not watched.
-    return config.ref == WORKTREE
-
-
 GIT = SourceKind(
     *("git", GitConfig, _build),
     path_fields=("root",),
     folder="root",
-    in_folder=_in_folder,
+    # Commits and refs change files below `.git`, which is not watched.
+    in_folder=lambda config: config.ref == WORKTREE,
     source_types=SOURCE_TYPES,
     has_files=True,
     describe=lambda config, context: _build(config, context).open_description(),

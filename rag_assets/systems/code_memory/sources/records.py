@@ -33,7 +33,7 @@ class RunsConfig(SourceConfig):
     of: str
 
 
-def runs_source(files: Mapping[str, Any]) -> dict[str, Any]:
+def build_runs_config(files: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration of the source of run records for a source of files."""
     of, scope = files["name"], files.get("scope")
     config = {"name": of[:_LONGEST_RUNS] + _RUNS_SUFFIX, "type": "runs", "of": of}
@@ -74,7 +74,7 @@ class DerivedConfig(SourceConfig):
     of: str
 
 
-def derived_source(files: Mapping[str, Any]) -> dict[str, Any]:
+def build_derived_config(files: Mapping[str, Any]) -> dict[str, Any]:
     """Return the configuration of the source of derived documents for a source of files."""
     of = files["name"]
     return {"name": of[:_LONGEST_DERIVED] + _DERIVED_SUFFIX, "type": "derived", "of": of}

@@ -13,7 +13,7 @@ for a definition:
     file src/models.ts 2 -
     12 4 9 0 d
 
-Local variables, parameters and modules are left out.
+Local variables, parameters and modules are omitted.
 """
 
 from __future__ import annotations
@@ -45,8 +45,7 @@ _MANIFESTS: Final = frozenset(
 _MOST_CHARACTERS: Final = 20_000_000
 """Maximum length of an index's text; the parser refuses a longer text as well."""
 _MOST_ENTRIES: Final = 2_000_000
-"""Maximum number of files and occurrences of an index, because each takes much more memory than its
-bytes in the index."""
+"""Maximum number of files and occurrences of an index; each takes more memory than its bytes."""
 _ROOT_PARTS: Final = 3
 """Number of last folders of the project's root that are kept; the others describe a machine."""
 NO_HASH: Final = "-"
@@ -71,25 +70,27 @@ class ScipFiles:
 
     def __init__(self, root: Path, named: Iterable[str]) -> None:
         self._root = root
-        self._named = {_build_listed_path(path): root / path for path in named}
+        self._named: dict[str, Path] = {}
+        for path in named:
+            # The listed path of an index outside of the root contains none of its folders.
+            listed = f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
+            self._named[listed if path[0] == "/" else path] = root / path
 
     def __contains__(self, path: str) -> bool:
-        """Return whether a path is that of a SCIP index; the file need not exist."""
+        """Return whether a SCIP index would have this path; the file need not exist."""
         return path in self._named or path.rpartition("/")[2] == FILE_NAME
 
     def find(self, paths: Iterable[str] = ()) -> dict[str, os.stat_result | None]:
         """Return the indexes by path, each with its metadata, or None if its file is missing.
 
-        Args:
-            paths: the paths of the repository's files; an index is looked for in the root folder
-                and in folders that contain a manifest.
+        Indexes are expected in the root folder, and in those folders of `paths` that contain a
+        manifest.
         """
         split = (path.rpartition("/") for path in paths)
         folders = {folder for folder, _, name in split if name in _MANIFESTS}
         usual = (f"{folder}/{FILE_NAME}".lstrip("/") for folder in sorted({"", *folders}))
-        facts_by_path = {path: _find_facts(self._root / path) for path in usual}
-        facts_by_path = {path: facts for path, facts in facts_by_path.items() if facts is not None}
-        return facts_by_path | {path: _find_facts(place) for path, place in self._named.items()}
+        found = {path: facts for path in usual if (facts := _find_facts(self._root / path))}
+        return {**found, **{path: _find_facts(place) for path, place in self._named.items()}}
 
     def read(self, path: str) -> str:
         """Return the text form of an index.
@@ -105,15 +106,6 @@ class ScipFiles:
             )
         pieces = stream_file(place.parent, place.name, max_bytes=MOST_BYTES)
         return render_index(b"".join(pieces), path)
-
-
-def _build_listed_path(path: str) -> str:
-    """Return the path under which an index is listed, without folders outside of the root."""
-    return (
-        f".scip/{compute_key('scip', path)[:8]}/{posixpath.basename(path)}"
-        if path[0] == "/"
-        else path
-    )
 
 
 def _find_facts(place: Path) -> os.stat_result | None:
@@ -134,10 +126,6 @@ class IndexedSymbol(NamedTuple):
 
 def render_index(data: bytes, path: str) -> str:
     """Return the definitions and references of an index as text, in the form of this module.
-
-    Args:
-        data: the bytes of the index.
-        path: the path under which it is listed.
 
     Raises:
         DocumentRejected: the file is damaged, too large, or not a SCIP index.
@@ -169,8 +157,6 @@ _RawOccurrence: TypeAlias = tuple[int, int, int, str, bool]
 
 @dataclass(slots=True)
 class _Document:
-    """One file as a SCIP index describes it."""
-
     path: str = ""
     text_hash: str = NO_HASH
     encoding: int = 0
@@ -178,12 +164,7 @@ class _Document:
 
 
 def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
-    """Return the root folder of the project, and the documents of an index.
-
-    Raises:
-        ValueError, IndexError: the bytes are not a SCIP index.
-        DocumentTooLarge: the index has too many files and occurrences.
-    """
+    """Return the root folder of the project, and the documents of an index."""
     root, is_index = "", False
     documents: list[_Document] = []
     entries = 0
@@ -203,11 +184,10 @@ def _decode_index(data: memoryview) -> tuple[str, list[_Document]]:
 
 
 def _read_document(data: memoryview, symbols: dict[str, str], entries: int) -> _Document:
-    """Return one file of an index.
+    """Return one file of an index, given the number of files and occurrences before it.
 
     Args:
         symbols: the symbols so far, each with itself, so that equal strings share memory.
-        entries: the number of files and occurrences so far.
     """
     document = _Document()
     for number, value in _read_fields(data):
@@ -267,11 +247,7 @@ _FIXED_BYTES: Final = {1: 8, 5: 4}
 
 
 def _read_fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Yield the number and value of each field of a protobuf message.
-
-    Raises:
-        ValueError, IndexError: the bytes are not a message.
-    """
+    """Yield the number and value of each field of a protobuf message."""
     at, end = 0, len(data)
     while at < end:
         key, at = _read_varint(data, at)
@@ -292,8 +268,6 @@ def _read_fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
 def _read_varint(data: memoryview, at: int) -> tuple[int, int]:
     """Return a number of variable length (varint), and the offset after it."""
     byte = data[at]
-    if byte < _CONTINUED:
-        return byte, at + 1
     value = shift = 0
     while byte >= _CONTINUED and shift < _MOST_BITS:
         value |= (byte - _CONTINUED) << shift
@@ -322,7 +296,6 @@ def hash_text(text: str) -> str:
 
 
 def _write_lines(path: str, root: str, documents: Iterable[_Document]) -> Iterator[str]:
-    """Yield the lines of an index's text form."""
     placed = sorted(documents, key=lambda one: one.path)
     yield INDEX + quote(path)
     yield "root " + quote("/".join(unquote(root).rstrip("/").split("/")[-_ROOT_PARTS:]))

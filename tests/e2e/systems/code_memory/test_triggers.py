@@ -152,7 +152,7 @@ def test_a_request_indexes_everything_again(added: Followed) -> None:
         return catalog.documents.counts(AT_HEAD).get("PROCESSING", 0)
 
     before = editions()
-    answer = request_reindexing(catalog, settings, record, paths=(), by="a test")
+    answer = request_reindexing(catalog, settings, record, (), by="a test")
     assert answer.commit == str(added.made[AT_HEAD].git.head.target)
     assert answer.documents >= len(FILES)
     added.wait("index-rag", lambda: not waiting() and min(editions()) > max(before))

@@ -20,10 +20,7 @@ from rag_assets.storage.catalog.journal.events import EventKind
 from rag_assets.systems.code_memory.answers import CodeAnswers
 from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
 from rag_assets.systems.code_memory.definitions import relations_report
-from rag_assets.systems.code_memory.pipeline.fact_store import (
-    derive_documents,
-    explain_outdated_derivations,
-)
+from rag_assets.systems.code_memory.pipeline.fact_store import FACTS
 from rag_assets.systems.code_memory.pipeline.labelling import load_file_facts
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from tests.driving import Driver
@@ -166,19 +163,19 @@ def test_what_was_not_derived_before_a_crash_makes_the_tenant_due(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"{derive_documents.__module__}.derived_documents", killed)
+        patched.setattr(f"{type(FACTS).__module__}.derived_documents", killed)
         with pytest.raises(KeyboardInterrupt):
             driver.sync(tenant)
     with driver.locked(tenant) as ctx:
         serving = ctx.catalog.generations.serving(tenant)
         assert serving is not None
-        assert explain_outdated_derivations(ctx.catalog, ctx.tenant, serving.number)
+        assert FACTS.unfinished(ctx.catalog, ctx.tenant, serving.number)
         assert load_file_facts(
             ctx, list(code_catalog(ctx.catalog).kinds.iter_indexed(tenant, serving.number))
         )
     assert driver.sync(tenant)["derived"] == 3
     with driver.locked(tenant) as ctx:
-        assert explain_outdated_derivations(ctx.catalog, ctx.tenant, serving.number) is None
+        assert FACTS.unfinished(ctx.catalog, ctx.tenant, serving.number) is None
 
 
 def test_questions_for_relations_need_no_vector(made: tuple[str, Path], driver: Driver) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.answers import CodeAnswers
-from rag_assets.systems.code_memory.history import read_history
+from rag_assets.systems.code_memory.history import HistoryWalk
 from rag_assets.systems.code_memory.sources.repositories.repository import Repository
 from tests.driving import Driver
 from tests.installation import FAST, Installation
@@ -130,7 +130,7 @@ def test_history_of_a_merge_of_too_many_parents_says_what_was_left_out(tmp_path:
     made.git.index.add("a.py")
     tree = made.git.index.write_tree()
     merge = made.git.create_commit(None, who, who, "Merge", tree, parents)
-    found = read_history(Repository(made.root), str(merge), "a.py", most=200)
+    found = HistoryWalk(Repository(made.root), "a.py").follow(str(merge), most=200)
     assert len(found.changes) == 101
     assert found.incomplete == f"{str(merge)[:9]} has more than 100 parents"
 

@@ -21,7 +21,6 @@ from rag_assets.systems.code_memory.definitions import build_verdict
 from rag_assets.systems.code_memory.pipeline.fact_store import (
     RelationDrift,
     compare_relations,
-    repair_relations,
 )
 from rag_assets.systems.code_memory.relations.relations import Relations, Symbol
 from tests.driving import Driver
@@ -173,7 +172,7 @@ def test_what_was_erased_meanwhile_is_not_recorded_again(driver: Driver) -> None
     with driver.locked(TENANT) as ctx:
         whole = rows(ctx)
         stated = Relations((Symbol("erased", "function", True, 1, 1),), ())
-        code_catalog(ctx.catalog).relation_drift.replace_rows(ctx.ref, {"f" * 64: stated})
+        code_catalog(ctx.catalog).relation_rows.replace_rows(ctx.ref, {"f" * 64: stated})
         assert rows(ctx) == whole
 
 
@@ -189,10 +188,10 @@ def test_a_lake_that_lost_texts_takes_no_relation_and_no_derived_document_away(
             for file in (lake / "chunks").rglob("*.parquet"):
                 file.unlink()
             damaged = replace(ctx, lake=ctx.lake.readable())
-            texts = code_catalog(ctx.catalog).relation_drift.list_texts(TENANT, ALL.hashes)
+            texts = code_catalog(ctx.catalog).relation_rows.list_texts(TENANT, ALL.hashes)
             assert damaged.lake.missing_chunk_sets({text.chunk_set_key for text in texts})
             assert compare_relations(damaged, ALL).none
-            assert repair_relations(damaged, ALL).none
+            assert compare_relations(damaged, ALL, repairs=True).none
             assert rows(ctx) == whole
         finally:
             shutil.rmtree(lake)
@@ -206,10 +205,10 @@ def test_while_the_catalog_is_set_back_nothing_goes(driver: Driver) -> None:
             leave_nobodys(connection)
         before = rows(ctx)
         lose_changes(ctx)
-        assert repair_relations(ctx, ALL).orphans == 1
+        assert compare_relations(ctx, ALL, repairs=True).orphans == 1
         assert rows(ctx) == before
         assert accept_catalog(ctx)
-        assert repair_relations(ctx, ALL).orphans == 1
+        assert compare_relations(ctx, ALL, repairs=True).orphans == 1
         assert compare_relations(ctx, ALL).none
 
 

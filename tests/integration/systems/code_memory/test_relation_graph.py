@@ -399,11 +399,11 @@ def test_rows_that_are_made_anew_are_read_again(kept: Kept) -> None:
     with kept.driver.locked(TENANT) as ctx:
         relations = build_relations_of_texts(ctx, {held.text_key: "text/x-php"})
         assert relations.keys() == {held.text_key}
-        code_catalog(kept.catalog).relation_drift.replace_rows(
+        code_catalog(kept.catalog).relation_rows.replace_rows(
             ctx.ref, {held.text_key: Recorded((), ())}
         )
         assert told not in kept.walked(STORE)
-        code_catalog(kept.catalog).relation_drift.replace_rows(ctx.ref, relations)
+        code_catalog(kept.catalog).relation_rows.replace_rows(ctx.ref, relations)
     assert told in kept.walked(STORE)
     assert kept.graph().segments[0] is not graph.segments[0]
 

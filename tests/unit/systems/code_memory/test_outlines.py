@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.systems.code_memory.outlines import (
-    format_groups,
-    format_name,
-    format_possible_uses,
-)
+from rag_assets.systems.code_memory.outlines import LineFormatter, format_name
 from rag_assets.systems.code_memory.retrieval.nodes import Node
 from rag_assets.systems.code_memory.retrieval.uses import MOST_CANDIDATES, Use
 
@@ -28,7 +24,7 @@ def test_name_of_many_parts_is_shown_by_its_last_two(name: str, shown: str) -> N
 
 def test_first_tests_are_shown_so_that_other_dependents_have_room() -> None:
     tests = [(Node(f"test_{n}", "test", "repo", "repo/test.py", n, n), ()) for n in range(30)]
-    lines = [*format_groups(tests, (), several=False)]
+    lines = [*LineFormatter(shows_repository=False).format_groups(tests, ())]
     assert lines[0] == "test (30):"
     assert lines[-1] == "  … and 10 more"
     assert len(lines) == 22
@@ -39,7 +35,7 @@ def test_uses_of_a_name_with_many_definitions_are_only_counted(candidates: int) 
     use = Use(
         *("Orders.get", "get", "call", "orders", "repo/shop.py", 3, "repo", None, "", candidates)
     )
-    lines = [*format_possible_uses([use], several=False)]
+    lines = [*LineFormatter(shows_repository=False).format_possible_uses([use])]
     heading = f"possibly Orders.get, one of {candidates} definitions of the name (1)"
     if candidates > MOST_CANDIDATES:
         assert lines == [heading]

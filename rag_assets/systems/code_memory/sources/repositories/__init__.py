@@ -2,10 +2,6 @@
 
 libgit2 serves only as the object database. Refs, the index, configuration, ignore rules and
 attributes are parsed here, from files that are opened without following links. So a repository
-cannot make the reader run a command or open a file or folder elsewhere. Hooks, filters, fsmonitor,
-external diffs, credential helpers and included files do not have to be blocked: this code ignores
-them.
-
-`folders` finds a repository, `objects` reads its content, `worktree` the files of the worktree,
-`exclusion` decides which files are left out, and `repository` combines them.
+cannot make the reader run a command or open a file or folder elsewhere. This code ignores hooks,
+filters, fsmonitor, external diffs, credential helpers and included files.
 """

@@ -49,12 +49,7 @@ class _File:
     base: int
 
     def find(self, name: str, folder: bytes, file: bytes) -> tuple[bool, AttributeValue]:
-        """Return whether this file sets an attribute for a path, and the attribute's value.
-
-        Args:
-            name: the attribute.
-            folder, file: the path's folder with a final slash, and its file name.
-        """
+        """Return whether this file sets the attribute `name` for a path, and the value."""
         rules = self.rules.get(name)
         if rules is None:
             return False, None
@@ -66,8 +61,8 @@ class Attributes:
     """The attributes of a repository's files.
 
     Args:
-        read: returns the content of the .gitattributes file in a folder; None if it is missing. The
-            folder's path is empty or ends with a slash.
+        read: returns the .gitattributes file in a folder, if any; the folder's path is empty or
+            ends with a slash.
         info: the content of info/attributes, which takes precedence over all other files.
     """
 
@@ -80,15 +75,14 @@ class Attributes:
 
     def get(self, path: str) -> dict[str, AttributeValue]:
         """Return the attributes that are specified for a file."""
-        folder, slash, name = path.rpartition("/")
-        files = self._list_files(folder + slash)
+        files = self._list_files(path[: path.rfind("/") + 1])
         if not files:
             return {}
-        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
+        folder, name = split_path(path)
         values: dict[str, AttributeValue] = {}
         for attribute in _READ:
             for file in files:
-                is_specified, value = file.find(attribute, raw_folder, raw_name)
+                is_specified, value = file.find(attribute, folder, name)
                 if is_specified:
                     if value is not None:
                         values[attribute] = value
@@ -143,11 +137,13 @@ class Attributes:
                     name = pattern.removeprefix(b"[attr]").decode("utf-8", "replace")
                     self._macros[name] = self._parse_states(states)
                 continue
-            rule = _find_rule(pattern)
-            if rule is not None:
-                for name, value in self._parse_states(states).items():
-                    if name in _READ:
-                        rules_by_name.setdefault(name, []).append((rule, value))
+            # Negated patterns are forbidden; patterns of folders match no file.
+            if not pattern or pattern.startswith(b"!") or pattern.endswith(b"/"):
+                continue
+            rule = parse_rule(pattern)
+            for name, value in self._parse_states(states).items():
+                if rule is not None and name in _READ:
+                    rules_by_name.setdefault(name, []).append((rule, value))
         return _compile_rules(rules_by_name, base, where) if rules_by_name else None
 
     def _parse_states(self, states: list[bytes]) -> dict[str, AttributeValue]:
@@ -199,16 +195,16 @@ def _split_line(raw: bytes) -> tuple[bytes, list[bytes]]:
     return pattern, states
 
 
-def _find_rule(pattern: bytes) -> GlobRule | None:
-    """Return the rule of a pattern; None if the pattern is negated or matches only folders."""
-    if not pattern or pattern.startswith(b"!") or pattern.endswith(b"/"):
-        return None
-    return parse_rule(pattern)
-
-
 def encode_path(text: str) -> bytes:
     """Return a path in bytes, as Git stores it."""
     return text.encode("utf-8", "surrogateescape")
+
+
+def split_path(path: str) -> tuple[bytes, bytes]:
+    """Return the folder of a path with its final slash, and the name, as Git stores them."""
+    encoded = encode_path(path)
+    at = encoded.rfind(b"/") + 1
+    return encoded[:at], encoded[at:]
 
 
 BINARY_BYTES = 8_000
@@ -217,47 +213,28 @@ _IDENT: Final = re.compile(rb"\$Id:[^$\n]*\$")
 _CONTROL: Final = bytes({*range(32), 127} - {8, 9, 10, 12, 13, 27})
 
 
-@dataclass(frozen=True, slots=True)
-class Conversion:
-    """The conversion that git applies to a file of a worktree before it stores the file.
+def convert_content(
+    content: bytes,
+    attributes: Mapping[str, AttributeValue],
+    autocrlf: str,
+    read_blob: Callable[[], bytes | None],
+) -> bytes:
+    """Return the content of a worktree file as git would store it.
 
-    Attributes:
-        text: whether CRLF becomes LF; None: only if the content looks like text.
-        ident: whether `$Id: …$` becomes `$Id$`.
-        encoding: the encoding of the file, if it is not UTF-8.
+    Args:
+        autocrlf: core.autocrlf, in lower case.
+        read_blob: returns the content that git has already stored for the file, if any.
     """
-
-    text: bool | None = False
-    ident: bool = False
-    encoding: str | None = None
-
-    @classmethod
-    def from_attributes(cls, attributes: Mapping[str, AttributeValue], autocrlf: str) -> Conversion:
-        """Return the conversion of a file; `autocrlf` is core.autocrlf, in lower case."""
-        encoding = attributes.get("working-tree-encoding")
-        return cls(
-            _is_text_attribute(attributes, autocrlf),
-            attributes.get("ident") is True,
-            encoding if isinstance(encoding, str) else None,
-        )
-
-    def convert(self, content: bytes, blob: Callable[[], bytes | None]) -> bytes:
-        """Return the content of a worktree file as git would store it.
-
-        Args:
-            blob: returns the content that git has already stored for the file, if any.
-        """
-        if self.encoding is not None:
-            content = _decode_to_utf8(content, self.encoding)
-        if b"\r\n" in content and self._converts_line_ends(content, blob):
-            content = content.replace(b"\r\n", b"\n")
-        return _IDENT.sub(b"$Id$", content) if self.ident else content
-
-    def _converts_line_ends(self, content: bytes, blob: Callable[[], bytes | None]) -> bool:
-        if self.text is not None:
-            return self.text
-        # Content that is stored with CRLF keeps it, whatever the current settings are.
-        return not _looks_binary(content) and b"\r\n" not in (blob() or b"")
+    encoding = attributes.get("working-tree-encoding")
+    if isinstance(encoding, str):
+        content = _decode_to_utf8(content, encoding)
+    if b"\r\n" in content:
+        is_text = _is_text_attribute(attributes, autocrlf)
+        if is_text is None:
+            # Content that is stored with CRLF keeps it, whatever the current settings are.
+            is_text = not _looks_binary(content) and b"\r\n" not in (read_blob() or b"")
+        content = content.replace(b"\r\n", b"\n") if is_text else content
+    return _IDENT.sub(b"$Id$", content) if attributes.get("ident") is True else content
 
 
 def compute_blob_id(content: bytes) -> str:
@@ -271,14 +248,14 @@ def is_binary(content: bytes) -> bool:
     return b"\0" in content[:BINARY_BYTES]
 
 
+_TEXT_VALUES: Final = {True: True, "input": True, False: False, "auto": None}
+
+
 def _is_text_attribute(attributes: Mapping[str, AttributeValue], autocrlf: str) -> bool | None:
+    """Return whether CRLF becomes LF; None: only if the content looks like text."""
     text = attributes.get("text", attributes.get("crlf"))
-    if text in (True, "input"):
-        return True
-    if text is False:
-        return False
-    if text == "auto":
-        return None
+    if text in _TEXT_VALUES:
+        return _TEXT_VALUES[text]
     if attributes.get("eol") in ("lf", "crlf"):
         return True
     return None if autocrlf in ("true", "yes", "on", "1", "input") else False

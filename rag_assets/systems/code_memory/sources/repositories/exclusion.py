@@ -23,10 +23,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from hashlib import blake2b
 from importlib.resources import files
-from types import MappingProxyType
-from typing import Final, Literal, TypeAlias, get_args
+from itertools import chain
+from typing import Final, Literal, TypeAlias
 
-from rag_assets.ingest.sources.globs import GlobRules, compile_globs
+from rag_assets.ingest.sources.globs import compile_globs
 from rag_assets.systems.code_memory.sources.repositories.attributes import (
     DETECTABLE,
     DOCUMENTATION,
@@ -34,8 +34,8 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import (
     VENDORED,
     Attributes,
     AttributeValue,
-    encode_path,
     is_binary,
+    split_path,
 )
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.sources.repositories.objects import REGULAR, SUBMODULE
@@ -55,21 +55,13 @@ def is_vendored(path: str) -> bool:
     at_start, at_component, anywhere = _load_patterns()
     if at_start.match(path) or anywhere.search(path):
         return True
-    at = 0
-    while True:
-        if at_component.match(path, at):
-            return True
-        at = path.find("/", at) + 1
-        if not at:
-            return False
+    components = chain((0,), (slash.end() for slash in re.finditer("/", path)))
+    return any(at_component.match(path, at) for at in components)
 
 
 @cache
 def _load_patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
-    """Return the patterns that match at the start, at the start of any component, or anywhere.
-
-    They are grouped so that few patterns are tried at each position of a path.
-    """
+    """Return the patterns for the start of a path, the start of any component, and anywhere."""
     text = files(__package__).joinpath("vendor.yml").read_text("utf-8")
     start, component, anywhere = [], [], []
     for line in text.splitlines():
@@ -190,14 +182,12 @@ ExclusionRule: TypeAlias = Literal[
     "data",
     "too-large",
 ]
-EXCLUSION_RULES: Final[tuple[ExclusionRule, ...]] = get_args(ExclusionRule)
-"""All rules in the order in which they are tried; the first that applies to a file is counted."""
+"""The rules in the order in which they are tried; the first that applies to a file is counted."""
 
 _LFS: Final = (b"version https://git-lfs.github.com/spec/", b"version https://hawser.github.com/")
 _LFS_BYTES = 1_024
 _DATA_BYTES = 131_072
-"""Size in bytes above which a data file is left out, unless it is configuration: only programs use
-it."""
+"""Size in bytes above which data files that are not configuration are excluded."""
 
 
 class Exclusion:
@@ -205,8 +195,7 @@ class Exclusion:
 
     Args:
         include: globs of the files to take; empty: all files of a known type.
-        exclude: globs of the files to leave out.
-        attributes: attributes of the repository's files.
+        exclude: globs of files to exclude.
         modes: modes of all files of the repository by path, as in a Git tree.
     """
 
@@ -215,7 +204,7 @@ class Exclusion:
         include: Sequence[str],
         exclude: Sequence[str],
         attributes: Attributes,
-        modes: Mapping[str, int] = MappingProxyType({}),
+        modes: Mapping[str, int],
     ) -> None:
         self._include = compile_globs(include, ignore_case=True) if include else None
         self._exclude = compile_globs(exclude, ignore_case=True)
@@ -255,13 +244,10 @@ class Exclusion:
         attribute = self._attributes.get(path).get(GENERATED)
         if attribute is None and is_generated(path, content):
             return "generated"
-        if len(content) > _DATA_BYTES and is_data(path) and not self._is_wanted(path):
-            return "data"
+        if len(content) > _DATA_BYTES and is_data(path):
+            is_kept = path in self._originals or self._is_demanded(path)
+            return None if is_kept else "data"
         return None
-
-    def _is_wanted(self, path: str) -> bool:
-        """Return whether a large data file is kept: demanded, or the original of translations."""
-        return path in self._originals or self._is_demanded(path)
 
     def _is_demanded(self, path: str) -> bool:
         """Return whether `include` or the attributes ask for a file, whatever its type and size."""
@@ -269,20 +255,16 @@ class Exclusion:
 
     def is_excluded(self, path: str) -> bool:
         """Return whether `exclude` matches a file or a folder that contains it."""
-        folder, slash, name = path.rpartition("/")
-        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
-        excluded = self._exclude.decide(raw_folder, raw_name, is_folder=False) is True
-        return excluded or self._find_folder_rules(folder + slash)[1]
+        excluded = self._exclude.decide(*split_path(path), is_folder=False) is True
+        return excluded or self._find_folder_rules(path[: path.rfind("/") + 1])[1]
 
     def _is_included(self, path: str, attributes: dict[str, AttributeValue]) -> bool:
-        folder, slash, name = path.rpartition("/")
         if self.is_excluded(path):
             return False
-        included, _ = self._find_folder_rules(folder + slash)
-        raw_folder, raw_name = encode_path(folder + slash), encode_path(name)
         if self._include is None:
             return find_repository_type(path) is not None or _is_set(attributes.get(DETECTABLE))
-        decision = self._include.decide(raw_folder, raw_name, is_folder=False)
+        decision = self._include.decide(*split_path(path), is_folder=False)
+        included, _ = self._find_folder_rules(path[: path.rfind("/") + 1])
         return included if decision is None else decision
 
     def _find_folder_rules(self, folder: str) -> tuple[bool, bool]:
@@ -294,20 +276,17 @@ class Exclusion:
             at = at[: at.rfind("/", 0, -1) + 1]
         included, excluded = self._folders[at]
         for path in reversed(missing):
-            above, _, name = path[:-1].rpartition("/")
-            raw_above, raw_name = encode_path(f"{above}/" if above else ""), encode_path(name)
-            decision = _decide(self._include, raw_above, raw_name)
-            included = included if decision is None else decision
-            excluded = excluded or _decide(self._exclude, raw_above, raw_name) is True
+            above, name = split_path(path[:-1])
+            if self._include is not None:
+                decision = self._include.decide(above, name, is_folder=True)
+                included = included if decision is None else decision
+            excluded = excluded or self._exclude.decide(above, name, is_folder=True) is True
             self._folders[path] = included, excluded
         return included, excluded
 
 
 def _find_attribute_rule(path: str, attributes: dict[str, AttributeValue]) -> ExclusionRule | None:
-    """Return the rule that excludes a file because of its attributes or its name, or None.
-
-    Attributes take precedence over the name.
-    """
+    """Return the rule that excludes a file because of its attributes, or else its name, or None."""
     documentation = _is_set(attributes.get(DOCUMENTATION))
     vendored = _is_attribute_enabled(attributes.get(VENDORED))
     if vendored or (vendored is None and not documentation and is_vendored(path)):
@@ -320,10 +299,6 @@ def _find_attribute_rule(path: str, attributes: dict[str, AttributeValue]) -> Ex
     if attributes.get("filter") == "lfs":
         return "lfs"
     return "binary" if attributes.get("binary") is True else None
-
-
-def _decide(rules: GlobRules | None, folder: bytes, name: bytes) -> bool | None:
-    return None if rules is None else rules.decide(folder, name, is_folder=True)
 
 
 def _is_attribute_enabled(value: AttributeValue) -> bool | None:
@@ -380,16 +355,12 @@ _PROGRAMMING: Final = frozenset(("as", "cs", "is", "ml", "or", "pl", "ps", "ts")
 
 
 def find_superfluous_translations(paths: Iterable[str]) -> dict[str, str]:
-    """Return the translations to leave out, each with the indexed file that has the same text.
-
-    Args:
-        paths: the paths of all files that would be indexed, POSIX, within the repository.
-    """
+    """Return the translations among paths, each with the indexed file that has the same text."""
     all_paths = frozenset(paths)
     alike: defaultdict[bytes, dict[str, str]] = defaultdict(dict)
     for path in all_paths:
         for template, language in _list_readings(path):
-            alike[_digest(template)][language] = path
+            alike[_hash_template(template)][language] = path
     groups: list[tuple[str, dict[str, str]]] = []
     for key, versions in alike.items():
         if len(versions) >= _FEWEST:
@@ -399,7 +370,9 @@ def find_superfluous_translations(paths: Iterable[str]) -> dict[str, str]:
     spread = Counter(language for _, versions in groups for language in versions)
     left_out: dict[str, str] = {}
     for original, versions in groups:
-        indexed = original if original in all_paths else versions[_choose_indexed(versions, spread)]
+        fallback = min(versions, key=lambda one: (-spread[one], one))
+        language = _find_english(versions) or fallback
+        indexed = original if original in all_paths else versions[language]
         left_out.update((path, indexed) for path in versions.values() if path != indexed)
     return left_out
 
@@ -424,18 +397,14 @@ def _find_english(languages: Iterable[str]) -> str | None:
     return next((by_name[one] for one in _ENGLISH if one in by_name), None)
 
 
-def _choose_indexed(versions: Mapping[str, str], spread: Counter[str]) -> str:
-    return _find_english(versions) or min(versions, key=lambda one: (-spread[one], one))
-
-
 def _find_original(key: bytes, versions: Mapping[str, str]) -> str:
     """Return the path that the untranslated text would have: without a language in it."""
     path = next(iter(versions.values()))
-    template = next(one for one, _ in _list_readings(path) if _digest(one) == key)
+    template = next(one for one, _ in _list_readings(path) if _hash_template(one) == key)
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
 
-def _digest(template: str) -> bytes:
+def _hash_template(template: str) -> bytes:
     """Return a short hash of a path, so that long paths do not take memory."""
     return blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 

@@ -1,7 +1,6 @@
 """The folders of a repository, and those few settings that affect how its content is read.
 
-Only the repository's own configuration is used: no included files, no commands, no user or system
-files.
+Only the repository's own configuration is used, without included files, commands, or user files.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import stat
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from rag_assets.common.errors import ListingFailed
 from rag_assets.ingest.sources.disk import open_regular, open_subfolder
@@ -25,8 +24,7 @@ _TRUE: Final = frozenset({"true", "yes", "on", "1", ""})
 def parse_configuration(content: bytes) -> dict[str, str]:
     """Return the settings in a git configuration file, by `section.key` in lower case.
 
-    Named sections (`[remote "origin"]`) and lines with invalid syntax are left out. A later value
-    of a setting replaces an earlier one.
+    Named sections (`[remote "origin"]`) and invalid lines are ignored; later values win.
     """
     settings: dict[str, str] = {}
     section: str | None = None
@@ -83,7 +81,6 @@ class RepositoryFolders:
         root: the folder that the source names.
         own: contains HEAD and the index of this worktree.
         common: contains what all worktrees share: objects, refs, configuration.
-        bare: whether the repository lacks a worktree.
     """
 
     root: Path
@@ -97,9 +94,6 @@ def locate(root: Path) -> RepositoryFolders:
 
     If `.git` is a file, as in a linked worktree, it may only lead out of the root to a repository
     that points back to this root. So nobody can index a repository to which they cannot write.
-
-    Args:
-        root: the folder, absolute and resolved.
 
     Raises:
         ListingFailed: the repository is missing, or must not be used.
@@ -119,33 +113,39 @@ def locate(root: Path) -> RepositoryFolders:
     return _require_parts(root, root, bare=True)
 
 
-def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
-    """Return the content of a small file below a folder; None if it is missing or no regular file.
+def open_below(folder: Path, names: Sequence[str]) -> BinaryIO | None:
+    """Open a file below a folder without following links; None if it is not a regular file.
 
     Args:
         folder: the folder, absolute and resolved.
-        names: names of the folders below it, and then of the file; links are not followed.
-        limit: maximum size in bytes.
+        names: names of the folders below it, and then of the file.
+    """
+    above = open_subfolder(None, [*folder.parts, *names[:-1]])
+    try:
+        descriptor = open_regular(names[-1], above)
+    finally:
+        os.close(above)
+    return None if descriptor is None else os.fdopen(descriptor, "rb")
+
+
+def read_small(folder: Path, names: Sequence[str], limit: int) -> bytes | None:
+    """Return the content of a small file; None if it is missing or is not a regular file.
 
     Raises:
-        ListingFailed: it is larger, or cannot be read.
+        ListingFailed: it is larger than `limit` bytes, or cannot be read.
     """
     path = "/".join(names)
     try:
-        above = open_subfolder(None, [*folder.parts, *names[:-1]])
-        try:
-            descriptor = open_regular(names[-1], above)
-        finally:
-            os.close(above)
+        file = open_below(folder, names)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         if stat.S_ISLNK(_find_mode(folder.joinpath(*names)) or 0):
             return None
         raise ListingFailed(f"{path!r} cannot be read: {error.strerror}") from error
-    if descriptor is None:
+    if file is None:
         return None
-    with os.fdopen(descriptor, "rb") as file:
+    with file:
         content = file.read(limit + 1)
     if len(content) > limit:
         raise ListingFailed(
@@ -160,11 +160,7 @@ def read_configuration(common: Path) -> dict[str, str]:
 
 
 def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
-    """Return the folders of a repository whose parts are all in `own`.
-
-    Raises:
-        ListingFailed: HEAD or the objects are missing.
-    """
+    """Return the folders of a repository that has HEAD and the objects in the folder `own`."""
     missing = [n for n in ("HEAD", "objects") if _find_mode(own / n) is None]
     if missing:
         raise ListingFailed(
@@ -174,7 +170,6 @@ def _require_parts(root: Path, own: Path, *, bare: bool) -> RepositoryFolders:
 
 
 def _follow_pointer(root: Path) -> RepositoryFolders:
-    """Return the folders of the repository that the file `.git` in a root points to."""
     content = read_small(root, [GIT], _MAX_POINTER_BYTES) or b""
     if not content.startswith(b"gitdir:"):
         raise ListingFailed(f"{str(root / GIT)!r} does not point to a repository", hint=_HINT)
@@ -192,12 +187,8 @@ def _follow_pointer(root: Path) -> RepositoryFolders:
 
 
 def _points_back(root: Path, own: Path, *, linked: bool) -> bool:
-    """Return whether a repository outside of the root names the root as its worktree.
-
-    Args:
-        linked: whether it is a linked worktree; then the file `gitdir` names the root.
-    """
-    if linked:
+    """Return whether a repository outside of the root names the root as its worktree."""
+    if linked:  # The file `gitdir` of a linked worktree names the root.
         back = read_small(own, ["gitdir"], _MAX_POINTER_BYTES)
         return back is not None and _resolve_pointer(own, back) == root / GIT
     worktree = read_configuration(own).get("core.worktree")

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, Literal, TypeAlias, TypeVar
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.disk import open_regular, open_subfolder
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
+    open_below,
     read_small,
 )
 
@@ -29,12 +29,8 @@ if TYPE_CHECKING:
 ObjectKind: TypeAlias = Literal["commit", "tree", "blob", "tag"]
 
 _HEADER: Final = re.compile(rb"(commit|tree|blob|tag) (\d{1,18})\0")
-_LOOSE_KINDS: Final[dict[bytes, ObjectKind]] = {
-    b"commit": "commit",
-    b"tree": "tree",
-    b"blob": "blob",
-    b"tag": "tag",
-}
+_KINDS: Final[dict[int, ObjectKind]] = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
+_LOOSE_KINDS: Final = {kind.encode(): kind for kind in _KINDS.values()}
 _HEADER_BYTES = 64
 _PIECE_BYTES = 64 * 1024
 _FOLDER_NAME: Final = re.compile(r"[0-9a-f]{2}")
@@ -44,22 +40,11 @@ class LooseObjectDamaged(Exception):
     """The bytes of a loose object are not a valid object with the id in its file name."""
 
 
-@dataclass(frozen=True, slots=True)
-class LooseObject:
-    """A loose object, of which only a part may have been read.
-
-    Attributes:
-        size: size of the whole content in bytes.
-        content: the content, or its first bytes.
-    """
-
-    kind: ObjectKind
-    size: int
-    content: bytes
-
-
 class LooseObjects:
     """The loose objects in a folder, which is absolute and resolved.
+
+    Attributes:
+        ids: the ids of the objects that existed at the last scan.
 
     Raises:
         ListingFailed: the folder contains a link, or cannot be listed.
@@ -67,59 +52,47 @@ class LooseObjects:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._ids = self._scan()
+        self.ids = self._list_ids()
 
-    def contains(self, oid: str) -> bool:
-        """Return whether the object existed at the last scan of the folder."""
-        return oid in self._ids
-
-    def rescan(self) -> None:
+    def scan(self) -> None:
         """Scan again for objects written since the last scan."""
-        self._ids = self._scan()
+        self.ids = self._list_ids()
 
-    def find_by_prefix(self, prefix: str) -> list[str]:
-        """Return the ids that start with this prefix."""
-        return [oid for oid in self._ids if oid.startswith(prefix)]
-
-    def read_header(self, oid: str) -> LooseObject:
-        """Return an object's kind and size.
+    def read_header(self, oid: str) -> tuple[ObjectKind, int]:
+        """Return an object's kind and its size in bytes.
 
         Raises:
-            LooseObjectDamaged: its content does not match its name.
-            OSError: it no longer exists.
+            LooseObjectDamaged, OSError: the content does not match its name, or no longer exists.
         """
         with self._open(oid) as file:
-            return _read_header(zlib.decompressobj(), file)[0]
+            kind, size, _ = _read_header(zlib.decompressobj(), file)
+        return kind, size
 
-    def read(self, oid: str) -> LooseObject:
-        """Return an object, verified by its id; errors as in read_header()."""
+    def read(self, oid: str) -> bytes:
+        """Return an object's content, verified by its id; errors as in read_header()."""
         with self._open(oid) as file:
             stream = zlib.decompressobj()
-            loose, pending = _read_header(stream, file)
-            content = bytearray(loose.content)
-            while len(content) <= loose.size and not stream.eof:
+            kind, size, first = _read_header(stream, file)
+            content = bytearray(first)
+            pending = stream.unconsumed_tail
+            while len(content) <= size and not stream.eof:
                 pending = pending or file.read(_PIECE_BYTES)
                 if not pending:
                     break
-                content += _inflate(stream, pending, loose.size + 1 - len(content))
+                content += _inflate(stream, pending, size + 1 - len(content))
                 pending = stream.unconsumed_tail
-        header = b"%s %d\0" % (loose.kind.encode(), loose.size)
-        digest = hashlib.sha1(header + content, usedforsecurity=False).hexdigest()
-        if digest != oid:
+        header = b"%s %d\0" % (kind.encode(), size)
+        if hashlib.sha1(header + content, usedforsecurity=False).hexdigest() != oid:
             raise LooseObjectDamaged
-        return LooseObject(loose.kind, loose.size, bytes(content))
+        return bytes(content)
 
     def _open(self, oid: str) -> BinaryIO:
-        folder = open_subfolder(None, [*self._folder.parts, oid[:2]])
-        try:
-            descriptor = open_regular(oid[2:], folder)
-        finally:
-            os.close(folder)
-        if descriptor is None:
+        file = open_below(self._folder, [oid[:2], oid[2:]])
+        if file is None:
             raise LooseObjectDamaged
-        return os.fdopen(descriptor, "rb")
+        return file
 
-    def _scan(self) -> set[str]:
+    def _list_ids(self) -> set[str]:
         ids = set()
         waiting = [(self._folder, "")]
         if self._folder.is_symlink():
@@ -150,14 +123,13 @@ class LooseObjects:
         )
 
 
-def _read_header(stream: zlib._Decompress, file: BinaryIO) -> tuple[LooseObject, bytes]:
-    """Return an object's header with the first unpacked bytes, and the packed bytes left over."""
+def _read_header(stream: zlib._Decompress, file: BinaryIO) -> tuple[ObjectKind, int, bytes]:
+    """Return an object's kind, its size in bytes, and the first bytes of its content."""
     head = _inflate(stream, file.read(_PIECE_BYTES), _HEADER_BYTES)
     match = _HEADER.match(head)
     if match is None:
         raise LooseObjectDamaged
-    rest = LooseObject(_LOOSE_KINDS[match[1]], int(match[2]), head[match.end() :])
-    return rest, stream.unconsumed_tail
+    return _LOOSE_KINDS[match[1]], int(match[2]), head[match.end() :]
 
 
 def _inflate(stream: zlib._Decompress, packed: bytes, most: int) -> bytes:
@@ -168,7 +140,6 @@ def _inflate(stream: zlib._Decompress, packed: bytes, most: int) -> bytes:
 
 
 _Read = TypeVar("_Read")
-_KINDS: Final[dict[int, ObjectKind]] = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _MAX_META_BYTES = 64 << 20
 _MAX_ALTERNATES_BYTES = 64 * 1024
 _MAX_TAGS = 10
@@ -176,35 +147,32 @@ _HINT = "run `git fsck` to list damaged objects, and `git fetch --refetch` to fe
 
 
 class Objects:
-    """The objects in a repository.
+    """The objects in a repository, which must not borrow objects from other repositories.
 
-    Raises:
-        ListingFailed: some objects are outside the repository, or are reached by links.
+    Methods raise ListingFailed if an object is missing, damaged, too large or of a different kind.
     """
 
     def __init__(self, folders: RepositoryFolders) -> None:
         self._folder = folders.common / "objects"
         self._packs: Odb | None = None
-        _require_own(folders.common)
+        # Other people may read the objects that a repository borrows.
+        if read_small(folders.common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
+            raise ListingFailed(
+                f"the repository in {str(folders.common)!r} borrows objects from a different"
+                " repository (alternates), which is not supported",
+                hint="run `git repack -a -d`, then delete objects/info/alternates",
+            )
         self._loose = LooseObjects(self._folder)
 
     def read_size(self, oid: str, kind: ObjectKind) -> int:
-        """Return the size of an object in bytes, without unpacking the object.
-
-        Raises:
-            ListingFailed: the object is missing, damaged or of a different kind.
-        """
+        """Return the size of an object in bytes, without unpacking the object."""
         found_kind, size = self._read_object_header(oid, kind)
         if found_kind != kind:
             raise ListingFailed(f"the object {oid} is not a {kind}", hint=_HINT)
         return size
 
     def read(self, oid: str, kind: ObjectKind) -> bytes:
-        """Return the content of an object, verified by its id.
-
-        Raises:
-            ListingFailed: it is missing, damaged, of a different kind, or too large for its kind.
-        """
+        """Return the content of an object, verified by its id."""
         size = self.read_size(oid, kind)
         if kind != "blob" and size > _MAX_META_BYTES:
             raise ListingFailed(
@@ -213,24 +181,17 @@ class Objects:
         return self.read_sized(oid, kind)
 
     def read_sized(self, oid: str, kind: ObjectKind) -> bytes:
-        """Return the content of an object; errors as in read().
-
-        The caller must have verified its kind and size with read_size().
-        """
+        """Return the content of an object after read_size() has verified its kind and size."""
 
         def read_content() -> bytes:
-            if self._loose.contains(oid):
-                return self._loose.read(oid).content
+            if oid in self._loose.ids:
+                return self._loose.read(oid)
             return self._open_packs().read(oid)[1]
 
         return self._read_with_retry(oid, kind, read_content)
 
     def resolve_commit(self, oid: str) -> str:
-        """Return the id of a commit from its own id, or from the id of a tag.
-
-        Raises:
-            ListingFailed: the id does not refer to a commit.
-        """
+        """Return the id of a commit from its own id, or from the id of a tag."""
         for _ in range(_MAX_TAGS):
             kind = self._read_object_header(oid, "commit")[0]
             if kind == "commit":
@@ -248,7 +209,7 @@ class Objects:
 
     def expand_id(self, prefix: str) -> str | None:
         """Return the id with this prefix; None if no id or more than one id has it."""
-        ids = set(self._loose.find_by_prefix(prefix))
+        ids = {oid for oid in self._loose.ids if oid.startswith(prefix)}
         for backend in self._open_packs().backends:
             try:
                 ids.add(str(backend.exists_prefix(prefix)))
@@ -259,37 +220,29 @@ class Objects:
         return ids.pop() if len(ids) == 1 else None
 
     def _read_object_header(self, oid: str, kind: ObjectKind) -> tuple[ObjectKind | None, int]:
-        """Return an object's kind and size; the kind is None for other types of objects.
-
-        Args:
-            kind: the expected kind, for error messages.
-        """
+        """Return an object's kind, or None for an unknown kind, and its size in bytes."""
 
         def read_header() -> tuple[ObjectKind | None, int]:
-            if self._loose.contains(oid):
-                loose = self._loose.read_header(oid)
-                return loose.kind, loose.size
+            if oid in self._loose.ids:
+                return self._loose.read_header(oid)
             found, size = self._open_packs().read_header(oid)
             return _KINDS.get(int(found)), int(size)
 
         return self._read_with_retry(oid, kind, read_header)
 
-    def _read_with_retry(self, oid: str, kind: ObjectKind, read: Callable[[], _Read]) -> _Read:
-        """Return the result of a read; read again if the object was being written or packed.
-
-        Args:
-            kind: the expected kind, for error messages.
-        """
-        try:
-            return read()
-        except (KeyError, FileNotFoundError):
-            self._loose.rescan()
-        except Exception as error:
-            raise _build_damage_error(oid, kind, error) from error
+    def _read_with_retry(
+        self, oid: str, kind: ObjectKind, read: Callable[[], _Read], *, is_retry: bool = False
+    ) -> _Read:
+        """Return the result of a read; read again if the object was being written or packed."""
         try:
             return read()
         except Exception as error:
-            raise _build_damage_error(oid, kind, error) from error
+            is_missing = isinstance(error, (KeyError, FileNotFoundError))
+            if is_retry or not is_missing:
+                reason = "missing" if is_missing else "damaged"
+                raise ListingFailed(f"the {kind} {oid} is {reason}", hint=_HINT) from error
+        self._loose.scan()
+        return self._read_with_retry(oid, kind, read, is_retry=True)
 
     def _open_packs(self) -> Odb:
         if self._packs is None:
@@ -301,29 +254,7 @@ class Objects:
         return self._packs
 
 
-def _build_damage_error(oid: str, kind: ObjectKind, error: Exception) -> ListingFailed:
-    reason = "missing" if isinstance(error, (KeyError, FileNotFoundError)) else "damaged"
-    return ListingFailed(f"the {kind} {oid} is {reason}", hint=_HINT)
-
-
-def _require_own(common: Path) -> None:
-    """Refuse a repository that uses alternates.
-
-    Their objects belong to a different repository, which other people may read.
-
-    Raises:
-        ListingFailed: the repository has alternates.
-    """
-    if read_small(common, ["objects", "info", "alternates"], _MAX_ALTERNATES_BYTES):
-        raise ListingFailed(
-            f"the repository in {str(common)!r} borrows objects from a different repository"
-            " (alternates), which is not supported",
-            hint="run `git repack -a -d`, then delete objects/info/alternates",
-        )
-
-
 def _read_header_line(content: bytes, name: bytes) -> str:
-    """Return the id in a header line of a commit or tag."""
     for line in content.split(b"\n"):
         key, _, value = line.partition(b" ")
         if key == name:
@@ -348,12 +279,7 @@ _UNUSABLE: Final = frozenset({b"", b".", b".."})
 
 @dataclass(frozen=True, slots=True)
 class TreeFile:
-    """A file, link or submodule in a tree.
-
-    Attributes:
-        mode: git's mode, which shows whether it is a file, a link or a submodule.
-        oid: id of its blob; for a submodule, id of the commit in the submodule's repository.
-    """
+    """A file, link or submodule (see its mode) in a tree, with the id of its blob or commit."""
 
     mode: int
     oid: str
@@ -386,9 +312,6 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
 
     Each tree is read once. The paths are counted before any is built: if ten trees each contain the
     next one ten times, they have ten billion paths.
-
-    Raises:
-        ListingFailed: as in list_files().
     """
     trees: dict[str, list[_Entry]] = {}
     sizes: dict[str, tuple[int, int]] = {}
@@ -399,11 +322,7 @@ def _read_trees(objects: Objects, tree: str) -> dict[str, list[_Entry]]:
             waiting.pop()
             sizes[oid] = _count_paths(trees[oid], sizes)
         else:
-            trees[oid] = [
-                tree_entry
-                for tree_entry in _parse_entries(objects.read(oid, "tree"), oid)
-                if _is_usable(tree_entry)
-            ]
+            trees[oid] = [*filter(_is_usable, _parse_entries(objects.read(oid, "tree"), oid))]
             entries += len(trees[oid])
             below = {entry for mode, _, entry in trees[oid] if mode == _FOLDER}
             if any(entry in trees and entry not in sizes for entry in below):
@@ -426,11 +345,7 @@ def _build_damaged_tree_error(tree: str) -> ListingFailed:
 
 
 def _count_paths(entries: list[_Entry], sizes: Mapping[str, tuple[int, int]]) -> tuple[int, int]:
-    """Return the number of paths below a tree, and their total length in bytes.
-
-    Args:
-        sizes: the same numbers for the trees below it, by id.
-    """
+    """Return the number of paths below a tree and their total length, given those of subtrees."""
     paths = name_bytes = 0
     for mode, name, oid in entries:
         below, bytes_below = sizes[oid] if mode == _FOLDER else (0, 0)
@@ -447,22 +362,13 @@ def _is_usable(entry: _Entry) -> bool:
 
 def find_file(objects: Objects, tree: str, path: str) -> TreeFile | None:
     """Return one file of a tree, reading only the trees on its path; None if it is missing."""
-    *folders, name = path.encode("utf-8", "surrogateescape").split(b"/")
-    oid = tree
-    for folder in folders:
-        below = _find_entry(objects, oid, folder)
-        if below is None or below.mode != _FOLDER:
+    entry: TreeFile | None = TreeFile(_FOLDER, tree)
+    for part in path.encode("utf-8", "surrogateescape").split(b"/"):
+        if entry is None or entry.mode != _FOLDER:
             return None
-        oid = below.oid
-    entry = _find_entry(objects, oid, name)
+        entries = _parse_entries(objects.read(entry.oid, "tree"), entry.oid)
+        entry = next((TreeFile(mode, oid) for mode, name, oid in entries if name == part), None)
     return None if entry is None or entry.mode == _FOLDER else entry
-
-
-def _find_entry(objects: Objects, tree: str, name: bytes) -> TreeFile | None:
-    for mode, found, oid in _parse_entries(objects.read(tree, "tree"), tree):
-        if found == name:
-            return TreeFile(mode, oid)
-    return None
 
 
 def _parse_entries(content: bytes, tree: str) -> Iterator[_Entry]:

@@ -6,7 +6,6 @@ import difflib
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -35,8 +34,6 @@ from rag_assets.systems.code_memory.sources.repositories.objects import (
 from rag_assets.systems.code_memory.sources.repositories.worktree import (
     GitIndex,
     StoredContents,
-    Worktree,
-    build_worktree_attributes,
     read_index,
     read_info_attributes,
     read_unchanged,
@@ -52,31 +49,14 @@ _PREFIXES: Final = ("", "refs/", "refs/tags/", "refs/heads/", "refs/remotes/")
 """Prefixes that git tries for a name, in its order; the first that exists is used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
-    """The checked-out branch and its commit.
-
-    Attributes:
-        commit: id of the commit; None if the branch has no commit yet.
-        branch: full name of the ref; None if no branch is checked out.
-    """
-
-    commit: str | None
-    branch: str | None
-
-
 class Refs:
-    """The refs of a repository; they are read again on every request."""
+    """The refs of a repository, read again on every request; damaged refs raise ListingFailed."""
 
     def __init__(self, folders: RepositoryFolders) -> None:
         self._folders = folders
 
-    def read_head(self) -> Head:
-        """Return the checked-out head.
-
-        Raises:
-            ListingFailed: HEAD is missing or damaged.
-        """
+    def read_head(self) -> tuple[str | None, str | None]:
+        """Return the checked-out commit, and the full name of the checked-out branch, if any."""
         content = read_small(self._folders.own, ["HEAD"], _MAX_REF_BYTES)
         if content is None:
             raise ListingFailed(
@@ -84,20 +64,14 @@ class Refs:
                 hint="run `git symbolic-ref HEAD refs/heads/BRANCH`",
             )
         oid, target = _parse_ref("HEAD", content)
-        return Head(oid if target is None else self._follow(target), target)
+        return oid if target is None else self._follow(target), target
 
     def resolve_commit(self, name: str, objects: Objects) -> str:
-        """Return the commit of a branch, a tag, or a full or abbreviated id.
-
-        Raises:
-            ListingFailed: the name does not exist; the hint lists similar names.
-        """
+        """Return the commit of a branch, a tag, or a full or abbreviated id."""
         if _ID.fullmatch(name):
             return objects.resolve_commit(name)
         if is_name(name):
-            for prefix in _PREFIXES:
-                if not prefix and not name.startswith("refs/"):
-                    continue
+            for prefix in _PREFIXES if name.startswith("refs/") else _PREFIXES[1:]:
                 oid = self._follow(prefix + name)
                 if oid is not None:
                     return objects.resolve_commit(oid)
@@ -119,8 +93,9 @@ class Refs:
     def _suggest_names(self, name: str) -> str:
         names = self.list_names()[:_MAX_NAMES]
         near = difflib.get_close_matches(name[:200], names, n=5, cutoff=0.5) or names[:5]
-        listed = ", ".join(near)
-        return f"choose an existing one, such as {listed}" if near else "create a branch first"
+        if not near:
+            return "create a branch first"
+        return f"choose an existing one, such as {', '.join(near)}"
 
     def _follow(self, name: str) -> str | None:
         for _ in range(_MAX_DEPTH):
@@ -143,7 +118,6 @@ class Refs:
         return self._read_packed_refs().get(name), None
 
     def _read_packed_refs(self) -> dict[str, str]:
-        """Return the refs in the file packed-refs, by full name."""
         content = read_small(self._folders.common, ["packed-refs"], _MAX_PACKED_BYTES)
         refs = {}
         for line in (content or b"").split(b"\n"):
@@ -159,12 +133,16 @@ class Refs:
         return refs
 
     def _list_loose_refs(self) -> Iterator[str]:
-        """Yield the full names of the refs that are stored in separate files."""
         waiting = [self._folders.common / "refs"]
         count = 0
         while waiting and count < _MAX_NAMES:
             folder = waiting.pop()
-            for entry in _list_entries(folder):
+            try:
+                with os.scandir(folder) as scanned:
+                    entries = list(scanned)
+            except OSError:
+                continue
+            for entry in entries:
                 count += 1
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(folder / entry.name)
@@ -178,14 +156,6 @@ def is_name(name: str) -> bool:
     return not any(
         part in ("", ".", "..") or part.endswith(".lock") or "\0" in part for part in parts
     )
-
-
-def _list_entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return list(entries)
-    except OSError:
-        return []
 
 
 def _parse_ref(name: str, content: bytes) -> tuple[str | None, str | None]:
@@ -207,8 +177,7 @@ class Repository:
     """An opened repository.
 
     Args:
-        root: the top folder of its worktree, or the folder of a bare repository; absolute and
-            resolved.
+        root: its worktree's top folder, or the folder of a bare repository; absolute and resolved.
 
     Raises:
         ListingFailed: the repository is missing or cannot be read.
@@ -234,24 +203,19 @@ class Repository:
         return self._settings.get("core.autocrlf", "").lower()
 
     def resolve_commit(self, ref: str) -> str | None:
-        """Return the commit that a ref resolves to; None before the first commit.
-
-        Raises:
-            ListingFailed: the ref does not exist, or the ref is `worktree` and the repository is
-                bare.
-        """
+        """Return the commit that a ref resolves to; None before the first commit."""
         if ref == WORKTREE and self.folders.bare:
             raise ListingFailed(
                 f"the repository in {str(self.folders.root)!r} is bare: it has no worktree",
                 hint="set `ref: HEAD`, or set ref to a branch",
             )
         if ref in (WORKTREE, HEAD):
-            commit = self.refs.read_head().commit
+            commit, _ = self.refs.read_head()
             return None if commit is None else self.objects.resolve_commit(commit)
         return self.refs.resolve_commit(ref, self.objects)
 
     def resolve_tree(self, ref: str) -> str:
-        """Return the id of the tree of a ref's commit; errors as in resolve_commit()."""
+        """Return the id of the tree of a ref's commit."""
         return self.get_tree(self.resolve_commit(ref))
 
     def get_tree(self, commit: str | None) -> str:
@@ -281,24 +245,25 @@ class Repository:
 
         return Attributes(read, read_info_attributes(self.folders))
 
-    def read_worktree(self, tree: str) -> Worktree:
-        """Return the files of the worktree, compared with a tree."""
-        return Worktree(self.folders, self.stored, self.list_files(tree))
-
     @cached_property
     def stored(self) -> StoredContents:
         """Return an object that compares worktree files with blobs."""
+
+        def read(folder: str) -> bytes | None:
+            names = [*folder.split("/")[:-1], GITATTRIBUTES]
+            return read_small(self.folders.root, names, MAX_ATTRIBUTES_BYTES)
+
         links = is_true({"core.symlinks": "true", **self._settings}, "core.symlinks")
-        attributes = build_worktree_attributes(self.folders)
+        attributes = Attributes(read, read_info_attributes(self.folders))
         return StoredContents(self.objects, attributes, self.autocrlf, links=links)
 
-    def read_checkout_state(self) -> tuple[Head, tuple[int, int] | None]:
+    def read_checkout_state(self) -> tuple[object, ...]:
         """Return the checked-out head and the index file's identity; a checkout changes both."""
         try:
             index = (self.folders.own / "index").lstat()
         except OSError:
-            return self.refs.read_head(), None
-        return self.refs.read_head(), (index.st_ino, index.st_mtime_ns)
+            return self.refs.read_head()
+        return *self.refs.read_head(), index.st_ino, index.st_mtime_ns
 
     def is_skipped(self, path: str) -> bool:
         """Return whether git leaves a file out of the worktree on purpose (skip-worktree)."""
@@ -324,17 +289,18 @@ class Repository:
         return self.stored.convert(path, content, committed).blob is None
 
     def _require_readable(self) -> None:
+        root = str(self.folders.root)
         kind = self._settings.get("extensions.objectformat", "sha1").lower()
         if kind != "sha1":
             raise ListingFailed(
-                f"the repository in {str(self.folders.root)!r} uses {kind} object ids, but only"
-                " SHA-1 ids are supported",
+                f"the repository in {root!r} uses {kind} object ids, but only SHA-1 ids are"
+                " supported",
                 hint="use a copy of the repository that was created with --object-format=sha1",
             )
         storage = self._settings.get("extensions.refstorage", "files").lower()
         if storage != "files":
             raise ListingFailed(
-                f"the repository in {str(self.folders.root)!r} stores its refs in the format"
-                f" {storage}, which is not supported",
+                f"the repository in {root!r} stores its refs in the format {storage}, which is not"
+                " supported",
                 hint="run `git refs migrate --ref-format=files` in the repository",
             )

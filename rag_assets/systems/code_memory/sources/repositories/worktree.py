@@ -6,23 +6,24 @@ import os
 import stat
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rag_assets.common.errors import ListingFailed
-from rag_assets.ingest.sources.disk import FolderIdentity, open_regular, open_subfolder
+from rag_assets.ingest.sources.disk import FolderIdentity, open_subfolder
 from rag_assets.ingest.sources.globs import MAX_GITIGNORE_BYTES, compile_gitignore
 from rag_assets.ingest.sources.walk import Selection, walk_root
 from rag_assets.systems.code_memory.sources.repositories.attributes import (
-    GITATTRIBUTES,
     MAX_ATTRIBUTES_BYTES,
     Attributes,
-    Conversion,
     compute_blob_id,
+    convert_content,
 )
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
+    open_below,
     read_small,
 )
 from rag_assets.systems.code_memory.sources.repositories.objects import (
@@ -42,14 +43,13 @@ _HINT = "delete the file `index` in that folder, then run `git reset` in the wor
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A tracked file in git's index.
+    """A tracked file in git's index, with its mode and id as in a Git tree.
 
     Attributes:
-        mode, oid: as in a Git tree; the content of a file with intent to add is unknown.
         skipped: whether it is left out of the worktree on purpose (a sparse checkout).
         mtime, ctime: seconds and nanoseconds, as git stores them.
-        settled: whether git knows its content: it is neither in conflict nor only marked with
-            intent to add.
+        settled: whether git knows its content: it is neither in conflict nor marked with intent to
+            add.
     """
 
     mode: int
@@ -61,13 +61,11 @@ class IndexEntry:
     inode: int
     size: int
 
-    def describes(self, facts: os.stat_result, written: tuple[int, int]) -> bool:
-        """Return whether a file is certainly unchanged since git last looked at it.
+    def is_unchanged(self, facts: os.stat_result, written: tuple[int, int]) -> bool:
+        """Return whether a file with this metadata is unchanged since git last looked at it.
 
-        Args:
-            facts: the current metadata of the file.
-            written: when the index was written; a file that is as new as the index, or newer, may
-                have changed unnoticed.
+        A file that is as new as the index, which was written at `written`, may have changed
+        unnoticed.
         """
         return (
             self.settled
@@ -81,17 +79,16 @@ class IndexEntry:
 
 @dataclass(frozen=True, slots=True)
 class GitIndex:
-    """The index of a worktree: its tracked files.
+    """The index of a worktree: its tracked files by path.
 
     Attributes:
-        entries: the entries, by path.
         written: when the index was written, in seconds and nanoseconds.
         skipped_folders: paths, with a final slash, of folders left out of the worktree entirely.
     """
 
-    entries: Mapping[str, IndexEntry] = field(default_factory=dict)
-    written: tuple[int, int] = (0, 0)
-    skipped_folders: tuple[str, ...] = ()
+    entries: Mapping[str, IndexEntry]
+    written: tuple[int, int]
+    skipped_folders: tuple[str, ...]
 
     def is_skipped(self, path: str) -> bool:
         """Return whether a sparse checkout leaves a file out of the worktree."""
@@ -102,17 +99,7 @@ class GitIndex:
 
 
 def read_index(own: Path) -> GitIndex | None:
-    """Return git's index of a worktree.
-
-    Args:
-        own: the folder that contains the index.
-
-    Returns:
-        None if it is missing, or split over several files: then the state of files is unknown.
-
-    Raises:
-        ListingFailed: it is damaged.
-    """
+    """Return git's index in a folder; None if it is missing or split over several files."""
     try:
         # Take the time before reading: if the file is replaced now, fewer entries count as
         # unchanged.
@@ -156,21 +143,17 @@ def _parse_index(content: bytes, written: tuple[int, int]) -> GitIndex | None:
         if facts[6] == _FOLDER:
             skipped.append(name)
         else:
-            entries[name] = _build_entry(facts, flags, more)
+            entries[name] = IndexEntry(
+                mode=facts[6],
+                oid=facts[10].hex(),
+                skipped=bool(more & _SKIP_WORKTREE),
+                settled=not flags & 0x3000 and not more & _INTENT_TO_ADD,
+                mtime=(facts[2], facts[3]),
+                ctime=(facts[0], facts[1]),
+                inode=facts[5],
+                size=facts[9],
+            )
     return None if _is_split(content, at) else GitIndex(entries, written, tuple(skipped))
-
-
-def _build_entry(facts: tuple[Any, ...], flags: int, more: int) -> IndexEntry:
-    return IndexEntry(
-        mode=facts[6],
-        oid=facts[10].hex(),
-        skipped=bool(more & _SKIP_WORKTREE),
-        settled=not flags & 0x3000 and not more & _INTENT_TO_ADD,
-        mtime=(facts[2], facts[3]),
-        ctime=(facts[0], facts[1]),
-        inode=facts[5],
-        size=facts[9],
-    )
 
 
 def _is_split(content: bytes, at: int) -> bool:
@@ -208,10 +191,9 @@ class WorktreeFile:
 
     Attributes:
         mode: the file mode, as in a Git tree.
-        facts: metadata of the file; None for files left out by a sparse checkout, links and
-            submodules.
-        committed: the file at this path in the commit; None if the commit lacks it.
-        tracked: its entry in the index of git; None if it is untracked.
+        facts: its metadata; None for links, submodules, and files that a sparse checkout omits.
+        committed: the file at this path in the commit, if any.
+        tracked: its entry in the index of git, if it is tracked.
     """
 
     path: str
@@ -226,7 +208,6 @@ class StoredContent:
     """The content of a file as git stores it.
 
     Attributes:
-        content: the bytes after git's conversions.
         blob: id of the commit's blob with this content; None if the commit has no such blob.
         is_certain: whether git itself guarantees that the file is unchanged.
     """
@@ -253,43 +234,33 @@ class StoredContents:
         self._autocrlf = autocrlf
 
     def convert(self, path: str, content: bytes, committed: TreeFile | None) -> StoredContent:
-        """Return a file's content as git would store it, and the commit's blob if it is equal.
-
-        Args:
-            content: the content as it is in the worktree.
-            committed: the file at this path in the commit, if any.
-        """
+        """Return a file's content as git would store it, and the commit's blob if it is equal."""
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
         if oid is not None and compute_blob_id(content) == oid:
             return StoredContent(content, oid, is_certain=False)
-        conversion = Conversion.from_attributes(self.attributes.get(path), self._autocrlf)
-        converted = conversion.convert(
-            content, lambda: None if oid is None else self.objects.read(oid, "blob")
-        )
+
+        def read_blob() -> bytes | None:
+            return None if oid is None else self.objects.read(oid, "blob")
+
+        attributes = self.attributes.get(path)
+        converted = convert_content(content, attributes, self._autocrlf, read_blob)
         same = oid is not None and converted != content and compute_blob_id(converted) == oid
         return StoredContent(converted, oid if same else None, is_certain=False)
 
 
 class Worktree:
-    """A worktree as it was at one moment.
+    """A worktree as it was at one moment, compared with the files of the checked-out commit.
 
     Attributes:
-        attributes: attributes of its files.
         folders: the root and the mount points below it; see walk_root.
         files: the files that may be indexed, by path.
-
-    Args:
-        committed: the files of the checked-out commit.
 
     Raises:
         ListingFailed: its files cannot be listed, or its index is damaged.
     """
 
     def __init__(
-        self,
-        folders: RepositoryFolders,
-        stored: StoredContents,
-        committed: Mapping[str, TreeFile],
+        self, folders: RepositoryFolders, stored: StoredContents, committed: Mapping[str, TreeFile]
     ) -> None:
         self._root = folders.root
         self._stored = stored
@@ -300,19 +271,15 @@ class Worktree:
         self.files = dict(self._list(folders, committed))
 
     def read(self, file: WorktreeFile, max_bytes: int) -> StoredContent | None:
-        """Return the content of one of `files`.
-
-        Return None if the file was deleted or changed since the listing, or is too large.
-        """
+        """Return a file's content; None if it has changed since the listing, or is too large."""
         committed, facts = file.committed, file.facts
         if committed is not None and self._is_clean(file):
-            return StoredContent(
-                self._objects.read(committed.oid, "blob"), committed.oid, is_certain=True
-            )
+            content = self._objects.read(committed.oid, "blob")
+            return StoredContent(content, committed.oid, is_certain=True)
         if facts is None:
             return None
-        content = read_unchanged(self._root, file.path, facts, max_bytes)
-        return None if content is None else self._stored.convert(file.path, content, committed)
+        found = read_unchanged(self._root, file.path, facts, max_bytes)
+        return None if found is None else self._stored.convert(file.path, found, committed)
 
     def get_size(self, file: WorktreeFile) -> int:
         """Return the size in bytes of a file's content, without reading the file."""
@@ -330,7 +297,7 @@ class Worktree:
             tracked is not None
             and self._index is not None
             and tracked.oid == committed.oid
-            and tracked.describes(file.facts, self._index.written)
+            and tracked.is_unchanged(file.facts, self._index.written)
         )
 
     def _list(
@@ -358,17 +325,6 @@ class Worktree:
             yield path, WorktreeFile(path, mode, facts, committed.get(path), entry)
 
 
-def build_worktree_attributes(folders: RepositoryFolders) -> Attributes:
-    """Return the attributes that the .gitattributes files in a worktree define."""
-    root = folders.root
-
-    def read(folder: str) -> bytes | None:
-        names = [*folder.split("/")[:-1], GITATTRIBUTES]
-        return read_small(root, names, MAX_ATTRIBUTES_BYTES)
-
-    return Attributes(read, read_info_attributes(folders))
-
-
 def read_info_attributes(folders: RepositoryFolders) -> bytes | None:
     """Return the content of the file info/attributes; None if it is missing."""
     return read_small(folders.common, ["info", "attributes"], MAX_ATTRIBUTES_BYTES)
@@ -381,36 +337,25 @@ def read_unchanged(
 
     Args:
         root: the top folder of the worktree, absolute and resolved.
-        path: path of the file; its folders are opened one by one without following links.
         facts: the metadata as listed; None to accept any state of the file.
     """
-    *above, name = path.split("/")
     try:
-        folder = open_subfolder(None, [*root.parts, *above])
-        try:
-            descriptor = open_regular(name, folder)
-        finally:
-            os.close(folder)
-    except FileNotFoundError:
+        file = open_below(root, path.split("/"))
+    except PermissionError as error:
+        raise ListingFailed(
+            f"no permission to read {path!r}",
+            hint="give the user of the service the permission to read the file",
+        ) from error
+    except OSError:
+        return None  # It was deleted, or a link has replaced it or a folder above it.
+    if file is None:
         return None
-    except OSError as error:
-        if isinstance(error, PermissionError):
-            raise ListingFailed(
-                f"no permission to read {path!r}",
-                hint="give the user of the service the permission to read the file",
-            ) from error
-        return None  # A link has replaced the file or a folder above it.
-    if descriptor is None:
-        return None
-    with os.fdopen(descriptor, "rb") as file:
-        if facts is not None and get_file_identity(os.fstat(descriptor)) != get_file_identity(
-            facts
-        ):
+    identity = None if facts is None else get_file_identity(facts)
+    with file:
+        if identity not in {None, get_file_identity(os.fstat(file.fileno()))}:
             return None
         content = file.read(max_bytes + 1)
-        if facts is not None and get_file_identity(os.fstat(descriptor)) != get_file_identity(
-            facts
-        ):
+        if identity not in {None, get_file_identity(os.fstat(file.fileno()))}:
             return None
     return content if len(content) <= max_bytes else None
 
@@ -426,8 +371,7 @@ def _build_selection(folders: RepositoryFolders) -> Selection:
         ignored = compile_gitignore(content) if content else None
     except ValueError as error:
         raise ListingFailed(
-            f"the repository's file info/exclude cannot be used: {error}",
-            hint="shorten the file",
+            f"the repository's file info/exclude cannot be used: {error}", hint="shorten the file"
         ) from error
     plain = Selection.from_globs(("*",), (), gitignore=True)
     return replace(plain, ignored=ignored, repositories=False)
@@ -442,27 +386,18 @@ def _list_file_facts(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, os
     for folder, names in by_folder.items():
         try:
             opened = open_subfolder(None, [*root.parts, *filter(None, folder.split("/"))])
-        except (FileNotFoundError, NotADirectoryError):
-            continue
-        except OSError as error:
-            if isinstance(error, PermissionError):
-                raise ListingFailed(
-                    f"no permission to list the folder {folder!r}",
-                    hint="give the user of the service the permission to list the folder",
-                ) from error
-            continue  # A link has replaced it.
+        except PermissionError as error:
+            raise ListingFailed(
+                f"no permission to list the folder {folder!r}",
+                hint="give the user of the service the permission to list the folder",
+            ) from error
+        except OSError:
+            continue  # It was deleted, or a link has replaced it.
         try:
             for name in names:
-                facts = _find_regular_file(name, opened)
-                if facts is not None:
-                    yield f"{folder}/{name}" if folder else name, facts
+                with suppress(OSError):
+                    facts = os.stat(name, dir_fd=opened, follow_symlinks=False)
+                    if stat.S_ISREG(facts.st_mode):
+                        yield f"{folder}/{name}" if folder else name, facts
         finally:
             os.close(opened)
-
-
-def _find_regular_file(name: str, folder: int) -> os.stat_result | None:
-    try:
-        facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except OSError:
-        return None
-    return facts if stat.S_ISREG(facts.st_mode) else None

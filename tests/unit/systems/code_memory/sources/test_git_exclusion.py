@@ -7,6 +7,7 @@ import re
 import time
 from importlib.resources import files
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -17,8 +18,8 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import Attri
 from rag_assets.systems.code_memory.sources.repositories.exclusion import (
     _MARK,
     _WORDS,
-    EXCLUSION_RULES,
     Exclusion,
+    ExclusionRule,
     is_generated,
     is_generated_name,
     is_vendored,
@@ -75,7 +76,7 @@ def test_each_file_that_stays_out_is_counted_by_its_rule(tmp_path: Path, ref: st
     assert set(listed(source)) == IN.keys()
     expected = [rule for rule, _ in OUT.values()] + ["not-included"]
     assert source.left_out == {rule: expected.count(rule) for rule in set(expected)}
-    assert source.left_out.keys() <= set(EXCLUSION_RULES)
+    assert source.left_out.keys() <= set(get_args(ExclusionRule))
 
 
 def test_attributes_of_the_repository_override_those_of_files(tmp_path: Path) -> None:
