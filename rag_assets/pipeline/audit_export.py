@@ -81,11 +81,8 @@ class AuditReport:
     """The result of an export.
 
     Attributes:
-        path: path of the archive.
         sha256: hash of the manifest, which holds the hashes of all other files. An auditor who
             keeps a copy of this hash elsewhere can later tell whether the archive was altered.
-        records: the number of lines in each file; 1 for a JSON document.
-        chain: the result of verifying the chain of receipts.
     """
 
     path: Path

@@ -82,14 +82,7 @@ def submit_batches(
     """Submit the missing texts of a slice as batches, if there are more than batch_above.
 
     Texts in open batches are not sent again. Texts over the token limit are left for the embedder
-    to reject.
-
-    Args:
-        missing: text_sha256 of texts without a vector.
-        items_of: reads texts.
-
-    Returns:
-        Why the provider accepted no text or only some of them; else None.
+    to reject. Return why the provider accepted no text or only some of them; else None.
     """
     above = ctx.tenant.embedder.batch_above
     lacking = missing - set(map_texts_to_batches(ctx))
@@ -121,11 +114,7 @@ def map_texts_to_batches(ctx: TenantContext) -> dict[str, int]:
 def defer_documents(
     ctx: TenantContext, work: SliceWork, waiting: Iterable[tuple[Document, Set[str]]]
 ) -> int:
-    """Defer the documents whose missing vectors are all in open batches; return how many.
-
-    Args:
-        waiting: documents, each with the text_sha256 of its texts without a vector, if any.
-    """
+    """Defer the documents whose missing vectors are all in open batches; return how many."""
     submitted = map_texts_to_batches(ctx)
     if not submitted:
         return 0
@@ -211,7 +200,6 @@ async def recover_submission(
     list has lacked it twice.
 
     Args:
-        batch: a batch in state SUBMITTING.
         locked: whether the caller holds the tenant's lock, so that no other run can be submitting
             the batch at the same time.
     """
@@ -235,13 +223,9 @@ async def recover_submission(
 def poll_batches(
     catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]
 ) -> list[str]:
-    """Poll the state of batches; release the documents of finished batches.
+    """Poll open batches of any tenants; release the documents of finished ones.
 
-    Args:
-        batches: open batches, of any tenants.
-
-    Returns:
-        The failures, one line each.
+    Return the failures, one line each.
     """
     batches = list(batches)
     if not batches:
@@ -323,7 +307,6 @@ class CollectionResult:
 
     Attributes:
         texts: number of texts whose vectors were stored in the lake.
-        tokens: number of tokens charged for these texts.
         outage: why no request may be sent for now; None if requests may be sent.
     """
 
@@ -338,11 +321,7 @@ class CollectionResult:
 
 
 def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> CollectionResult:
-    """Fetch batches that have ended, and resolve interrupted submissions.
-
-    Args:
-        embedder_id: only batches of this embedder; None: of all.
-    """
+    """Fetch ended batches, of one embedder or of all, and resolve interrupted submissions."""
     done = CollectionResult()
     for batch in ctx.catalog.batches.list_open(ctx.ref.id):
         if embedder_id not in {None, batch.embedder_id}:
@@ -369,7 +348,6 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
 
     Raises:
         ProviderUnavailable: the outcome is not known yet.
-        ProviderError: the provider does not answer.
     """
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     if not asyncio.run(
@@ -386,9 +364,6 @@ def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResult:
     """Fetch the vectors of an ended batch, and write them into the lake.
 
     After an interruption, the batch can be fetched again.
-
-    Returns:
-        The result; empty if the vectors are unavailable, temporarily or permanently.
 
     Raises:
         ProviderRefused: the response is unusable.
@@ -472,7 +447,6 @@ class _BatchFetch:
         Raises:
             MalformedResponse: no vector is valid, or the file is malformed. Vectors that were read
                 before the error are kept, because they are charged.
-            ProviderError: see BatchApi.results.
         """
         try:
             async for result in api.results(self._batch.batch_id or ""):

@@ -41,7 +41,6 @@ class CanaryTarget:
 
     Attributes:
         limit: the largest cosine distance that passes.
-        price: price of the request; None if unknown.
     """
 
     ref: TenantRef
@@ -60,7 +59,6 @@ class CanaryResult:
     """The result of probing an embedder.
 
     Attributes:
-        limit: the largest cosine distance that passes.
         distances: cosine distance of each probe's vector from its first vector, which is stored;
             empty if no vectors were compared.
         since: when the first vectors were made.

@@ -36,9 +36,6 @@ class ChunkSample:
     """One chunk, as it is shown in Dagster.
 
     It has no text and no headings, because a purge could not delete them from Dagster's tables.
-
-    Attributes:
-        place: the position of the chunk in the document, in words.
     """
 
     uri: str
@@ -51,14 +48,11 @@ class ChunkingReport:
     """Report on chunking the slice's documents.
 
     Attributes:
-        chunks: chunks made by this run.
         reused: documents whose chunks were already in the lake.
         masked_secrets: number of credentials masked in the documents that this run chunked.
         dropped_secrets: number of chunks dropped because of a credential: they match a described
             pattern, or only masked characters remain of them.
         secrets: the first documents with credentials, and the rules that found the credentials.
-        token_counts: number of tokens of each chunk made by this run.
-        sample: the first chunks of the first documents.
     """
 
     documents: int = 0
@@ -78,7 +72,6 @@ class SecretNote:
 
     Attributes:
         lines: the first lines on which such credentials start, counted from 1.
-        dropped: number of chunks dropped because of these credentials.
     """
 
     uri: str

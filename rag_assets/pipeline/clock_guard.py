@@ -35,8 +35,6 @@ class ClockDoubt:
     Attributes:
         kind: whether the clock is far ahead of the trusted time, behind it, or far from Postgres's
             clock.
-        now: the time of this machine.
-        trusted: the latest trusted time, and Postgres's time.
     """
 
     kind: Literal["ahead", "behind", "skewed"]
@@ -112,7 +110,6 @@ def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> Cl
     """Return why a machine's time is not trusted; None if it is.
 
     Args:
-        trusted: the latest trusted time, and Postgres's time.
         boot: how long the machine has been running; None if its system does not report it.
     """
     if abs(now - trusted.server_at) > MOST_SKEW:

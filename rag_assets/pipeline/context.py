@@ -61,7 +61,6 @@ class DailyShare:
     Attributes:
         days: length of the cycle in which everything is compared once; with 1, everything is
             compared at once.
-        day: today.
     """
 
     days: int
@@ -97,7 +96,6 @@ class SliceLimits:
     """Limits of one run's slice.
 
     Attributes:
-        documents: the largest number of documents.
         megabytes: approximate limit of source content.
         parse_seconds: time after which no further document is sent to the parsers.
         embed_seconds: time after which no further text is sent to the embedder.
@@ -253,11 +251,7 @@ class TenantContext:
         )
 
     def chunk_set_key(self, document: Document, parsed_digest: str, media_type: str) -> str:
-        """Return the key of a document's chunks in the lake.
-
-        Args:
-            parsed_digest: hash of its parsed text.
-        """
+        """Return the key of a document's chunks in the lake."""
         chosen = self.chunk_parameters(document, media_type)
         return compute_chunk_set_key(parsed_digest, media_type, chosen)
 

@@ -38,8 +38,6 @@ class IndexState:
         alias_correct: whether the tenant's alias shows exactly the serving generation. Also True
             for a generation that is not serving, and for an index that was lost together with its
             alias.
-        drift: the differences between the entries and the catalog.
-        fits: whether the index has the mapping that the generation needs.
     """
 
     generation: Generation
@@ -68,9 +66,7 @@ class IndexDifference(NamedTuple):
     """A difference between an index and the catalog, found by counting.
 
     Attributes:
-        text: the difference in words.
-        is_replaced: whether a different index replaced the build's index, perhaps on
-            purpose.
+        is_replaced: whether a different index replaced the build's index, perhaps on purpose.
         is_lost: whether the build's index does not exist.
     """
 
@@ -147,7 +143,6 @@ def _compare_build(
     """Compare the entries of a generation with the catalog, one by one.
 
     Args:
-        generations: the tenant's live generations.
         document_ids: the documents to compare; None: all.
         strangers: further entries, which belong to none of the tenant's builds.
     """
@@ -169,11 +164,7 @@ def _compare_build_by_counts(
 ) -> Drift:
     """Compare a generation by the number of entries of each document.
 
-    Where the numbers differ, the entries are compared one by one.
-
-    Args:
-        generations: the tenant's live generations.
-        doubtful: documents whose entries are compared one by one in any case.
+    Where the numbers differ, and for `doubtful` documents, entries are compared one by one.
     """
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))

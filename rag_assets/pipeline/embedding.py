@@ -86,19 +86,16 @@ class EmbeddingReport:
     """Report on embedding the slice's chunks.
 
     Attributes:
-        embedded: number of texts embedded by this run.
+        embedded, remaining: numbers of texts embedded by this run, and left for the next run.
         reused: number of distinct texts whose vector was already in the lake.
         collected: number of vectors fetched from batches of the provider.
         submitted: number of the slice's texts that are in open batches.
-        remaining: number of texts left for the next run.
-        failed: number of documents quarantined because one of their texts has no vector; includes
-            documents of later slices if no more texts can be embedded.
-        used: texts, tokens and requests sent to the provider, and their cost.
+        failed: number of quarantined documents; includes documents of later slices if no more texts
+            can be embedded.
         promised: cost in dollars of the batches submitted by this run.
         halted: whether embedding is stopped until a person acts or a spending cap renews. Then
             every document that lacks a vector is quarantined, in any slice.
         outage: why no more texts could be embedded, or why a response is unusable.
-        remedy: the remedy for the outage.
     """
 
     embedded: int = 0
@@ -121,9 +118,6 @@ def embed_chunks(ctx: TenantContext, work: SliceWork, *, spent: float = 0.0) -> 
     A failing embedder does not fail the stage. Finished vectors are kept, and the affected
     documents are quarantined with the reason. The index stage still handles removals and complete
     documents.
-
-    Args:
-        spent: dollars that the same sync spent in earlier runs.
 
     Raises:
         ConfigurationError: spending caps are set, but the price is unknown.
@@ -366,14 +360,10 @@ def _build_failure(
 def get_vectors(
     ctx: TenantContext, generation: Generation, texts: Mapping[str, str]
 ) -> tuple[dict[str, npt.NDArray[np.float32]], str | None]:
-    """Return the vectors of texts; embed the missing ones and store them in the lake.
+    """Return unit vectors of texts by hash, and why some are missing.
 
-    Args:
-        ctx: context of the build (TenantContext.for_build).
-        texts: the texts, by the sha256_hex of each.
-
-    Returns:
-        Unit vectors by hash, of shape (dimensions,), and why some of them are missing.
+    Missing vectors are made by the build's embedder (see TenantContext.for_build) and stored in the
+    lake.
     """
     import numpy as np
 

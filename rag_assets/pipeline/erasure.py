@@ -66,9 +66,6 @@ def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Rec
 
     While the catalog may have been restored from an older dump, no erasure is finished: the catalog
     may not know what else needs the same text.
-
-    Args:
-        seconds: time after which a scan for credentials is left to the next run.
     """
     erasures = ctx.catalog.erasures.list_open(ctx.ref.id)
     if erasures and not may_delete(ctx):
@@ -97,9 +94,6 @@ def _settle_if_possible(ctx: TenantContext, erasure: Erasure) -> Receipt | None:
 
 def rescan_tenant(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Receipt | None:
     """Scan stored data for credentials, if the rules have changed since the last scan.
-
-    Args:
-        seconds: time after which the rest is left to the next run.
 
     Returns:
         The receipt, if credentials were found and everything was scanned.
@@ -146,11 +140,7 @@ def settle_discard(ctx: TenantContext, erasure: Erasure) -> Receipt:
 
 
 def settle_erasure(ctx: TenantContext, erasure: Erasure) -> Receipt:
-    """Erase the documents of an erasure from every store, then write its receipt.
-
-    Raises:
-        ErasureIncomplete: data of a purged document still exists; the erasure stays open.
-    """
+    """Erase the documents of an erasure from every store, then write its receipt."""
     erasure = _record_counts(ctx, erasure)
     if erasure.kind != "purge":
         for store in STORES:
@@ -199,10 +189,7 @@ def purge_documents(ctx: TenantContext, document_ids: Collection[str], *, by: st
 
 
 def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
-    """Record how much data each store will erase; return the erasure with these counts.
-
-    This must happen before any data is erased.
-    """
+    """Record how much data each store will erase, before any data is erased."""
     for store in STORES:
         if store.count is not None and store.name not in erasure.counts:
             counts = store.count(ctx, erasure)
@@ -216,12 +203,6 @@ def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, 
 
     Recorded questions are redacted, and deleted rows and entries are removed from the files of
     Postgres and of the index.
-
-    Returns:
-        The proof for the receipt; see prove_erasure.
-
-    Raises:
-        ErasureIncomplete: data of the documents still exists.
     """
     ctx.guard()
     # A recorded question may quote the text.
@@ -242,11 +223,7 @@ def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, 
 
 
 def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
-    """Delete entries of builds that the catalog does not have, for example after a restore.
-
-    Returns:
-        The names of the indexes that had such entries.
-    """
+    """Delete entries of builds that the catalog lacks; return the names of their indexes."""
     strays = find_remaining_entries(ctx, traces)
     for index_name, ids in strays.items():
         ctx.guard()
@@ -261,8 +238,6 @@ def _clean_files(
 
     Args:
         rewritten: tables whose pages are all rewritten.
-        indexes: indexes from which entries were deleted, besides the indexes of the tenant's
-            builds.
     """
     indexes |= {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
     deleted_entries = add_counts_left(ctx.store.indexes.expunge(name) for name in sorted(indexes))

@@ -82,12 +82,7 @@ NOTHING_TO_ESTIMATE = Estimate(0.0, 0)
 
 
 def estimate_sync(ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork) -> Estimate:
-    """Estimate a sync's duration and disk usage; read the sizes of lake and index.
-
-    Args:
-        ctx: the tenant's context, configured for the build that the sync works on.
-        builds: all builds of the tenant, oldest first.
-    """
+    """Estimate a sync's duration and disk usage; read the sizes of lake and index."""
     parts = {"reading": work.preparing_seconds, **_estimate_seconds(ctx, builds, work)}
     sizes = {
         what: average and count * average for what, count, average in _list_sizes(ctx, builds, work)
@@ -194,7 +189,6 @@ def estimate_double_edits(
 
     Args:
         ctx: the tenant's context, configured for the wanted build.
-        wanted: the build that should answer; None if it is not opened yet.
         chunks, documents, cost: the plan's figures for the wanted build.
     """
     serving = next((g for g in builds if g.state == "SERVING"), None)
@@ -222,11 +216,7 @@ def estimate_double_edits(
 
 
 def _has_other_vectors(ctx: TenantContext, serving: Generation) -> bool:
-    """Return whether the two builds need different texts or different vectors.
-
-    Args:
-        ctx: the tenant's context, configured for the wanted build.
-    """
+    """Return whether the two builds need different texts or different vectors."""
     if ctx.embedder.embedder_id != serving.embedder_id:
         return True
     theirs = read_recipe(serving)

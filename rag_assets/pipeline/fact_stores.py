@@ -51,12 +51,7 @@ class DerivedWork:
 
 @dataclass(frozen=True, slots=True)
 class StoreRepair:
-    """The differences that a fact store repaired.
-
-    Attributes:
-        description: the differences in words; "" if there were none.
-        figures: the figures for the event of the repair, by name.
-    """
+    """The differences that a fact store repaired, in words ("" without any) and as figures."""
 
     description: str = ""
     figures: Mapping[str, int] = field(default_factory=dict)
@@ -79,12 +74,7 @@ class FactStore(Protocol):
         ...
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
-        """Return the source type of a chunk that contains a definition.
-
-        Args:
-            kinds: kinds of the definitions in the chunk's document.
-            source_type: source type of the chunk's document.
-        """
+        """Return the source type of a chunk that contains a definition."""
         ...
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
@@ -96,10 +86,7 @@ class FactStore(Protocol):
         ...
 
     def finish(self, ctx: TenantContext) -> DerivedWork:
-        """Derive further documents from the facts of all files.
-
-        This is called at the end of each run of any tenant.
-        """
+        """Derive further documents from the facts of all files."""
         ...
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
@@ -133,11 +120,7 @@ def list_fact_stores(tenant: Tenant) -> list[FactStore]:
 
 
 def build_recorders(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
-    """Return the recorders of the tenant's fact stores for texts that are published.
-
-    Args:
-        media_types: media types of the texts, by chunk_set_key.
-    """
+    """Return the recorders of the tenant's fact stores for texts that are published."""
     return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
 
 
@@ -184,14 +167,7 @@ class FollowUp(Protocol):
         ...
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Do as much of the remaining work as is possible now.
-
-        Args:
-            serving: the generation that answers the tenant's questions.
-
-        Returns:
-            The results, for the run's page.
-        """
+        """Do as much of the remaining work as is possible; return results for the run's page."""
         ...
 
 
@@ -208,11 +184,7 @@ def list_follow_up_texts(ctx: TenantContext) -> frozenset[str]:
 
 
 def run_follow_up(ctx: TenantContext) -> Mapping[str, Any]:
-    """Run the follow-up of the tenant's system.
-
-    Returns:
-        The results for the run's page; empty without a follow-up or a serving build.
-    """
+    """Run the follow-up of the tenant's system; return its results for the run's page."""
     found = _load_follow_up(ctx.tenant.profile)
     serving = None if found is None else ctx.catalog.generations.serving(ctx.ref.id)
     if found is None or serving is None:

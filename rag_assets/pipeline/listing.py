@@ -65,7 +65,6 @@ class ListingPace:
 
     Attributes:
         has_changed: whether a change is known that may not be listed yet.
-        is_listing: whether the run that started last lists the sources.
 
     Args:
         clock: returns seconds.
@@ -93,7 +92,6 @@ class ListingPace:
         """Record that a run has ended.
 
         Args:
-            seconds: how long its listing took.
             has_vanished: whether documents had left their source, or changed, since they were
                 listed.
         """
@@ -120,12 +118,8 @@ def list_documents(
     keeps its documents as they are, and does not affect the others.
 
     Args:
-        allow_deletes: whether a person has allowed any number of deletions.
         reuse_listings: whether a former run of the same sync has listed the sources; see
             plan_sources.
-
-    Raises:
-        ListingFailed: no source could be listed.
     """
     started = time.monotonic()
     total = ListingReport()
@@ -156,11 +150,9 @@ def list_documents(
 
 
 def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
-    """Record that documents are unchanged, after reading those that might have changed.
+    """Read documents that might have changed; record that all are unchanged.
 
-    Returns:
-        False if any document has changed. Then the catalog stays as it is, and a run must process
-        the change.
+    Return False, and leave the catalog as it is, if any document has changed.
     """
     plans = list(plan_sources(ctx))
     kinds = {change.kind for plan in plans if plan.listing for change in plan.listing.changes}
@@ -288,14 +280,8 @@ def _write_changes(
 ) -> Sequence[Change]:
     """Write the changes of a listing; write bulk changes only while there is time.
 
-    People wait for the rest of the run. The next run lists the remaining bulk changes.
-
-    Args:
-        ctx, listing, names, scope: see _record_listing.
-        first: documents that are written in any case, before the time limit applies.
-
-    Returns:
-        The changes that were written.
+    People wait for the rest of the run. The next run lists the remaining bulk changes. The changes
+    of the `first` documents are written in any case. Return the changes that were written.
     """
     lines, others = list[Change](), list[Change]()
     for change in listing.changes:
@@ -446,11 +432,7 @@ def _build_row(
 
 @dataclass(frozen=True, slots=True)
 class ListedChange:
-    """One document that was added, changed, removed or moved.
-
-    Attributes:
-        former: the document's former uri; "" unless it was moved.
-    """
+    """One document that was added, changed, removed, or moved from a `former` uri."""
 
     kind: str
     uri: str
@@ -463,16 +445,11 @@ class ListingReport:
     """Report on a listing of all sources.
 
     Attributes:
-        added, changed, removed: numbers of documents.
         touched: number of documents with a new size, time or inode but the same content.
         moved: removed documents whose content was found in another location; each of them is also
             counted as added.
         held: documents that vanished in suspicious numbers and were not deleted.
         failed: documents that cannot be read, temporarily or permanently.
-        bytes: size of added and changed documents.
-        sample: the first changes.
-        rejected: the first documents that cannot be read, with reasons.
-        unlisted: why sources could not be listed; the other sources were listed.
         left_out: how many files each source excludes, by the rule that excludes them.
     """
 
@@ -512,8 +489,6 @@ def sample_changes(
     """Return the first documents that were added, changed, moved or removed.
 
     Args:
-        changes: documents that were added or changed.
-        documents: the documents of the source that the catalog had before.
         moved: maps the ids of removed documents to their new ids; each move is reported once.
     """
     uris = {row.document_id: row.uri for row in documents} if moved else {}

@@ -106,7 +106,6 @@ class SecurityStanding:
     """The result of comparing the catalog's security changes with the stores' journals.
 
     Attributes:
-        standing: whether the catalog lacks changes.
         lost: the missing changes, oldest first; only those that the stores' copies of the journal
             still contain.
     """
@@ -118,7 +117,8 @@ class SecurityStanding:
 class MarkKeeper:
     """Keeps marks and journal in the stores, and compares them with the catalog.
 
-    A store that does not answer is left out: one copy is enough to detect a restored catalog.
+    A store that does not answer is skipped: one copy is enough to detect a restored catalog. If no
+    store answers, methods raise ServiceUnavailable.
 
     Args:
         store: opens the index when it is first needed.
@@ -149,11 +149,7 @@ class MarkKeeper:
     # -- tenants
 
     def find_refusal(self, ref: TenantRef) -> CatalogSetBack | None:
-        """Return why a tenant's data must not be deleted; None if it may be deleted.
-
-        Raises:
-            ServiceUnavailable: no store answers.
-        """
+        """Return why a tenant's data must not be deleted; None if it may be deleted."""
         pending = self.find_pending_restore()
         if pending is not None:
             return pending
@@ -172,15 +168,7 @@ class MarkKeeper:
         )
 
     def standing(self, ref: TenantRef) -> Standing:
-        """Compare a tenant's mark in the catalog with the stores' copies, and update older copies.
-
-        Returns:
-            Whether the catalog lacks changes: "current", "set back", or "unknown" if all copies are
-                lost.
-
-        Raises:
-            ServiceUnavailable: no store answers.
-        """
+        """Compare a tenant's mark with the stores' copies, and update older copies."""
         name = _build_mark_name(ref)
         for _ in range(_ROUNDS):
             # Read the copies first: the catalog's mark can only grow between the two reads.
@@ -235,11 +223,7 @@ class MarkKeeper:
         return any(owner in indexes.owners(name) for name in indexes.names())
 
     def accept(self, ref: TenantRef) -> bool:
-        """Accept a tenant's catalog that lacks changes; return whether it lacked any.
-
-        Raises:
-            ServiceUnavailable: a store does not answer.
-        """
+        """Accept a tenant's catalog that lacks changes; return whether it lacked any."""
         if self.standing(ref) == "current":
             return False
         name = _build_mark_name(ref)
@@ -279,11 +263,7 @@ class MarkKeeper:
         return any(kept_mark.forgotten for text in notes if (kept_mark := KeptMark.parse(text)))
 
     def was_removed(self, tenant_id: str, incarnation: int | None = None) -> bool:
-        """Return whether a receipt proves a tenant's removal.
-
-        Args:
-            incarnation: only the removal of this incarnation; None: of any.
-        """
+        """Return whether a receipt proves the removal of this incarnation, or of any."""
         receipts = self._catalog.receipts.all(tenant_id)
         removals = {receipt.incarnation for receipt in receipts if receipt.kind == "removal"}
         return bool(removals) if incarnation is None else incarnation in removals
@@ -314,11 +294,7 @@ class MarkKeeper:
         return self._catalog.security.state()
 
     def find_pending_restore(self) -> RestorePending | None:
-        """Return why tokens, grants and holds are not trusted; None if they are.
-
-        Raises:
-            ServiceUnavailable: no store answers.
-        """
+        """Return why tokens, grants and holds are not trusted; None if they are."""
         found = self.security()
         if found.standing == "current":
             return None
@@ -335,11 +311,7 @@ class MarkKeeper:
         )
 
     def security(self) -> SecurityStanding:
-        """Compare the catalog's security changes with the stores' journals; update older journals.
-
-        Raises:
-            ServiceUnavailable: no store answers.
-        """
+        """Compare security changes with the stores' journals, and update older journals."""
         table = self._catalog.security
         for _ in range(_ROUNDS):
             journals = {
@@ -433,13 +405,6 @@ def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> b
     """Return whether a store proves that the catalog lacks changes of a tenant.
 
     This is for deletions from that store alone, so the copies in other stores do not matter.
-
-    Args:
-        notes: the notes of the store.
-        ref: the tenant whose data is to be deleted.
-
-    Raises:
-        ServiceUnavailable: the store does not answer.
     """
     # Read the copies first: the catalog's mark can only grow between the two reads.
     kept_mark = KeptMark.parse(notes.read(_build_mark_name(ref)))
@@ -469,11 +434,7 @@ def find_refusal(ctx: TenantContext) -> CatalogSetBack | None:
 
 
 def require_current(ctx: TenantContext) -> None:
-    """Require that the catalog lacks no change of the tenant.
-
-    Raises:
-        CatalogSetBack: the catalog lacks changes, or possibly lacks some.
-    """
+    """Require that the catalog lacks no change of the tenant."""
     if (error := find_refusal(ctx)) is not None:
         raise error
 
@@ -481,13 +442,7 @@ def require_current(ctx: TenantContext) -> None:
 def build_held_warning(
     tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack | None
 ) -> str:
-    """Return the warning about documents that disappeared from their source and are kept.
-
-    Args:
-        syncs: the last syncs of its sources with held deletions.
-        refused: why the tenant's data must not be deleted; None if a person only has to confirm the
-            deletions.
-    """
+    """Return the warning about documents that disappeared from their source and are kept."""
     count = format_count(sum(sync.held_deletions for sync in syncs), "document")
     if refused is None:
         reasons = "; ".join(f"source {sync.source}: {sync.held_reason}" for sync in syncs)

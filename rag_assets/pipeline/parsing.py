@@ -36,12 +36,10 @@ _WORKER_BYTES = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FormatReport:
-    """Report on the slice's documents of one format.
+    """Report on the slice's documents of one format; documents with the same content count once.
 
     Attributes:
-        parsed, failed: numbers of contents; two documents with the same content count once.
         pages: number of pages, slides or sheets, if the format has them.
-        characters: number of characters of parsed text.
         seconds: total time of the parser processes, which run in parallel.
     """
 
@@ -77,9 +75,6 @@ class ParsingReport:
         remaining: number of documents left for the next run, because this run's parsing time was
             over.
         vanished: number of documents that left their source, or changed, after they were listed.
-        masked: number of credentials that were masked.
-        ocr_pages: how many of the pages were read by OCR.
-        formats: the reports by media type.
         failures: the first quarantined documents, with reasons.
         notes: the first documents that were parsed incompletely, with the missing parts.
     """

@@ -114,11 +114,7 @@ class _TextCounter:
         self._sample: dict[str, str] = {}
 
     def meet(self, texts: dict[str, str | None]) -> None:
-        """Count texts; texts that were counted before are skipped.
-
-        Args:
-            texts: texts by hash; None if the content is not needed.
-        """
+        """Count texts by hash; the text is None if its content is not needed."""
         new = {key: text for key, text in texts.items() if key not in self._seen}
         self._seen |= set(new)
         without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
@@ -225,14 +221,7 @@ def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> Measured
 def _measure_stored(
     ctx: TenantContext, due: Mapping[str, list[PendingDocument]], texts: _TextCounter
 ) -> MeasuredWork:
-    """Measure the work on documents whose text is in the lake.
-
-    Their chunks are read from the lake, or made in memory.
-
-    Args:
-        due: the documents, by parse_key.
-        texts: counts the texts of their chunks.
-    """
+    """Measure the work on documents whose text is in the lake; read or make their chunks."""
     heads = ctx.lake.parsed_heads(list(due))
     wanted = {
         compute_chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
@@ -435,11 +424,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
 
 
 def _find_embedding_cpu_seconds(ctx: TenantContext, work: MeasuredWork) -> float | None:
-    """Return an estimate of the CPU seconds for embedding all texts, after embedding a few.
-
-    Returns:
-        The estimate; None if no text would be embedded on this machine.
-    """
+    """Estimate the CPU seconds for embedding all texts; None if this machine embeds none."""
     if not work.sample or not isinstance(ctx.tenant.embedder.offer, LocalEmbedding):
         return None
     embedder = build_embedder(ctx.tenant.embedder)

@@ -198,11 +198,7 @@ class Traces:
 
 
 def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Traces:
-    """Collect the traces that documents would leave behind, before they are erased.
-
-    Args:
-        dead: the documents' keys in the lake that no other document needs.
-    """
+    """Collect the traces that documents would leave behind, before they are erased."""
     phrases = list(dict.fromkeys(_iter_phrases_of_chunks(ctx, dead)))
     names = ctx.catalog.traces.list_names(ctx.ref, erasure.document_ids)
     return Traces(erasure.document_ids, dead, phrases, names)
@@ -240,12 +236,7 @@ def collect_traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> 
 
 
 def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Traces) -> Erasure:
-    """Keep the traces of an erasure until it ends; return the erasure with them.
-
-    Args:
-        erasure: the erasure, before it has erased any data.
-        traces: the traces that it would leave behind.
-    """
+    """Keep the traces of an erasure until it ends; return the erasure with them."""
     key, nonce = AESGCM.generate_key(bit_length=256), os.urandom(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, traces.as_json().encode(), erasure.id.bytes)
     notes.write(_build_key_name(erasure), base64.b64encode(key).decode())
@@ -274,8 +265,7 @@ def replace_traces(
 ) -> None:
     """Record the proof of an erasure in place of its traces, then make the traces unreadable.
 
-    This happens before the receipt is written: a crash after the receipt would leave the key behind
-    forever.
+    This precedes the receipt: a crash after the receipt would leave the key behind forever.
     """
     progress = {name: value for name, value in erasure.progress.items() if name != _KEPT}
     catalog.erasures.record_progress(erasure, {**progress, _PROOF: dict(proof)})
@@ -343,13 +333,6 @@ def prove_erasure(
 
     Args:
         uploaded: whether files were uploaded with the documents.
-        deleted_entries: number of deleted entries that the index's files still contain; None if it
-            cannot be determined.
-        dead_rows: number of deleted rows that Postgres's tables still contain.
-
-    Returns:
-        The kinds of traces searched for, the traces found by store, and the locations that cannot
-        be reached, with the time when data there is deleted.
     """
     found: dict[str, int | list[str]] = {
         "index": _count_index_entries(ctx, traces),
@@ -367,11 +350,7 @@ def prove_erasure(
 def prove_masked(
     ctx: TenantContext, dead: DeadKeys, deleted_entries: int | None, dead_rows: int
 ) -> dict[str, Any]:
-    """Search for texts with credentials by their hashes, after everything was scanned.
-
-    Args:
-        deleted_entries, dead_rows: see prove_erasure.
-    """
+    """Search for texts with credentials by their hashes, after everything was scanned."""
     traces = Traces(dead=dead)
     found = {"index": _count_index_entries(ctx, traces), "lake": _count_lake_files(ctx, traces)}
     return _build_document_proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
@@ -386,12 +365,8 @@ def require_nothing_left(
     """Require that a search after an erasure has found no data.
 
     Args:
-        left: the data found, by store.
         histories: Dagster instances that still hold runs of the erased data, perhaps in the
             catalog's database.
-
-    Raises:
-        ErasureIncomplete: data was found.
     """
     places = ", ".join(f"{place}: {found}" for place, found in left.items() if found)
     instances = ", ".join(history.place for history in histories)
@@ -437,14 +412,7 @@ def build_proof(
     unseen: Sequence[str],
     remote: bool,
 ) -> dict[str, Any]:
-    """Return the kinds of traces searched for and the traces found, as stored in a receipt.
-
-    Args:
-        searched_for: kinds of traces.
-        deleted_entries, dead_rows: see prove_erasure.
-        unseen: former locations of the installation that could not be searched.
-        remote: whether texts were sent to a provider.
-    """
+    """Return the kinds of traces searched for and the traces found, as stored in a receipt."""
     return {
         "searched for": [*searched_for],
         "found": dict(found),
@@ -463,11 +431,7 @@ def build_proof(
 def name_dagster_instance(
     proof: Mapping[str, Any], settings: Settings, others: Sequence[DagsterHistory]
 ) -> dict[str, Any]:
-    """Add the Dagster instances with records of the tenant to the proof of its removal.
-
-    Args:
-        others: instances that still hold records of the tenant.
-    """
+    """Add the Dagster instances with records of the tenant to the proof of its removal."""
     folder = settings.dagster_home or settings.own_dagster_home
     until = "deleted by its sensor `tenants`; start its daemon"
     remaining = {f"runs in the Dagster instance {other.place}": until for other in others}
@@ -489,8 +453,7 @@ def name_dagster_instance(
 def find_remaining_entries(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
     """Return the ids of the entries that still contain data of the documents, by index.
 
-    Such an entry has the id or a hash of a document, or a phrase in a text that no document needs.
-    The catalog may lack the build that the entry belongs to, for example after a restore.
+    Entries of builds that the catalog lacks, for example after a restore, are found as well.
     """
     needed = find_needed_keys(ctx).known.texts or set()
     values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
@@ -519,11 +482,7 @@ def _count_index_entries(ctx: TenantContext, traces: Traces) -> int:
 
 
 def _count_lake_files(ctx: TenantContext, traces: Traces) -> int:
-    """Return how many files of the lake still contain rows or phrases of the documents.
-
-    Phrases count only in rows that no other document needs. Files that no table lists are searched
-    as well.
-    """
+    """Return how many files still contain rows or phrases of the documents and of no other one."""
     return len(ctx.lake.files_holding(traces.dead, traces.phrases, find_needed_keys(ctx).known))
 
 

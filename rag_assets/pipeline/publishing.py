@@ -54,11 +54,9 @@ class PublishingReport:
 
     Attributes:
         upserted, deleted: numbers of entries.
-        documents: number of documents published by this run.
         unchanged: number of documents whose entries were already up to date.
         removed: number of documents whose entries were deleted.
         live: number of entries that the generation must hold.
-        pending: number of documents that wait for a next run.
     """
 
     upserted: int = 0
@@ -75,14 +73,7 @@ class PublishingReport:
 def publish_slice(
     ctx: TenantContext, work: SliceWork, judge: Judge | None = None
 ) -> PublishingReport:
-    """Delete removed documents from every live generation, then publish complete documents.
-
-    Args:
-        ctx: the tenant's context, as configured.
-
-    Raises:
-        IndexInconsistent: the index was lost, or a complete build holds a wrong number of entries.
-    """
+    """Delete removed documents from every live generation, then publish complete documents."""
     started = time.monotonic()
     generation = work.generation
     require_index(ctx, generation)
@@ -148,11 +139,7 @@ def _count_pending(ctx: TenantContext, work: SliceWork) -> int:
 
 
 def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
-    """Delete the entries of deleted documents from every generation that may hold them.
-
-    Returns:
-        The number of documents, and the number of entries.
-    """
+    """Delete removed documents' entries from every build; return how many of both."""
     generations = {g.number: g for g in ctx.catalog.generations.live(ctx.ref.id)}
     documents = entries = 0
     removals = ctx.catalog.index.removals(ctx.ref.id)
@@ -182,13 +169,9 @@ def clean_up(ctx: TenantContext) -> int:
 def _delete_other_versions(
     ctx: TenantContext, generation: Generation, kept: Mapping[str, str | None]
 ) -> int:
-    """Delete all entries of these documents except one version of each.
+    """Delete all entries of documents except the `kept` version; return how many.
 
-    Args:
-        kept: the indexed_key of the version to keep, by document id; None: keep none.
-
-    Returns:
-        The number of deleted entries.
+    `kept` has the indexed_key to keep by document id; None keeps no version.
     """
     if ctx.store.indexes.presence(build_index_ref(generation)) != "present":
         return 0
@@ -293,13 +276,9 @@ def _publish_batch(
 
 
 def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str]) -> int:
-    """Set the access scope of the slice's entries to the scope in the catalog.
+    """Set the access scope of the slice's entries to the scope in the catalog; return how many.
 
-    Args:
-        published: documents that will be written to the slice's own build in any case.
-
-    Returns:
-        The number of changed entries.
+    Documents in `published` are written to the slice's own build in any case.
     """
     moved = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
@@ -320,12 +299,9 @@ def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str])
 def follow_moved_pages(ctx: TenantContext) -> int:
     """Update the access scope of the entries of documents whose page was moved.
 
-    This runs after entries were written, because a document that was read before its page was moved
-    has entries with the former scope. A page that is moved again in the meantime is left for the
-    next run.
-
-    Returns:
-        The number of changed entries.
+    This follows writing, because a document that was read before its page moved has entries with
+    the former scope. A page that moves again meanwhile is left for the next run. Return the number
+    of changed entries.
     """
     moved = ctx.catalog.pages.find_moved(ctx.ref.id)
     if moved is None:

@@ -45,9 +45,7 @@ class Recipe:
         chunker: all settings of the tenant's chunker.
         chunkers: the chunker settings of each rule, with the rule's conditions.
         chunker_version, schema_version: versions of the code that opened the build.
-        vector_index: the kind of the build's index.
         configured_index: the kind in the tenant's configuration, or "auto".
-        placement: placement of the build's entries.
     """
 
     chunker: Settings
@@ -163,12 +161,7 @@ def find_wanted_build(
 
 
 def compute_generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
-    """Return the hash that distinguishes one complete build of a tenant from another.
-
-    Args:
-        embedder_id: id of the embedder that makes the vectors.
-        kind: kind of the index.
-    """
+    """Return the hash that distinguishes one complete build of a tenant from another."""
     chosen = tenant.chunker.parameters
     # Include rules only if there are any: the keys of tenants without rules must not change.
     rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
@@ -195,9 +188,6 @@ def compute_config_key(tenant: Tenant, embedder_id: str) -> str:
     analysis. If one of these changes, no new generation is made: their new output replaces the
     previous output document by document. The parser's limits and passwords are included as well, so
     that failed documents are retried after one of them changes.
-
-    Raises:
-        ConfigurationError: a password's variable, or another value in the settings, is missing.
     """
     parser, chosen = tenant.parser, tenant.index.vector_index
     # The kind of a build does not matter for this key. The key keeps the value from the time when

@@ -59,12 +59,7 @@ def prove_removal(
     traces: Traces,
     former: FormerPlaces,
 ) -> dict[str, Any]:
-    """Clean the files shared with other tenants, search for remaining data, and return the proof.
-
-    Args:
-        traces: the traces collected before the removal.
-        former: former locations of lake and blobs, from which the tenant is erased as well.
-    """
+    """Clean the files shared with other tenants, and prove that no data remains."""
     catalog, store = stores.catalog, stores.store
     names = store.indexes.names()
     deleted_entries: list[int | None] = []
@@ -124,12 +119,6 @@ def purge_tenant(
     The state REMOVING is written first. It stops every writer that still has the tenant's context.
     Interrupting the removal is safe: the next call continues. Data of a later tenant with the same
     id is kept until an operator releases it, because a restored catalog may lack that tenant.
-
-    Args:
-        delete_history: deletes Dagster's records of the tenant.
-
-    Returns:
-        The receipt, which outlives the tenant.
 
     Raises:
         OnHold: data of the tenant is held.

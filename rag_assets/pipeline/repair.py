@@ -45,11 +45,8 @@ class Repair:
     """The differences that a repair found, as they were before it.
 
     Attributes:
-        states: the state of each build's index.
-        lake: the missing rows and damaged files of the lake.
         contents: documents whose content differs from the recorded content; the next sync reads
             them again.
-        stores: repairs of fact stores.
         vectors_beside: number of builds whose separate vector store differed and was filled again.
     """
 
@@ -234,10 +231,8 @@ class LakeDrift:
 
     Attributes:
         files: files that the tables list, but that cannot be read.
-        losses: the losses of each build with missing rows.
         nowhere: text_sha256 of the texts whose vectors are neither in the lake nor in an index, by
             embedder_id; these texts have to be embedded again.
-        versions: how many versions were compared, in all builds.
     """
 
     files: tuple[DamagedFile, ...] = ()
@@ -268,9 +263,6 @@ def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
     """Compare the lake with the needs of the live builds; read-only.
 
     Only keys are compared. The files of the share are also read completely, to find damaged ones.
-
-    Args:
-        share: the part of the files to read completely.
     """
     files = tuple(ctx.lake.damage.files(share.hashes))
     readable = ctx.lake.readable()
@@ -309,12 +301,7 @@ def find_lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[s
 
 
 def find_texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> set[str]:
-    """Return the hashes of those texts whose vectors are still in an index.
-
-    Args:
-        embedder_id: the embedder of the vectors.
-        texts: text_sha256 of the texts to look up.
-    """
+    """Return the hashes of those texts whose vectors are still in an index."""
     found: set[str] = set()
     for generation in list_builds(ctx, embedder_id):
         owner = ctx.owner(generation)
@@ -441,11 +428,7 @@ def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str
 
 
 def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) -> None:
-    """Copy all vectors that the lake does not have from the index to the lake.
-
-    Args:
-        versions: number of versions in all builds, by which the work is divided.
-    """
+    """Copy all vectors that the lake lacks from the index, in parts sized by `versions`."""
     for generation in list_builds(ctx, embedder_id):
         entries = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
         for hashes in HashRange().parts(1 + max(entries, versions) // _AT_ONCE):

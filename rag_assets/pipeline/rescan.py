@@ -62,7 +62,6 @@ class MaskedNames:
     to load, so it is not used again if only contents changed.
 
     Args:
-        known: the documents of the source that the catalog has.
         declared_types: source types that programs declare, and so need no masking.
     """
 
@@ -171,11 +170,7 @@ def have_settings_changed(last: Sync | None, settings: str) -> bool:
 def mask_rows(
     rows: Sequence[Document], masker: Masker, scanner: SecretScanner
 ) -> tuple[list[MaskedDocument], Mapping[str, int]]:
-    """Mask the credentials in documents' rows.
-
-    Returns:
-        The rows that change, and how many credentials were found in them, by rule.
-    """
+    """Mask credentials in documents' rows; return the changed rows, and finds of each rule."""
     masker.prime(text for row in rows for text in _iter_texts(row))
     found, rules = [], Counter[str]()
     for row in rows:
@@ -278,8 +273,7 @@ class MaskedTexts:
     def mask_texts(self, keys: Collection[str]) -> FoundTexts | None:
         """Scan the texts with these keys, and store masked copies of those with credentials.
 
-        Returns:
-            The texts with credentials, and the texts that could not be scanned; None without any.
+        Return the texts with credentials, and those that could not be scanned; None without any.
         """
         found: dict[str, _CredentialText] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
@@ -331,11 +325,7 @@ class MaskedTexts:
     def _list_hashes(
         self, chunk_sets: Mapping[str, str], found: Mapping[str, _CredentialText]
     ) -> set[str]:
-        """Return the text_sha256 of the chunks that masking changes.
-
-        Args:
-            chunk_sets: the key of each chunk set, with the key of its text.
-        """
+        """Return the text_sha256 of the chunks that masking changes."""
         return {
             chunk.text_sha256
             for keys in batched(chunk_sets, _CHUNK_SETS)
@@ -406,14 +396,7 @@ def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
 def scan(
     ctx: TenantContext, erasure: Erasure, scanner: SecretScanner, *, seconds: float | None = None
 ) -> Erasure | None:
-    """Continue a scan where the last run stopped, and hide its findings from searches.
-
-    Args:
-        seconds: time after which the rest is left to the next run.
-
-    Returns:
-        The finished scan; None if data is left to be scanned.
-    """
+    """Continue a scan for up to `seconds`, and hide its findings; return it once it is finished."""
     if erasure.rule != _format_rule(read_rules_version()):
         return erasure  # A scan with newer rules has started; it covers the rest.
     return _Scan(ctx, erasure, scanner).run(seconds)

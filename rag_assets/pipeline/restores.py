@@ -33,7 +33,6 @@ class LostChange:
     """A security change that a restored catalog lacks.
 
     Attributes:
-        sentence: describes the change, and what it means for the restored catalog.
         repeat: repeats the change; None if no action is needed, or a person has to act.
     """
 
@@ -48,10 +47,6 @@ def describe_lost_changes(
     """Return the changes that a restored catalog lacks, oldest first, each with a description.
 
     If several changes concern the same subject, only the last one is returned.
-
-    Args:
-        security: the result of comparing the catalog with the stores' journals.
-        by: name of the person who accepts the restore.
     """
     last: dict[tuple[str | None, str, str, str], SecurityChange] = {}
     for change in security.lost:
@@ -69,12 +64,7 @@ def describe_lost_changes(
 def accept_restore(
     catalog: Catalog, keeper: MarkKeeper, lost: Iterable[LostChange], security: SecurityStanding
 ) -> None:
-    """Accept a restored catalog: repeat changes, end the panel's sessions, raise the epoch.
-
-    Args:
-        lost: the missing changes that still have an effect; they are repeated if possible.
-        security: all missing security changes.
-    """
+    """Accept a restored catalog: repeat changes, end the panel's sessions, raise the epoch."""
     for lost_change in lost:
         if lost_change.repeat is not None:
             lost_change.repeat()

@@ -127,10 +127,6 @@ class StageTime:
     Urgent documents may be in the slice, or may have changed since the run started. So a run ends
     soon if it contains an edit or an edit waits for it. Other documents still make progress in
     every run.
-
-    Args:
-        seconds: the full time.
-        is_hurried: whether an urgent document is in the slice.
     """
 
     def __init__(self, ctx: TenantContext, seconds: float, *, is_hurried: bool = False) -> None:
@@ -141,12 +137,7 @@ class StageTime:
         self._is_hurried = is_hurried
 
     def is_over(self, *, is_urgent: bool) -> bool:
-        """Return whether the stage must end before it starts the next document.
-
-        Args:
-            is_urgent: whether that document is urgent; other documents have less time while urgent
-                documents wait.
-        """
+        """Return whether the stage must end before it starts the next document."""
         now = time.monotonic()
         if is_urgent or now < self._hurried_deadline:
             return now >= self.deadline
@@ -159,8 +150,6 @@ class ParsedDocument:
     """A document of the slice whose parsed text is in the lake.
 
     Attributes:
-        title: the title found in its content.
-        media_type: the type of its content.
         parse_key, chunk_set_key: the keys of its text and its chunks in the lake.
         former: the former version that the text belongs to; None for the document's present text.
     """
@@ -350,11 +339,7 @@ def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
 
 
 def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsError) -> int:
-    """Quarantine all waiting documents that lack a vector, in this slice and later ones.
-
-    Returns:
-        The number of documents.
-    """
+    """Quarantine all waiting documents that lack a vector, in any slice; return how many."""
     waiting = ctx.catalog.index.pending(
         ctx.ref.id, work.generation.number, work.config_key, for_superseded_build=work.is_superseded
     )

@@ -34,7 +34,6 @@ class ContentsReport:
     """The comparison of a share of the documents with their sources.
 
     Attributes:
-        compared: how many documents were read.
         altered: ids of documents whose content differs although their listing facts, such as size
             and times, equal those in the catalog.
         gone: ids of documents that a source no longer has, but that no listing will delete, because
@@ -63,9 +62,6 @@ def compare_contents(
     """Read a share of a tenant's documents again and compare them with the catalog.
 
     Documents whose listing facts differ from the catalog are left out: the next listing finds them.
-
-    Args:
-        bytes_per_second: limit of the reading rate.
     """
     # Read this before the rows: a listing recorded between both reads would make rows seem left
     # over.
@@ -103,11 +99,7 @@ def compare_contents(
 
 
 def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
-    """Make the next listing read documents even if they look unchanged.
-
-    Args:
-        document_ids: ids of the documents; all documents by default.
-    """
+    """Make the next listing read these documents, or all, even if they look unchanged."""
     ctx.guard()
     ctx.catalog.documents.read_again(ctx.ref, document_ids)
     ctx.catalog.syncs.reset(ctx.ref)
@@ -182,8 +174,6 @@ class StoredDrift:
 
     Attributes:
         store, item_name: name of the store, and the word for a single item in it.
-        remedy: how to resolve a difference.
-        compared: how many contents were compared.
         missing, altered: ids of documents with missing or altered stored content.
         nobodys: names of stored items that belong to no document and to no source.
     """
@@ -203,11 +193,7 @@ class StoredDrift:
 
 
 def compare_stored(ctx: TenantContext, share: DailyShare) -> list[StoredDrift]:
-    """Compare each store with the catalog; read-only.
-
-    Args:
-        share: the documents whose contents are compared; missing contents are always found.
-    """
+    """Compare each store with the catalog; the share limits the contents that are read."""
     return [compare(ctx, share) for compare in STORES]
 
 

@@ -74,9 +74,6 @@ class SourceListing:
 class ListingDigest:
     """A digest of a listing, independent of its order and computed while streaming.
 
-    Attributes:
-        count: how many documents were added.
-
     Args:
         settings: the key of further settings that affect the listed documents; see
             compute_settings_key.
@@ -120,9 +117,6 @@ def compute_state_digest(source: DocumentSource, settings: str = "") -> str | No
 
     A source that cannot report its state now is listed instead, so that the listing shows the
     problem.
-
-    Args:
-        settings: see compute_settings_key.
     """
     if not isinstance(source, StateSource):
         return None
@@ -134,11 +128,7 @@ def compute_state_digest(source: DocumentSource, settings: str = "") -> str | No
 
 
 def build_partial_digest(settings: str) -> str:
-    """Return the digest to store for a partly recorded listing, so that the source is listed again.
-
-    Args:
-        settings: see compute_settings_key.
-    """
+    """Return the digest of a partly recorded listing, so that its source is listed again."""
     return f"{PARTLY}{settings[:8]}"
 
 
@@ -159,11 +149,7 @@ def compute_settings_key(tenant: Tenant, config: SourceConfig) -> str:
 
 
 def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[DocumentSource]:
-    """Open the tenant's sources: folders, records in the catalog, and uploaded files.
-
-    Raises:
-        ConfigurationError: a root may not be used.
-    """
+    """Open the tenant's sources: folders, records in the catalog, and uploaded files."""
     key_file = find_key_file(settings, os.environ)
     state = (settings.local, key_file, blobs_folder(settings.blobs_url))
     context = SourceContext(
@@ -181,9 +167,6 @@ def compare_source(
     source: DocumentSource, documents: Iterable[CatalogDocument], settings: str = ""
 ) -> SourceListing:
     """List a source, hash documents that may have changed, and compare; read-only.
-
-    Args:
-        settings: see compute_settings_key.
 
     Raises:
         ListingFailed: the source could not be listed completely.
@@ -246,11 +229,7 @@ def find_successors(
     A removed document that was not indexed needs no successor.
 
     Args:
-        removed: ids of the removed documents.
         scope: the access scope of documents without their own scope.
-
-    Returns:
-        The ids of the new documents, by the ids of the removed ones.
     """
     fresh: dict[tuple[str | None, str], Change] = {
         (change.content_sha256, change.document.source_metadata.access_scope or scope): change
@@ -270,11 +249,7 @@ def find_successors(
 def has_scope_changes(
     listing: SourceListing, documents: Iterable[CatalogDocument], scope: str
 ) -> bool:
-    """Return whether the listing changes the access scope of a document that is not removed.
-
-    Args:
-        listing, documents, scope: see find_successors.
-    """
+    """Return whether the listing changes the access scope of a document that is not removed."""
     changed = {
         change.document.document_id: change.document.source_metadata.access_scope or scope
         for change in listing.changes

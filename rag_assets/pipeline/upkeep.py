@@ -88,11 +88,7 @@ def compact_lake(ctx: TenantContext) -> Mapping[str, Compaction]:
 
 
 def compact_tenant(ctx: TenantContext) -> list[str]:
-    """Compact a tenant's lake, delete its unneeded files, and record that it was done.
-
-    Returns:
-        Lines for people: the result for each table, or why no data was deleted.
-    """
+    """Compact a tenant's lake, and delete unneeded files; return lines on what was done."""
     if (refused := find_refusal(ctx)) is not None:
         return [f"nothing is deleted: {refused.message}; {refused.hint}"]
     compacted = compact_lake(ctx)
@@ -109,10 +105,8 @@ def delete_leftovers(
 ) -> int:
     """Delete data of removed tenants, and remove deleted entries from the index's files.
 
-    Such data comes from writers that finished after the removal of their tenant.
-
-    Returns:
-        The number of deleted entries and folders of removed tenants.
+    Such data comes from writers that finished after the removal of their tenant. Return the number
+    of deleted entries and folders.
     """
     swept = delete_strays(catalog, lake, store, blobs)
     expunge_indexes(store, store.indexes.names(), log)
@@ -151,9 +145,6 @@ def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
     """Merge the small files of a run's tables if there are enough of them to slow down reads.
 
     No row is deleted: the weekly compaction determines which rows are not needed.
-
-    Returns:
-        The result for each table that was due.
     """
     return ctx.lake.compact_due()
 

@@ -283,11 +283,7 @@ class NeededKeys:
 
     @property
     def keys_to_keep(self) -> LiveKeys:
-        """Return the keys to keep.
-
-        While the keys of any version are unknown, all rows are kept, except the vectors of unused
-        embedders.
-        """
+        """Return the known keys if complete; else keep all except unused embedders' vectors."""
         return self.known if self.complete else LiveKeys(embedders=self.known.embedders)
 
 
