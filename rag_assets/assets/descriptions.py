@@ -85,7 +85,6 @@ ENTRY_COLUMNS = _schema(
     }
 )
 
-
 _RUN = (
     "Numbers are for one run unless stated otherwise; Plots shows them over time. A run for a"
     " disabled tenant does nothing and reports only `skipped`."

@@ -33,7 +33,6 @@ def build_usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.Tabl
     """Return a table of the usage of a run, the day and the month, with their spending caps.
 
     Args:
-        used: the run's usage.
         before: dollars that the same sync spent in earlier runs.
     """
     day = today()

@@ -41,12 +41,7 @@ generations = Report(
 def generations_report(
     names: Naming, ctx: TenantContext, *, current: bool = False
 ) -> dg.AssetMaterialization | None:
-    """Return the tenant's builds as a materialization; None without a build.
-
-    Args:
-        ctx: context of the tenant with the current configuration.
-        current: see report_builds.
-    """
+    """Return the tenant's builds as a materialization; None without a build."""
     reports = report_builds(ctx, current=current)
     if not reports:
         return None

@@ -22,12 +22,7 @@ _BAR = "#4f43dd"
 
 
 def table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.TableMetadataValue:
-    """Return a table of values without links.
-
-    Args:
-        columns: Dagster's type of each column, by name.
-        rows: values in the order of the columns.
-    """
+    """Return a table of values without links; the columns have Dagster's types by name."""
     names = list(columns)
     return dg.MetadataValue.table(
         records=[dg.TableRecord(dict(zip(names, row, strict=True))) for row in rows],
@@ -83,9 +78,7 @@ def notes(
 
     Args:
         columns: headers of the document, its note, and an optional third value.
-        rows: the notes, each with its third value ("" without this column).
         advice: a remedy for all these documents.
-        status: status of the documents, for a link to all of them.
     """
     if not rows:
         return dg.MetadataValue.md("none")
@@ -113,7 +106,6 @@ def bar_chart(
     """Return a small bar chart as an SVG image in Markdown; "none" if all counts are 0.
 
     Args:
-        title: the unit of the counts.
         bars: label and count of each bar, from left to right; Dagster displays up to seven bars
             inline.
         format_count: formats a count, in at most about seven characters.
@@ -136,9 +128,7 @@ def series_chart(
     """Return a chart of many values over time, with slim bars; "none" if all are 0.
 
     Args:
-        title: name of the values, with the highest value, because bars have no labels.
         values: the values, earliest first; Dagster displays up to 31 inline.
-        first, last: the times of the first and the last value.
     """
     most = max(values, default=0)
     if not most:

@@ -169,9 +169,7 @@ def _iter_reports_of_systems(
 ) -> Iterator[dg.AssetMaterialization]:
     """Yield the materializations of systems' assets that report on published documents.
 
-    Args:
-        is_small: whether the run is one of several or changed little, so that a report from the
-            last hour is recent enough.
+    After a small run, a report from the last hour is recent enough.
     """
     for name, make in installed_systems().load("run_reports").items():
         if is_small and _is_reported(context, names.asset_key(name)):

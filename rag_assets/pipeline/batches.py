@@ -63,7 +63,6 @@ _GIVE_UP_AFTER = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)
 _MAX_PAUSE = timedelta(hours=1)
 
-
 _MAX_SUBMISSION = timedelta(hours=1)
 """No submission takes longer than this."""
 LISTED_AFTER = timedelta(minutes=2)

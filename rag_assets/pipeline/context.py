@@ -49,7 +49,6 @@ from rag_assets.tenants.profiles import get_profile
 BYTES_PER_SECOND = 64 * 1024 * 1024
 """Limit of the reading rate, so that other readers of the same disk are not slowed down."""
 
-
 VECTORS_PAUSE = timedelta(minutes=1)
 """How long no request is sent to the separate vector store after it did not answer."""
 

@@ -61,7 +61,6 @@ _FLUSH_ITEMS = 2_000
 _FLUSH_SECONDS = 3.0
 _PAID_FLUSH_SECONDS = 0.1
 
-
 _TRANSIENT_KINDS = frozenset({"provider-unavailable", "provider-limits", "bad-response"})
 
 

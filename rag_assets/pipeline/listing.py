@@ -51,7 +51,6 @@ _BULK_BATCH = 2_000
 _BULK_LANE = 1
 """The value of `lane` for bulk imports, and for records that were pushed in bulk."""
 
-
 _SAMPLE = 20
 _WORK_PER_LISTING, _WORK_PER_LISTING_OF_CHANGES = 50.0, 10.0
 """Seconds of work per second of listing, if the change watcher reports no change and if it does."""

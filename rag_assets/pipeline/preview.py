@@ -49,7 +49,6 @@ _BATCH = 200
 _SAMPLED_TEXTS = 8
 """Number of texts that a plan embeds to measure their CPU time."""
 
-
 _MEASURING_SECONDS: Final = 1.0
 
 

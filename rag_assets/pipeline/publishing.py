@@ -44,7 +44,6 @@ _MANY_DOCUMENTS = 500
 _MANY_FILES = 100
 """Number of published source files after which statistics are refreshed; each has many facts."""
 
-
 _PAGES = 5_000
 
 

@@ -26,7 +26,6 @@ from rag_assets.tenants.model import IndexConfig, Tenant
 
 Settings: TypeAlias = Mapping[str, Any]
 
-
 _LABELS = {
     "chunker": "chunker",
     "chunkers": "rules of chunkers",

@@ -46,7 +46,6 @@ from rag_assets.storage.lake.model import ParsedRow
 _ENCODED = "in another encoding"
 """Replaces the rule's name if a credential is found only in the decoded form of a name."""
 
-
 _BATCH = 2_000
 _CHUNK_SETS = 200
 NOT_SCANNED = "not scanned in time"

@@ -23,7 +23,6 @@ from rag_assets.tenants.model import Tenant
 _MAX_UNCONFIRMED = 20
 """Up to this many documents of a source are pruned, whatever their share."""
 
-
 SOON: Final = timedelta(days=7)
 _SHOWN: Final = 20
 

@@ -33,7 +33,6 @@ from rag_assets.tenants.model import Tenant
 BLOCK = "block"
 """The source type of an entry that is one block of a long page."""
 
-
 _BATCH = 2_000
 
 

@@ -44,11 +44,7 @@ class AccessPolicy(Protocol):
         """Return the principals whose grants apply to a caller."""
 
     def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:
-        """Return the access scopes that filter searches of the index.
-
-        Args:
-            granted: all scopes that the caller's principals may read, including the public scope.
-        """
+        """Return the access scopes that filter searches of the index."""
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:
         """Return whether the caller may read a document.
@@ -72,12 +68,7 @@ class FlatScopes:
 
 
 def split_moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
-    """Split recently moved pages into pages that a caller may read and all other pages.
-
-    Args:
-        scopes: the current scope of each moved page, by its uuid.
-        readable: the scopes that the caller may read.
-    """
+    """Split recently moved pages into pages that a caller may read and all other pages."""
     if not scopes:
         return NONE_MOVED
     return MovedPages(
@@ -93,11 +84,7 @@ def may_query(profile: str, caller: Caller) -> bool:
 
 
 def require_query_role(profile: str, caller: Caller) -> None:
-    """Require that a caller may query tenants of a profile.
-
-    Raises:
-        RoleRefused: the caller's role may not query them.
-    """
+    """Require that a caller may query tenants of a profile."""
     if not may_query(profile, caller):
         roles = " or ".join(sorted(get_profile(profile).asked_by))
         raise RoleRefused(
@@ -122,12 +109,10 @@ class DocumentText:
 
 
 class DocumentReader:
-    """Lists and reads documents of the serving generation.
+    """Lists and reads documents of the serving generation that a policy permits.
 
-    Args:
-        catalog: lists the documents and the access granted to them.
-        store: stores their chunks.
-        policy: decides what callers may read; by default FlatScopes.
+    Its methods raise UnknownTenant for an unknown id, and RoleRefused if the caller's role may not
+    query the tenant.
     """
 
     def __init__(
@@ -144,10 +129,6 @@ class DocumentReader:
 
         Args:
             after: the `place` of the last document of the previous page; None for the first page.
-
-        Raises:
-            UnknownTenant: no tenant has this id.
-            RoleRefused: the caller's role may not query this tenant.
         """
         record = self.catalog.tenants.get(tenant_id)
         require_query_role(record.profile, caller)
@@ -171,13 +152,7 @@ class DocumentReader:
         return permitted
 
     def read(self, tenant_id: str, caller: Caller, document_id: str) -> DocumentText:
-        """Return the text of a document.
-
-        Raises:
-            UnknownTenant: no tenant has this id.
-            RoleRefused: the caller's role may not query this tenant.
-            UnknownDocument: no document has this id, or the caller may not read it.
-        """
+        """Return the text of a document; see entries()."""
         return _build_text(document_id, self.entries(tenant_id, caller, document_id))
 
     def read_all(
@@ -186,9 +161,6 @@ class DocumentReader:
         """Return the texts of the requested documents, by document id.
 
         Documents without text and documents that the caller may not read are left out.
-
-        Raises:
-            UnknownTenant, RoleRefused: see read().
         """
         found = self.read_entries_of(tenant_id, caller, document_ids)
         return {id_: _build_text(id_, chunks) for id_, chunks in found.items()}
@@ -197,7 +169,7 @@ class DocumentReader:
         """Return the index entries of a document in order; at least one.
 
         Raises:
-            UnknownTenant, RoleRefused, UnknownDocument: see read().
+            UnknownDocument: no document has this id, or the caller may not read it.
         """
         # No id contains a zero byte; Postgres would reject one with an error.
         asked = [] if "\0" in document_id else [document_id]
@@ -215,9 +187,6 @@ class DocumentReader:
         """Return the index entries of the requested documents in order, by document id.
 
         Documents that the caller may not read are left out.
-
-        Raises:
-            UnknownTenant, RoleRefused: see read().
         """
         record = self.catalog.tenants.get(tenant_id)
         require_query_role(record.profile, caller)

@@ -99,12 +99,8 @@ def build_instructions() -> str:
 def compute_seal(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
     """Return the seal for the markers around passages; the same passages have the same seal.
 
-    Nobody without the key can compute the seal. An author who has seen a seal cannot put it into a
-    document to imitate a marker: the seal depends on the text of the passages, so adding the seal
-    to a passage changes the seal.
-
-    Args:
-        key: a random key that only this process knows.
+    Nobody without the key can compute it. An author who has seen a seal cannot put it into a
+    document to imitate a marker: that would change the text of the passages, and so the seal.
     """
     digest = hmac.new(key, digestmod=hashlib.sha256)
     for part in (tenant, *(_format_passage(hit, "") for hit in hits)):
@@ -115,12 +111,7 @@ def compute_seal(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
 
 
 def build_prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
-    """Return the passages, each with its number and source, followed by the question.
-
-    Args:
-        hits: passages that may be cited, by their numbers.
-        seal: see compute_seal.
-    """
+    """Return the passages, each with its number and source, followed by the question."""
     passages = "\n\n".join(_format_passage(hit, seal) for hit in hits)
     text = escape_imitations(question.strip())
     return f"[BEGIN CONTEXT {seal}]\n{passages}\n[END CONTEXT {seal}]\n\nQuestion: {text}"
@@ -138,7 +129,6 @@ class CitedHit:
     """A passage that an answer cites.
 
     Attributes:
-        hit: the passage.
         claim: the sentences that cite it, joined.
         parts: the blocks of the passage, each with the share of the claim's words that it contains.
     """
@@ -162,10 +152,6 @@ def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
     """Return the passages that an answer cites, in the order of the hits.
 
     The blocks of each passage are compared with the sentences that cite it, not with the question.
-
-    Args:
-        answer: an answer that cites only numbers that exist.
-        hits: passages that could be cited.
     """
     claims: dict[int, list[str]] = {}
     for sentence in verify_citations(answer, hits).sentences:
@@ -209,11 +195,7 @@ async def compare_meanings(
 
 
 def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> Citation:
-    """Return the citation of a passage, with an excerpt of the block that its claim is about.
-
-    Args:
-        cosines: cosines between the claim and each block; None if they were not computed.
-    """
+    """Return the citation of a passage, with an excerpt of the block that its claim is about."""
     hit = cited.hit
     block_id, shown = build_block_excerpt(
         hit.text, cited.claim, cited.parts, cosines, language=hit.language
@@ -237,12 +219,7 @@ def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> C
 class Answerer:
     """Lets tenants' chat models answer from passages, and removes sentences without a citation.
 
-    Args:
-        catalog: holds the tenants.
-        chat_models: write the answers.
-        retriever: finds the passages.
-        model: local embedding model. It finds the block that a claim is about if the words of
-            the claim do not decide this.
+    If the words of a claim do not decide which block it is about, the local embedding model does.
     """
 
     def __init__(
@@ -262,13 +239,9 @@ class Answerer:
         """Answer one question from one tenant's knowledge.
 
         Raises:
-            UnknownTenant: no tenant has this id.
-            NoChatModel: the tenant has no usable chat model.
-            NoProviderKey, CapReached: the provider key is missing, or a spending cap is
-                reached; see ChatModel and BilledChat.
+            NoChatModel, NoProviderKey, CapReached: the chat model cannot be used.
             ChatError: the model wrote nothing usable.
-            PassagesWithdrawn: a passage was deleted or closed to the caller while the model
-                wrote.
+            PassagesWithdrawn: a passage was deleted or closed to the caller while the model wrote.
             RagAssetsError: as raised by a search.
         """
         record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
@@ -343,10 +316,7 @@ def build_supported_answer(
 ) -> AnswerResult:
     """Build an answer from a model's text, and leave out claims that cite no passage.
 
-    Args:
-        hits: the passages that the model was given.
-        mark: whether a claim with figures that no cited passage has is marked instead of
-            removed.
+    With `mark`, a claim with figures that no cited passage has is marked instead of removed.
     """
     written = completion.text.strip()
     # The agreed sentence for "no answer" does not count as a removed claim.

@@ -82,7 +82,6 @@ class CheckedSentence:
     Attributes:
         start, end: character offsets in the answer, half open; the markers after the sentence
             are included.
-        cites: numbers of the passages that it cites.
         shared: share of its words that those passages contain, 0 to 1.
         verdict: the result of the checks. "uncited": it cites nothing. "unknown": it cites only
             numbers that do not exist. "unsupported": the cited passages have too few of its words,
@@ -104,12 +103,7 @@ class CheckedSentence:
 
 @dataclass(frozen=True, slots=True)
 class CitationReport:
-    """The verdicts on an answer.
-
-    Attributes:
-        sentences: the sentences, in order.
-        unknown: cited numbers that do not exist.
-    """
+    """The verdicts on an answer."""
 
     sentences: tuple[CheckedSentence, ...]
     unknown: tuple[int, ...]
@@ -126,10 +120,6 @@ def verify_citations(answer: str, hits: Sequence[CitablePassage]) -> CitationRep
 
     A marker belongs to the sentence that contains it or directly precedes it. A marker at the start
     of a line belongs to the following sentence.
-
-    Args:
-        answer: a model's text.
-        hits: the passages, each with its citation number.
     """
     return _check_sentences(answer, _collect_evidence(hits))
 
@@ -139,12 +129,8 @@ def enforce_citations(answer: str, hits: Sequence[CitablePassage], *, mark: bool
 
     Text that makes no claim stays if it shares words with a passage and adds no address. Text that
     stays is not changed, except that its markers become `[1]` or `[1, 3]`. An answer without any
-    supported claim becomes empty.
-
-    Args:
-        answer: a model's text.
-        mark: whether a claim stays if its only fault is figures that its cited passages lack.
-            Its markers are then replaced with `[unsupported]`.
+    supported claim becomes empty. With `mark`, a claim stays if its only fault is figures that its
+    cited passages lack; `[unsupported]` replaces its markers.
     """
     evidence = _collect_evidence(hits)
     # Only this project may write the mark: a model must not keep a claim by writing it.
@@ -223,11 +209,7 @@ def _yield_kept_texts(
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The words, addresses, figures and names that passages contain, as evidence for claims.
-
-    Attributes:
-        analyses: the text analyses by which the words of the passages were stemmed.
-    """
+    """The words, addresses, figures and names that passages contain, as evidence for claims."""
 
     words: frozenset[str] = frozenset()
     analyses: frozenset[str] = frozenset()

@@ -88,11 +88,7 @@ def fold_text(text: str) -> str:
 
 
 def escape_places(text: str, places: Iterable[int]) -> str:
-    """Insert backslashes into a text.
-
-    Args:
-        places: positions of the backslashes, counted in the folded text (see fold_text).
-    """
+    """Insert backslashes into a text, at places counted in its folded form (see fold_text)."""
     wanted = sorted(set(places))
     if not wanted:
         return text

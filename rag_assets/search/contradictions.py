@@ -89,10 +89,8 @@ _DENIES: Final = frozenset({True})
 def find_contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iterator[str]:
     """Yield the words of a claim that contradict the passages it cites.
 
-    Args:
-        claim: a sentence without citation markers.
-        passages: the passages that it cites, in its language.
-        language: ISO 639-1 code; in a language without word lists, no word is found.
+    The passages are in the language of the claim. In a language without word lists, nothing is
+    found.
     """
     if language in CLAUSE_LANGUAGES or language in UNSPACED:
         yield from _find_contradictions(claim, passages, language)
@@ -128,11 +126,7 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
 
 
 def _find_first_if_in_all(words: Iterable[str | None]) -> str | None:
-    """Return the first of the words if every statement has a word; otherwise None.
-
-    Args:
-        words: the contradicting word of each statement; None if the statement has none.
-    """
+    """Return the first contradicting word if every statement has one; otherwise None."""
     first = None
     for word in words:
         if not word:
@@ -245,10 +239,6 @@ def _are_apart(claim: ParsedStatement, statement: ParsedStatement, stems: Contai
     """Return whether one text describes values outside a bound, and the other values within it.
 
     For example, larger files are rejected, but files up to a certain size are accepted.
-
-    Args:
-        claim, statement: the texts.
-        stems: stems of the words that one text denies, or that are opposites.
     """
     mine, theirs = (
         {word.written for part in text.parts for word in part.list_other_words(stems)}
@@ -409,8 +399,7 @@ def _is_listed(
 ) -> bool:
     """Return whether words are further items of the list that a segment belongs to.
 
-    They are if they stand in another segment of the same sentence, and that segment has no content
-    word in common with this segment.
+    They then stand in another segment of the same sentence without common content words.
     """
     if (at := passage.by_part.get(statement)) is None:
         return False

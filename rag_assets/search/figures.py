@@ -87,12 +87,7 @@ _GROUP: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit.
-
-    Attributes:
-        values: the readings of the number.
-        units: the readings of the unit; empty if the unit is missing or unknown.
-    """
+    """A number with its unit, each in all readings; `units` is empty for an unknown unit."""
 
     values: frozenset[str]
     units: frozenset[Unit] = frozenset()
@@ -112,7 +107,6 @@ class Figure:
     """A figure that a claim states.
 
     Attributes:
-        written: the figure as written in the claim, folded.
         quantities: readings of the number; the passage must have all quantities of one reading.
         dates: readings as a date; the passage must have one of them.
         minutes: readings as a time, in minutes of the day; the passage must have one of them.
@@ -134,8 +128,6 @@ class Figures:
         values: values of all numbers, with any unit or none.
         bare: values of the numbers without a known unit.
         measured: values with a unit, in base units.
-        dates, minutes: see Figure.
-        text: the folded text of the passage.
     """
 
     values: frozenset[str] = frozenset()

@@ -40,10 +40,6 @@ class SearchJournal:
     Credentials in questions are masked, and long questions are cut. Passages are recorded only by
     their ids and scores. If searches arrive faster than events can be written, some events are
     dropped and counted.
-
-    Args:
-        catalog: stores the events.
-        recorded: whether events are written at all.
     """
 
     def __init__(self, catalog: Catalog, *, recorded: bool = True) -> None:
@@ -59,12 +55,7 @@ class SearchJournal:
     def start_search(
         self, ref: TenantRef, request: SearchRequest, mode: SearchMode, top_k: int
     ) -> JournaledSearch:
-        """Record the start of a search, and return an object that records its end.
-
-        Args:
-            request: the request, with the credentials in its question masked.
-            mode, top_k: the values with the tenant's defaults applied.
-        """
+        """Record the start of a masked search, and return an object that records its end."""
         search = JournaledSearch(
             self, ref, secrets.token_hex(8), request.caller.name, request.query
         )
@@ -135,13 +126,7 @@ class SearchJournal:
 
 @dataclass(frozen=True, slots=True)
 class JournaledSearch:
-    """A search that was recorded in the journal; records its further events.
-
-    Attributes:
-        ref: the tenant.
-        search_id, query: included in all events of the search.
-        caller: name of the caller, as recorded in the events.
-    """
+    """A search that was recorded in the journal; records its further events."""
 
     journal: SearchJournal
     ref: TenantRef

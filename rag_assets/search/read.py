@@ -62,22 +62,14 @@ _MAX_AT_ONCE: Final = 100
 
 @final
 class ReadStep:
-    """Reads entries and checks their digests; every list of steps includes it (see SearchPlan).
-
-    Args:
-        services: read the index, and report altered entries.
-    """
+    """Reads entries and checks their digests; every list of steps includes it (see SearchPlan)."""
 
     def __init__(self, services: SearchServices) -> None:
         self._searcher = services.searcher
         self._altered = services.altered_entries
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Read the first texts; repeat the search if some cannot be read.
-
-        Raises:
-            IndexInconsistent: the tenant's index was lost.
-        """
+        """Read the first texts; repeat the search if some cannot be read."""
         progress = await self._read(progress, _choose_first_texts(progress))
         # A missing entry was replaced meanwhile: the next attempt finds its new version. In place
         # of an altered entry, the next attempt uses one with an equal text, or the next best.
@@ -171,11 +163,7 @@ class ReadStep:
             await self._require_index(progress)
 
     async def _require_index(self, progress: SearchProgress) -> None:
-        """Require that the index still exists: a new, empty index would look like no matches.
-
-        Raises:
-            IndexInconsistent: the index was replaced.
-        """
+        """Require that the index still exists: a new, empty index would look like no matches."""
         serving, tenant_id = progress.serving, progress.owner.tenant
         index = IndexRef(serving.index_name, serving.index_identity)
         if await self._searcher.presence(index) != "present":
@@ -205,12 +193,7 @@ def _choose_first_texts(progress: SearchProgress) -> Sequence[DistinctText]:
 async def find_equal_texts(
     searcher: EntrySearcher, progress: SearchProgress, texts: Sequence[str]
 ) -> Sequence[Candidate]:
-    """Return the entries with these texts that pass the request's filters, not verified.
-
-    Args:
-        progress: the search, which defines the filters.
-        texts: see Candidate.text_key.
-    """
+    """Return the entries with these texts that pass the request's filters, not verified."""
     if not texts:
         return ()
     by = EqualTexts(tuple(dict.fromkeys(texts)))
@@ -249,9 +232,6 @@ class JoinStep:
     a text, it may contain only two of them.
 
     ReadStep has fetched the entries with equal texts. If there are any, the catalog verifies them.
-
-    Args:
-        services: search the index and read the catalog.
     """
 
     def __init__(self, services: SearchServices) -> None:
@@ -316,11 +296,7 @@ def _add_documents(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Pa
 
 
 class GatherStep:
-    """Merges passages of one document, and shows near copies of a passage as one hit.
-
-    Args:
-        services: read the index and the catalog.
-    """
+    """Merges passages of one document, and shows near copies of a passage as one hit."""
 
     def __init__(self, services: SearchServices) -> None:
         self._read = ReadStep(services)
@@ -408,11 +384,7 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
 
 
 def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
-    """Return the search, to be repeated with more candidates; None if there are no more.
-
-    Args:
-        most: highest factor of the number of candidates in the first attempt.
-    """
+    """Return the search, to be repeated with more candidates up to a factor; None without more."""
     factor = _FETCH_GROWTH * progress.fetch_factor
     if factor > most or not any(
         _may_have_more_hits(progress, ranking) for ranking in progress.rankings

@@ -72,10 +72,7 @@ def fuse_rankings(
 ) -> dict[str, float]:
     """Return the score of every candidate, best first.
 
-    Args:
-        rankings: rankings, verified or not; only their candidates are scored.
-        shown: maps a candidate's id to the id under which it is shown; that id has the score of
-            its best candidate.
+    `shown` maps a candidate's id to the id under which it is shown; that id has its best score.
     """
     scores = [_collect_scores(ranking, shown) for ranking in rankings]
     weights = weigh_rankings(rankings, scores)
@@ -193,11 +190,8 @@ def _collect_best_scores(
 def _lacks_candidates(progress: SearchProgress, order: Sequence[DistinctText], found: int) -> bool:
     """Return whether more candidates must be fetched, because they could change the hits.
 
-    They could become hits, or have the text of a hit and be named by it.
-
-    Args:
-        order: distinct texts, best first.
-        found: number of candidates before equal texts were grouped.
+    They could become hits, or have the text of a hit and be named by it. `found` is the number of
+    candidates before equal texts were grouped.
     """
     verified, depth = progress.confirmed, progress.search.depth
     if not any(ranking.is_cut for ranking in verified.rankings):
@@ -211,9 +205,7 @@ def _lacks_candidates(progress: SearchProgress, order: Sequence[DistinctText], f
 def compute_question_floor(cosines: Sequence[float], width: float = FLOOR_SPREADS) -> float:
     """Return the cosine above which a passage is nearer to a question than chance explains.
 
-    Args:
-        cosines: cosines between the question and random passages; at least one.
-        width: distance from their median up to the floor, in spreads.
+    It lies `width` spreads above the median of the cosines of random passages.
     """
     middle = median(cosines)
     # Use only values below the median: passages that answer the question lie above it.
@@ -229,11 +221,7 @@ def compute_threshold(floors: Sequence[float]) -> float:
 
 
 class ScoreStep:
-    """Drops the texts whose cosine is below the threshold, if there is one.
-
-    Args:
-        services: services that compute cosines in the index.
-    """
+    """Drops the texts whose cosine is below the threshold, if there is one."""
 
     def __init__(self, services: SearchServices) -> None:
         self._searcher, self._reader = services.searcher, services.reader
@@ -332,8 +320,7 @@ def _is_nonsense(progress: SearchProgress) -> bool:
 def choose_random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:
     """Return the ids of random entries, with equal chances for all passages of these documents.
 
-    Args:
-        versions: the id of each document, its indexed key, and its number of passages.
+    A version is the id of a document, its indexed key, and its number of passages.
     """
     id_of = entry_ids(owner)
     places = [

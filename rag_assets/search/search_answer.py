@@ -117,24 +117,13 @@ def _get_strategy(progress: SearchProgress) -> SearchStrategy:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """The opened sources of a tenant that describe the origins of hits.
-
-    They can be opened while the search runs.
-
-    Attributes:
-        sources: functions that return the origins of files, by name of the source; only sources
-            that this process can read.
-    """
+    """The opened sources of a tenant that describe the origins of hits."""
 
     sources: dict[str, DescribeOrigin]
 
     @classmethod
     def open(cls, tenant: Tenant, settings: Settings) -> Origins:
-        """Open the sources of a tenant.
-
-        Args:
-            settings: settings that define which folders may be read.
-        """
+        """Open those sources of a tenant that this process can read."""
         context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
         found = {source.name: _open_source(source, tenant, context) for source in tenant.sources}
         return cls({name: described for name, described in found.items() if described})
@@ -189,7 +178,6 @@ class _Probe:
     """A filter value of a request that no hit matches, to be looked up in the index.
 
     Attributes:
-        place: position of the value in the request, such as filters.paths.0.
         problem: the warning to give if no document matches.
         criteria: the filter to look up; empty if it is already known that no document matches.
     """
@@ -200,11 +188,7 @@ class _Probe:
 
 
 def require_known_source_types(tenant: Tenant, request: SearchRequest) -> None:
-    """Refuse a source type that no document of the tenant can have.
-
-    Raises:
-        InvalidRequest: the tenant's sources have other types; the hint lists these.
-    """
+    """Refuse a source type that no document of the tenant can have."""
     allowed = find_source_types(tenant) if request.source_types else None
     if allowed is None:
         return

@@ -305,11 +305,7 @@ def blank_markers(text: str) -> str:
 
 
 def keep_known_markers(text: str, known: Container[int]) -> str:
-    """Return the text with its markers in plain form, without numbers that are not known.
-
-    Args:
-        known: the numbers that exist.
-    """
+    """Return the text with its markers in plain form, without numbers that are not known."""
     return _MARKER.sub(lambda marker: _rewrite_marker(marker, known), text)
 
 

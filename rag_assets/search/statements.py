@@ -155,10 +155,7 @@ class ParsedStatement:
 
     @cached_property
     def restrictors(self) -> frozenset[str]:
-        """Return the restrictors of the statement, such as "only" and "unless".
-
-        With such a word, a negated phrase may mean the same as its opposite.
-        """
+        """Return the restrictors of the statement, such as "only" and "unless"."""
         return get_word_list("restrictors", self.language) & {word.written for word in self.words}
 
     @cached_property

@@ -72,12 +72,7 @@ class _ModelCache(Generic[_ModelT]):
         self._cached: LRUCache[Hashable, _CachedModel[_ModelT]] = LRUCache(_MAX_MODELS)
 
     async def get(self, key: Hashable, make: Callable[[], _ModelT]) -> _ModelT:
-        """Return the cached model for a key; create it if there is none.
-
-        Args:
-            key: identifies a tenant and the configuration of its model.
-            make: creates the model; it may read files, so it runs in a thread.
-        """
+        """Return the cached model for a key; else create it in a thread, as it may read files."""
         cached, now = self._cached.get(key), time.monotonic()
         if cached is None:
             cached = self._cached.setdefault(key, _CachedModel(await run_sync(make), now))
@@ -112,12 +107,7 @@ class QuestionEmbedder(Protocol):
 
 
 class CachingQuestionEmbedder:
-    """Embeds questions, and caches their vectors by tenant, so that each is paid for only once.
-
-    Args:
-        embedders: creates the embedder that built a generation.
-        meter: counts the cost of questions.
-    """
+    """Embeds questions, and caches their vectors by tenant, so that each is paid for only once."""
 
     def __init__(self, embedders: Embedders, meter: Meter) -> None:
         self._embedders = embedders
@@ -133,7 +123,6 @@ class CachingQuestionEmbedder:
         """Return the question's vector, from exactly the embedder that built the generation.
 
         Raises:
-            ProviderError: the question could not be embedded.
             IndexInconsistent: the generation's embedder can no longer be created.
         """
         # Hash the question, since it can be longer than its vector. Half of a surrogate pair must
@@ -150,11 +139,7 @@ class CachingQuestionEmbedder:
     async def assess_reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
-        """Return how much of the question the generation's embedder recognizes (see coverage).
-
-        Raises:
-            ProviderError, IndexInconsistent: see `embed`.
-        """
+        """Return how much of the question the generation's embedder recognizes (see coverage)."""
         language = sentence_language(question)
         if question.isascii() and language in {None, "en"}:  # Every model reads English.
             return "known"
@@ -199,11 +184,7 @@ class CachingQuestionEmbedder:
 
 
 class RerankerPool:
-    """Scores passages with the tenants' rerankers; a fault never fails a search.
-
-    Args:
-        rerankers: creates the tenants' rerankers.
-    """
+    """Scores passages with the tenants' rerankers; a fault never fails a search."""
 
     def __init__(self, rerankers: Rerankers) -> None:
         self._rerankers = rerankers
@@ -221,8 +202,6 @@ class RerankerPool:
         """Score the first passages of an order with a tenant's reranker.
 
         Args:
-            order: best first; only passages that the caller may read, since their text may be
-                sent to a server.
             known: scores for this question from an earlier attempt. Passages with such a score
                 are not scored again. If the attempt had a fault, no passage is scored.
         """

@@ -50,12 +50,9 @@ changes are written.
 
 @dataclass(frozen=True, slots=True)
 class DroppedChunk:
-    """A chunk that is neither embedded nor indexed, because it contains a credential.
+    """A chunk that is neither embedded nor indexed, because these rules found credentials in it.
 
-    Attributes:
-        ordinal: position among all chunks of the document, kept and dropped.
-        start, end: character offsets into ParsedText.text, half open.
-        rules: names of the rules that found the credentials, sorted.
+    The ordinal counts all chunks of the document, kept and dropped.
     """
 
     ordinal: int
@@ -69,13 +66,8 @@ class ChunkSet:
     """The chunks of one document.
 
     Attributes:
-        key: identifies the inputs of the chunks (see compute_chunk_set_key).
         digest: identifies the indexed content of the chunks. A document is not indexed again if
             its key changes but neither the digest nor the language.
-        chunks: the kept chunks, numbered from 0 without gaps.
-        language: language of the document; see language_of.
-        dropped: the dropped chunks, in order.
-        facts: the facts stated in the text, with its credentials masked.
     """
 
     key: str
@@ -87,12 +79,7 @@ class ChunkSet:
 
 
 def compute_chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParameters) -> str:
-    """Return the key of a chunk set: a hash of its inputs, known before any chunk is cut.
-
-    Args:
-        parsed_digest: hash of the parsed text, its blocks, title and masked spans.
-        media_type: the detected type; chunkers and languages may depend on it.
-    """
+    """Return the key of a chunk set: a hash of its inputs, known before any chunk is cut."""
     return compute_key(
         "chunk_set",
         parsed_digest,
@@ -113,9 +100,6 @@ def chunk_document(
     contains almost no text besides masked characters. Every other chunk keeps its text, with the
     credentials masked. In source code, such a match drops a chunk only if it is an AWS access key
     id or an RSA key.
-
-    Args:
-        confined: whether this process runs with limits of time and memory for the document.
     """
     language = detect_language(parsed)
     cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
@@ -151,12 +135,9 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
     """Return whether a chunk must be dropped because of the credentials found in it.
 
     It must be if a pattern in privacy.described matches in it, or if no words remain between its
-    masks.
-
-    Args:
-        in_program: whether the chunk is source code. There, a match is often the name of a
-            pattern or a test for it, and the definition around it is useful. So only the matched
-            span is withheld, unless the secret may lie next to the span rather than in it.
+    masks. In source code, a match is often the name of a pattern or a test for it, and the
+    definition around it is useful. So only the matched span is withheld there, unless the secret
+    may lie next to the span.
     """
     for mask in masks:
         if is_described(mask.rule) and not (in_program and mask.rule not in _WITH_ADJACENT_SECRET):
@@ -209,11 +190,7 @@ def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
-    """Rebuild a chunk set from its record; the inverse of to_record.
-
-    Args:
-        text: the parsed text that was cut into these chunks.
-    """
+    """Rebuild the chunk set of a parsed text from its record; the inverse of to_record."""
     return ChunkSet(
         key=record["key"],
         digest=record["digest"],
@@ -238,11 +215,7 @@ def serialize_facts(facts: Iterable[Fact]) -> list[list[Any]]:
 def parse_facts(
     records: Iterable[Sequence[Any]], wants_kind: Callable[[str], bool] | None = None
 ) -> tuple[Fact, ...]:
-    """Rebuild facts from their JSON lists; the inverse of serialize_facts.
-
-    Args:
-        wants_kind: returns whether to include facts of a kind; all by default.
-    """
+    """Rebuild facts of all or the wanted kinds from JSON lists; the inverse of serialize_facts."""
     return tuple(Fact(*record) for record in records if wants_kind is None or wants_kind(record[0]))
 
 

@@ -229,7 +229,6 @@ PAGE = ChunkerKind(
     blocks=split_blocks,
 )
 
-
 ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]
 
 CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, PAGE))
@@ -268,16 +267,10 @@ def build_chunk_parameters(
 ) -> ChunkParameters:
     """Build parameters from a configuration's fields; omitted fields take the chunker's defaults.
 
-    Args:
-        max_tokens: the limit of a chunker that counts tokens.
-        max_characters: the limit of a chunker that counts characters.
-        overlap: the overlap, in the unit of the limit; by default in proportion to the limit.
-        levels: number of heading levels at which a new passage starts; by default the
-            chunker's.
+    The default overlap is proportional to the limit.
 
     Raises:
-        ConfigurationError: the chunker or its setting does not exist, or a value is out of
-            range.
+        ConfigurationError: the chunker or its setting does not exist, or a value is out of range.
     """
     kind = find_kind(chunker, chunkers, "chunker")
     settings = {

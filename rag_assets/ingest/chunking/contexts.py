@@ -54,8 +54,6 @@ class ContextBuilder:
         """Return the context of a passage, and the size of the context including a line end.
 
         Args:
-            region: index of the region in which the passage starts.
-            start: offset of the first character of the passage.
             limit: maximum size of a passage; the context may use only a share of it.
             room: size that is still available in the passage; text that does not fit is left
                 out.
@@ -132,10 +130,6 @@ class ContextBuilder:
         """Yield the lines that enclose a position, outermost first.
 
         For a position within a table row, yield the row's first cell instead.
-
-        Args:
-            region: index of the region that contains the position.
-            has_header: whether the context already has the first line of a code block.
         """
         block = self._regions[region]
         if block.kind in {"table", "row"}:

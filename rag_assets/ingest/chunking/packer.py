@@ -63,12 +63,7 @@ def find_sections(
 
 
 def merge_deeper_sections(sections: Iterable[Section], levels: int) -> Iterator[Section]:
-    """Yield the sections of the first `levels` heading levels, each with its subsections.
-
-    Args:
-        sections: in order, without gaps.
-        levels: number of levels; 0 for all.
-    """
+    """Yield the sections of the first `levels` levels (0: all), each with its subsections."""
     above: Section | None = None
     for section in sections:
         if above is not None and 0 < levels < section.level:
@@ -134,17 +129,11 @@ _NEIGHBOURS = 3  # maximum error of a sum of word sizes, in words
 
 
 def find_overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:
-    """Return the start of the longest run of whole words at the end of text[low:high].
+    """Return the start of the longest run of whole words that fits at the end of text[low:high].
 
-    Args:
-        low, high: start and end of the previous passage, which ends with a visible character.
-        limit: maximum size of the run; at least 1.
-
-    Returns:
-        An offset after `low`, or `low` itself if the passage is a single word. The offset lies
-            inside a word if whole words would fill less than half of the limit, as in scripts
-            without spaces. It is `high` if even the last visible character is larger than the
-            limit.
+    It is `low` if the passage is a single word, and `high` if even the last visible character is
+    larger than the limit. It lies inside a word if whole words would fill less than half of the
+    limit, as in scripts without spaces. The passage ends with a visible character.
     """
     window = measure.reach * limit
     while True:
@@ -222,8 +211,6 @@ class Limits:
     """Limits of passages, in the unit of their chunker.
 
     Attributes:
-        size: maximum size of a passage.
-        overlap: maximum size of the text that a passage repeats of the previous passage.
         by_sentence: whether the overlap starts at a sentence, if a whole sentence fits.
         with_context: whether a passage that starts within a block has a context.
     """
@@ -321,11 +308,7 @@ class _Packer:
     def _build_passage(
         self, low: int, high: int, new_start: int, previous: Passage | None
     ) -> tuple[int, Passage]:
-        """Build the passage that starts with unit `low`.
-
-        Returns:
-            The index of the first unit after the passage, and the passage.
-        """
+        """Build the passage that starts with unit `low`; return the index of the next unit, too."""
         whole_end = self._find_whole_end(low, high)
         room = self._limits.size - (self._units.estimate_size(low, whole_end) if whole_end else 0)
         overlap = min(self._limits.overlap, room) if previous else 0

@@ -36,7 +36,6 @@ class Measure:
     """A measure of the size of texts.
 
     Attributes:
-        count: returns the sizes of texts, in order.
         reach: number of characters of prose that nearly always have a size of at least 1.
         in_tokens: whether sizes are cl100k_base tokens.
     """
@@ -97,13 +96,11 @@ class CutRules:
     """The rules by which a chunker cuts units.
 
     Attributes:
-        measure: measures the size of a unit.
         longest: maximum size of a unit; at least 4, since one character may be four tokens.
         after_heading: maximum size of a unit right after a heading, which is in the same
             passage as the heading.
         prose: yields the positions at which a paragraph, or a line over `longest`, is cut into
             sentences.
-        code: yields the positions at which source code is cut.
     """
 
     measure: Measure
@@ -136,7 +133,6 @@ class Units:
 
     Attributes:
         ranks: rank of a cut right before the unit.
-        region: index of the region that contains the unit.
         totals: size of all units before the k-th; one entry longer than the other lists.
         first: index of each region's first unit, and a final entry for the end.
         masked: whether the unit touches a span that a described pattern masked.

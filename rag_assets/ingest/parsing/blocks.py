@@ -43,10 +43,7 @@ def shorten_heading(text: str) -> str:
 
 
 def find_first_title(blocks: Iterable[Block]) -> str | None:
-    """Return the text of the first heading of level 1 or, without one, of the first heading.
-
-    Return None if the document has no heading.
-    """
+    """Return the text of the first heading of level 1 or, without one, of the first heading."""
     headings = [block for block in blocks if block.kind == "heading" and block.heading_path[-1]]
     first = next(
         (block for block in headings if block.level == 1), headings[0] if headings else None
@@ -138,11 +135,7 @@ def clean(text: str) -> str:
 
 
 def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
-    """Yield the pieces that are not empty, and check the length of their text so far.
-
-    Raises:
-        DocumentRejected: the pieces exceed the limits.
-    """
+    """Yield the pieces that are not empty, and check the length of their text so far."""
     characters = 0
     for piece in pieces:
         if piece.text:

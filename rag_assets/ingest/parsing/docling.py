@@ -102,11 +102,7 @@ _PACKAGES = ("torch", "docling_ibm_models", "docling_parse")
 
 
 def require_docling(models: str | None) -> None:
-    """Verify that docling's full pipeline is installed.
-
-    Raises:
-        ConfigurationError: packages or models are missing; the hint explains how to get them.
-    """
+    """Verify that docling's full pipeline is installed."""
     require_extra("docling", _PACKAGES, "parser.pdf: docling", "set parser.pdf: liteparse")
     if models is None or not Path(models).is_dir():
         raise ConfigurationError(
@@ -123,12 +119,7 @@ def warm_up() -> None:
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Convert a PDF; see registry.ParseFunction.
-
-    Raises:
-        ConfigurationError: docling's pipeline is not installed.
-        DocumentRejected: the PDF is encrypted, truncated, damaged, too long, or has no text.
-    """
+    """Convert a PDF; see registry.ParseFunction."""
     require_docling(options.docling_models)
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))

@@ -71,9 +71,6 @@ def decode_page(data: bytes, limits: ParseLimits) -> str:
     """Decode a page by its byte order mark or else its declared encoding.
 
     A page without both is decoded as UTF-8 or, if this fails, as browsers do.
-
-    Raises:
-        DocumentRejected: the page is empty, or too long.
     """
     if not data.startswith((*UTF16_MARKS, _UTF8_MARK)):
         data = data.decode(_detect_encoding(data), "replace").replace("\0", "").encode()
@@ -100,10 +97,7 @@ def _detect_encoding(data: bytes) -> str:
 def parse_tree(text: str) -> _Element | None:
     """Return the root of a page; None if it has no elements.
 
-    No resource of a page is fetched. libxml2 stops at 255 levels of nesting.
-
-    Raises:
-        DocumentRejected: the page is nested more deeply than that.
+    libxml2 stops at 255 levels of nesting; a page that is nested more deeply is rejected.
     """
     from lxml import etree
 
@@ -138,11 +132,7 @@ def _is_within_article(element: _Element) -> bool:
 
 
 def get_flat_text(element: _Element, without: frozenset[str] = frozenset()) -> str:
-    """Return the visible text of an element on one line, without inner elements in `without`.
-
-    Args:
-        without: names of tags.
-    """
+    """Return the visible text of an element on one line, without inner elements with these tags."""
     parts: list[str] = []
     _flatten(element, without, parts)
     return " ".join("".join(parts).split())
@@ -204,11 +194,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def read_page(text: str) -> tuple[list[Piece], str | None]:
-    """Return the pieces of a page, and the title in its head.
-
-    Raises:
-        DocumentRejected: the page is nested too deeply.
-    """
+    """Return the pieces of a page, and the title in its head."""
     root = parse_tree(text)
     if root is None:
         return [], None
@@ -229,10 +215,7 @@ def _find_main(root: _Element) -> _Element:
 
 
 class _PageReader:
-    """A reader that converts a page's elements to pieces.
-
-    It collects the text of a paragraph until the paragraph ends.
-    """
+    """A reader that converts a page's elements to pieces."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []

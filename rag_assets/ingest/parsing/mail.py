@@ -41,10 +41,7 @@ _MAX_PARTS = 1_000
 class MailPart:
     """A leaf of a message's tree of parts: body text, an attachment, or an attached message.
 
-    Attributes:
-        message: the part; for an attached message, that message.
-        name: file name of an attachment; "" for a part of the body.
-        is_message: whether the part is a whole message.
+    The name of a part of the body is "".
     """
 
     message: Message
@@ -169,9 +166,7 @@ class _MailReader:
     def iter_pieces(self, message: Message, level: int = 1) -> Iterator[Piece]:
         """Yield the pieces of a message: subject, headers, body, attachments.
 
-        Args:
-            level: heading level of the subject. Attachments are read only if it is 1; otherwise
-                only their names are listed.
+        Below level 1, only the names of attachments are listed.
         """
         yield Piece("heading", read_header(message, "Subject"), level)
         headers = ((name, read_header(message, name)) for name in _SHOWN_HEADERS)

@@ -94,19 +94,12 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def parse_markdown(text: str) -> ParsedText:
-    """Find the blocks and the title of a Markdown document.
-
-    Every character that is not white space belongs to exactly one block.
-    """
+    """Find the blocks and the title of a Markdown document."""
     return MarkdownParser(text).parse()
 
 
 class MarkdownParser:
-    """A Markdown parser that reads the lines of a document once.
-
-    Attributes:
-        front_title: the title in the front matter; set once blocks() is exhausted.
-    """
+    """A Markdown parser that reads the lines of a document once."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -33,11 +33,7 @@ class _Cell(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """The columns of a table that hold credentials, and the separator of its cells.
-
-    Attributes:
-        kinds: kind of credential by the index of the column.
-    """
+    """The separator of a table's cells, and the kinds of credentials by index of their column."""
 
     delimiter: str
     kinds: dict[int, ValueKind]
@@ -206,9 +202,8 @@ def mask_document(parsed: ParsedText, scanner: Scans) -> ParsedText:
 def mask_new_credentials(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[str]] | None:
     """Mask credentials that `scanner` finds in a document which other rules already masked.
 
-    Returns:
-        The text, in which earlier masks are kept, and the rule that found each new credential;
-            None if there are no new credentials.
+    Return the text, in which earlier masks are kept, and the rule that found each new credential;
+    None if there are no new credentials.
 
     Raises:
         TimeoutError: the scan took too long.
@@ -236,9 +231,6 @@ def find_credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ..
     """Return the spans of all credentials in a document's text.
 
     They are found by their form and, in tables, by the names of their columns or labels.
-
-    Raises:
-        TimeoutError: the scan took too long.
     """
     spans = (MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
     return join_spans([*spans, *find_credential_cells(parsed)])

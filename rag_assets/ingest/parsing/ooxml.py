@@ -64,12 +64,7 @@ class Archive:
         return name.lower() in self._names
 
     def read(self, name: str) -> bytes:
-        """Return the inflated bytes of a part; b"" if it is missing.
-
-        Raises:
-            DocumentRejected: the part is damaged, encrypted, or its compression ratio is too
-                high.
-        """
+        """Return the inflated bytes of a part; b"" if it is missing."""
         entry = self._zip.NameToInfo.get(self._names.get(name.lower(), ""))
         if entry is None:
             return b""
@@ -122,9 +117,7 @@ class RelatedPart:
     """A part that another part refers to.
 
     Attributes:
-        id: the id by which the other part refers to it.
         kind: the last segment of the relationship's type, such as "slide".
-        part: the name of the part in the package.
     """
 
     id: str
@@ -133,12 +126,7 @@ class RelatedPart:
 
 
 class Package:
-    """The parts of an Office document.
-
-    Raises:
-        DocumentRejected: the document is damaged, encrypted with an unknown password, or a ZIP
-            bomb.
-    """
+    """The parts of an Office document."""
 
     def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
         self.archive = Archive(_decrypt(data, options), limits)
@@ -148,11 +136,7 @@ class Package:
         self.main = main[0]
 
     def read_xml(self, part: str) -> _Element | None:
-        """Return the XML root of a part; None if the part is missing or empty.
-
-        Raises:
-            DocumentRejected: the part is not well-formed XML, or declares a document type.
-        """
+        """Return the XML root of a part; None if the part is missing or empty."""
         data = self.archive.read(part)
         return _parse_xml(data) if data else None
 

@@ -48,16 +48,7 @@ _MAX_OBJECTS = 500
 
 
 class PdfFile:
-    """An opened PDF.
-
-    Args:
-        data: the document; bytes before the PDF mark are left out.
-        passwords: passwords that are tried in order if the document is encrypted.
-
-    Attributes:
-        data: the document from the PDF mark on.
-        password: the password that opened the document; None without a password.
-        document: the document opened by pdfium.
+    """An opened PDF, without bytes before the PDF mark, and the password that opened it.
 
     Raises:
         DocumentRejected: the PDF is encrypted, truncated or damaged.
@@ -93,11 +84,7 @@ class PdfFile:
 
     @contextmanager
     def open_page(self, number: int) -> Iterator[PdfPage]:
-        """Open a page by its number, counted from 1; it is closed after the block.
-
-        Raises:
-            PdfiumError: the page cannot be read.
-        """
+        """Open a page by its number, counted from 1; it is closed after the block."""
         page = self.document[number - 1]
         try:
             yield page
@@ -163,11 +150,7 @@ def render_pixels(page: PdfPage) -> Pixels:
 
 
 def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-    """Return the seconds that OCR of scanned pages adds to a document's time limit.
-
-    Raises:
-        DocumentRejected: the PDF cannot be opened, or has too many pages.
-    """
+    """Return the seconds that OCR of scanned pages adds to a document's time limit."""
     if not options.ocr:
         return 0.0
     with PdfFile(data, options.passwords) as file:
@@ -177,11 +160,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
 
 
 def _compute_scale(width: float, height: float) -> float:
-    """Return the scale of rendering in pixels per point.
-
-    Args:
-        width, height: size of the page in points.
-    """
+    """Return the scale of rendering in pixels per point, for a page of this size in points."""
     scale = _DOTS_PER_INCH / _POINTS_PER_INCH
     pixels = width * height * scale**2
     return scale if pixels <= MAX_PIXELS else scale * (MAX_PIXELS / pixels) ** 0.5
@@ -284,11 +263,7 @@ class PageLayout:
         self._limits = limits
 
     def iter_pages(self) -> Iterator[tuple[int, list[Piece]]]:
-        """Yield the number of each readable page, counted from 1, and its pieces.
-
-        Raises:
-            DocumentRejected: no page can be read, because the PDF itself is damaged.
-        """
+        """Yield the number of each readable page, counted from 1, and its pieces."""
         from liteparse import ParseError
 
         parser = self._build_parser(keep_headers_footers=self._options.keep_headers_footers)

@@ -46,11 +46,7 @@ def get_body_text(body: _Element) -> str:
 
 
 def iter_pieces(body: _Element, *, is_list: bool) -> Iterator[Piece]:
-    """Yield the paragraphs of a text body; consecutive paragraphs with bullets form one list.
-
-    Args:
-        is_list: whether paragraphs have bullets by default.
-    """
+    """Yield the paragraphs of a text body; consecutive paragraphs with bullets form one list."""
     paragraphs = [(p, text) for p in body.iter(f"{A}p") if (text := clean(_get_text(p)))]
     for bulleted, group in groupby(
         paragraphs, key=lambda item: _has_bullet(item[0], default=is_list)
@@ -162,11 +158,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def _find_title(package: Package, opening: list[str]) -> str | None:
-    """Return the title of the first slide with text, or else the title in the properties.
-
-    Args:
-        opening: texts of that slide's headings.
-    """
+    """Return the title of the first slide with text, or else the title in the properties."""
     if opening and opening[0] != "Slide 1":
         return shorten_heading(opening[0])
     title = package.get_title()

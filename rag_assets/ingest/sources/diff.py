@@ -27,14 +27,11 @@ def hash_documents(
     """Read documents in threads, and yield each with its SHA-256, in the given order.
 
     Only a few batches, and one piece of content per worker, are in memory at a time. Documents are
-    taken from the iterable only as they are processed.
+    taken from the iterable only as they are processed. A rejected document has its error in place
+    of a hash (DocumentVanished: leave it to the next listing).
 
     Raises:
         ListingFailed: the disk does not answer.
-
-    Yields:
-        The document with its SHA-256 as 64 hexadecimal digits, or with the reason for its
-            rejection (DocumentVanished: leave the document to the next listing).
     """
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -91,16 +88,10 @@ _SUSPICIOUS_PERCENT = 30
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """The catalog's row of a document of the source.
+    """The catalog's row of a document of the source, as of its last listing.
 
-    Attributes:
-        document_id: see model.compute_document_id.
-        facts: facts of the document, as of its last listing.
-        content_sha256: hash of the content that was read at that listing; None if it was
-            rejected.
-        listed_at_ns: when that listing started, in nanoseconds since the epoch.
-        modified_at: when that content was written.
-        deleted: whether the document was removed after that listing.
+    The hash is None if the content was rejected. The listing started at `listed_at_ns`, in
+    nanoseconds since the epoch.
     """
 
     document_id: str
@@ -116,12 +107,10 @@ class Change:
     """The result of hashing a suspect: a document whose content may have changed.
 
     Attributes:
-        document: the document as it is listed now.
         kind: "added" (new, or back after a deletion), "changed" (different content), "touched"
             (same content; only its listing facts and time need to be stored) or "rejected".
         content_sha256: hash of the content that was read; None if the document was rejected.
         modified_at: when the content was written; for touched documents the previous value.
-        error: why the document was rejected.
     """
 
     document: ListedDocument
@@ -214,10 +203,5 @@ class ListingComparison:
 
 
 def are_deletions_suspicious(removed: int, known: int) -> bool:
-    """Return whether so many deletions need the approval of a person.
-
-    Args:
-        removed: number of documents that left the source.
-        known: number of documents that the source had before.
-    """
+    """Return whether removing so many of the known documents needs a person's approval."""
     return removed > _SUSPICIOUS_COUNT and removed * 100 > known * _SUSPICIOUS_PERCENT

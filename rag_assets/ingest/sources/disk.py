@@ -121,9 +121,6 @@ def _open_innermost_folder(start: int | None, names: Sequence[str]) -> Iterator[
     """Open nested folders by their names, and yield the descriptor of the last folder.
 
     The folders opened here are closed afterwards.
-
-    Args:
-        start: descriptor of the folder from which to start.
     """
     innermost: int | None = None
     try:
@@ -247,12 +244,9 @@ def decode_folders(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdentity
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The folders that may contain roots of sources, and folders that roots must not touch.
+    """Folders that must contain or be a root (none: any), and folders of the project's state.
 
-    Attributes:
-        allowed: folders that must contain or be a root; empty: any folder.
-        forbidden: folders with the project's own state; no root may lie in, be or contain any
-            of them.
+    No root may lie in, be or contain any of the latter.
     """
 
     allowed: tuple[Path, ...] = ()
@@ -264,9 +258,6 @@ class Roots:
         Links are followed for sources that request it, and between allowed roots. The code that
         opens the folder does not follow links, so a link that is created later is refused as well.
 
-        Args:
-            follow_link: whether the source requests that links are followed.
-
         Raises:
             ConfigurationError: the root must not be used.
         """
@@ -275,14 +266,7 @@ class Roots:
         return real if follow_link or self.allowed else resolve_system_link(root)
 
     def require(self, source: str, root: Path) -> None:
-        """Raise an error for a root that must not be read.
-
-        Args:
-            root: absolute and resolved path of the root.
-
-        Raises:
-            ConfigurationError: the root must not be used.
-        """
+        """Raise ConfigurationError for an absolute and resolved root that must not be read."""
         allowed = [folder.resolve() for folder in self.allowed]
         if allowed and not any(root.is_relative_to(folder) for folder in allowed):
             raise ConfigurationError(
@@ -315,11 +299,7 @@ def is_reached_by_link(root: Path) -> bool:
 
 
 def require_no_link(root: Path) -> None:
-    """Raise an error if a root is reached by a link; see is_reached_by_link.
-
-    Raises:
-        ListingFailed: the root is reached by a link.
-    """
+    """Raise an error if a root is reached by a link; see is_reached_by_link."""
     if is_reached_by_link(root):
         real = os.path.realpath(root)
         raise ListingFailed(
@@ -333,9 +313,6 @@ def find_owner_home() -> Path:
     """Return the home folder of the owner of this process, as the user database states it.
 
     The variable HOME is not used, since it may differ between a shell and a service.
-
-    Raises:
-        ConfigurationError: the user is not in the user database.
     """
     try:
         return Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))
@@ -369,9 +346,6 @@ class DiskReader:
         """Return the path of the folder to read for the source's root; see Roots.locate.
 
         If the folder does not respond, return the configured root; every later read then fails.
-
-        Raises:
-            ConfigurationError: the root must not be used.
         """
         locate = partial(roots.locate, self._source, self._folder, follow_link=follow_link)
         try:
@@ -383,9 +357,6 @@ class DiskReader:
         """Call a function that reads the folder, and return its result.
 
         A call within another call shares the time limit of the outer call.
-
-        Args:
-            seconds: time limit; READ_SECONDS by default.
 
         Raises:
             ListingFailed: the folder does not respond, or did not respond to an earlier call.
@@ -410,14 +381,7 @@ class DiskReader:
         return result
 
     def iter_items(self, items: Iterator[_Result], at_once: int | None = None) -> Iterator[_Result]:
-        """Yield the items of an iterator that reads the folder.
-
-        Args:
-            at_once: number of items to which one time limit applies; DOCUMENTS_AT_ONCE by default.
-
-        Raises:
-            ListingFailed: the folder does not respond; see call().
-        """
+        """Yield the items of an iterator that reads the folder; a time limit covers several."""
         at_once = at_once or DOCUMENTS_AT_ONCE
         while batch := self.call(lambda: list(islice(items, at_once))):
             yield from batch
@@ -425,11 +389,7 @@ class DiskReader:
                 return
 
     def iter_content(self, pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
-        """Yield the content of a file in pieces, each within the time limit.
-
-        Raises:
-            DocumentUnreachable: the folder does not respond.
-        """
+        """Yield the content of a file in pieces, each within the time limit."""
         try:
             yield from self.iter_items(pieces, at_once=1)
         except ListingFailed as error:

@@ -64,12 +64,6 @@ class FilesConfig(SourceConfig):
 class FilesSource:
     """The source of the files in one folder.
 
-    Args:
-        config: selects the folder and its files.
-        allowed_roots: folders that must contain or be the root; empty: any folder.
-        forbidden_roots: folders with the project's own state; the root must not lie in, be or
-            contain any of them.
-
     Raises:
         ConfigurationError: the root must not be used.
     """

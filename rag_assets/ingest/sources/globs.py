@@ -34,8 +34,7 @@ _CLASSES = {
 def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
     """Translate the bracket expression that starts at pattern[start].
 
-    Returns:
-        A regular expression for one byte, and the position after the closing bracket.
+    Return a regular expression for one byte, and the position after the closing bracket.
 
     Raises:
         ValueError: the expression is not closed or names an unknown class.
@@ -112,13 +111,10 @@ class GlobRule:
     """A parsed pattern.
 
     Attributes:
-        regex: regular expression for the whole name, or the whole path below the rule's folder.
-        literal: the exact name or path, if the pattern has no wildcards.
         suffix: the required end of the name, if the pattern is a star followed by a literal.
         matches_name: whether the pattern is compared with the name alone, at any depth, since it
             contains no slash.
         matches_only_folders: whether the pattern matches only folders, since it ended in a slash.
-        is_negated: whether the pattern started with an exclamation mark.
     """
 
     regex: bytes
@@ -165,16 +161,10 @@ class GlobRules:
         self._folders_by_path = _Alternatives(for_folders, by_name=False, ignore_case=ignore_case)
 
     def decide(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool | None:
-        """Return the decision of the last rule that matches an entry.
+        """Return the decision of the last rule that matches an entry itself, not a folder above it.
 
-        Rules that match only a folder above the entry do not count.
-
-        Args:
-            folder: path of the entry's folder below the rules' own folder, empty or ending in a
-                slash.
-
-        Returns:
-            True if that rule is plain, False if it is negated, None if no rule matches.
+        True stands for a plain rule, False for a negated one, None for no rule. The entry's folder
+        is below the rules' own folder, and is empty or ends in a slash.
         """
         last = self._find_last_verdict(folder, name, is_folder=is_folder)
         return None if last < 0 else not last & 1
@@ -296,11 +286,7 @@ def _strip_trailing_spaces(line: bytes) -> bytes:
 
 
 def _translate(pattern: bytes) -> bytes:
-    """Return a regular expression that matches the same whole texts as a pattern.
-
-    Args:
-        pattern: the pattern without a slash at its start or end.
-    """
+    """Return a regular expression that matches the same whole texts as a pattern."""
     special = _SPECIAL.search(pattern)
     start = special.start() if special else len(pattern)
     # As in git, the literal start is compared first, and the rest is matched as a separate pattern.

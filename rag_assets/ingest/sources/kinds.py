@@ -40,8 +40,6 @@ class SourceContext:
 
     Attributes:
         base: the folder to which relative paths refer (Settings.home).
-        records: the tenant's pushed records; None without a catalog.
-        uploads: the tenant's uploaded files; None without a catalog.
         typed: whether the tenant's records have types, including the type "file".
         allowed_roots: folders in which roots must lie (Settings.allowed_roots); empty: any
             folder.
@@ -62,10 +60,9 @@ class OriginDescription:
     """The repository, commit and changed paths of a source, which are returned with hits.
 
     Attributes:
-        repository: name of the repository.
         commit: id of the commit that the ref resolves to; None before the first commit.
-        differing: those of the requested paths whose file in the worktree differs from the
-            commit, is missing, or was never committed. None in a bare repository.
+        differing: those of the requested paths whose file in the worktree differs from the commit,
+            is missing, or was never committed. None in a bare repository.
     """
 
     repository: str
@@ -84,8 +81,6 @@ class SourceKind(Generic[_Config]):
     """One kind of source.
 
     Attributes:
-        name: the value of `type` in a source's configuration.
-        config: the model that validates the other fields of the configuration.
         build: creates the source; raises ConfigurationError if the source cannot be used.
         pushed: whether an application pushes the documents as records over HTTP, with a
             revision for every change; otherwise a listing finds the documents.

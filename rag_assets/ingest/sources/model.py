@@ -35,8 +35,6 @@ class ListingFacts:
     """The properties of a file that a listing returns without reading the file.
 
     Attributes:
-        size: size in bytes.
-        mtime_ns, ctime_ns: nanoseconds since the epoch, by the file system's clock.
         inode: number of the file in its file system; 0 if the document is not a file.
         revision: for a pushed record, a value that changes with every change to the record;
             None for other documents.
@@ -88,12 +86,8 @@ class ListingFacts:
 class SourceMetadata:
     """Metadata that a source supplies for a document; files have no such metadata.
 
-    Attributes:
-        title: title of the document. None: use the title found in the content.
-        uri: address of the document for readers. None: derive it from source and path.
-        access_scope: access scope of the document. None: use the scope of the source, else the
-            tenant's.
-        modified_at: when the current content was written.
+    None stands for the title in the content, an address derived from source and path, the scope of
+    the source or tenant, and the time of the file.
     """
 
     title: str | None = None
@@ -112,18 +106,11 @@ class ListedDocument:
     """A document as its source lists it, before its content is read.
 
     Attributes:
-        source: the source's configured name.
         path: POSIX path or id within the source, exactly as the source has it. Bytes of a file
             name that are not UTF-8 are kept as lone surrogates (surrogateescape).
         document_id: see compute_document_id.
         uri: printable ASCII form of source and path, for people, tables and logs.
-        media_type: media type guessed from the suffix; None if the suffix is unknown.
-        size, mtime_ns, ctime_ns, inode: see ListingFacts.
-        source_type: the type of the document, such as "file".
         content_sha256: hash of the content, if the source knows it without reading the content.
-        revision: see ListingFacts.
-        source_metadata: metadata that the source supplies.
-        version: see ListingFacts.
         source_id: for a pushed record, its id in its application; None for other documents.
         page_uuid: for a pushed record, the page or database that it belongs to; for a page, its
             own id. None if it does not belong to a page.
@@ -174,14 +161,8 @@ class StoredRecord:
     """A record as listed, without its text.
 
     Attributes:
-        source_type: kind of the record in the application, such as page or comment.
-        source_id: id of the record among records of that kind.
         revision: a number that changes with every change to the record, and never returns to an
             earlier value.
-        size: size of the record's text in UTF-8 bytes.
-        changed_ns: when the record was pushed, in nanoseconds since the epoch.
-        page_uuid: the page or database that the record belongs to, if any.
-        lane: see ListedDocument.
     """
 
     source_type: str
@@ -232,10 +213,6 @@ class StoredUpload:
         path: a random path that never changes; the document's id derives from it.
         revision: a number that changes with every change to the upload, and never returns to an
             earlier value.
-        file_name: file name that is safe to display.
-        media_type: media type detected from the content.
-        size: size in bytes.
-        changed_ns: when the file was uploaded, in nanoseconds since the epoch.
     """
 
     path: str
@@ -373,11 +350,7 @@ class FilteringSource(Protocol):
 
 
 def compute_document_id(source: str, path: str) -> str:
-    """Return the id of a document, which stays the same if the source moves to another machine.
-
-    Args:
-        path: the document's path or id within the source, never an absolute path.
-    """
+    """Return the id of a document, which stays the same if the source moves to another machine."""
     return compute_key("document", source, path)
 
 

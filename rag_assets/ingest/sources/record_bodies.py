@@ -361,11 +361,7 @@ def serialize_canonical(stored_form: Mapping[str, Any]) -> str:
 
 
 def find_block(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None:
-    """Return the stored form of a block; None if the page has no such block.
-
-    Args:
-        page: the stored form of the page.
-    """
+    """Return the stored form of a block of a stored page; None if the page has no such block."""
     return next((block for block in page.get("blocks", ()) if block["block_id"] == block_id), None)
 
 
@@ -392,9 +388,6 @@ class PageBlocks:
     The page is parsed once and serialized once, however many blocks change. In between, each block
     knows its neighbours and the page knows its size, so a change costs the same for a page of any
     size.
-
-    Args:
-        text: the stored form of the page.
     """
 
     def __init__(self, text: str) -> None:

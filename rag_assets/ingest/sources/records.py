@@ -65,11 +65,7 @@ class RecordsConfig(SourceConfig):
 
 
 class RecordsSource:
-    """A source of records pushed by an application.
-
-    Args:
-        files: the contents of records of the type "file"; None: every record is a text.
-    """
+    """A source of records pushed by an application; without `files`, every record is a text."""
 
     def __init__(
         self, config: RecordsConfig, records: RecordStore, files: UploadStore | None = None

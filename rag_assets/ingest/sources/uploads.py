@@ -38,9 +38,6 @@ def clean_file_name(name: str) -> str:
 
     A name that is too long is cut before its suffix, so that the suffix still shows the file type.
     The result is "" if no character remains.
-
-    Args:
-        name: the name as a browser or a command sent it; it may contain anything.
     """
     last = _SEPARATORS.split(name)[-1]
     # Replace blanks first, since line ends and tabs are control characters too.
@@ -147,11 +144,7 @@ class UploadsSource:
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """Yield the content of one file in pieces; see DocumentSource.stream.
-
-        Raises:
-            BlobMissing, BlobAltered: the stored content was lost or damaged.
-        """
+        """Yield the content of one file in pieces; see DocumentSource.stream."""
         left = max_bytes
         for piece in self._uploads.stream(self._config.name, document_path):
             left -= len(piece)

@@ -43,11 +43,7 @@ from rag_assets.ingest.workers.worker import read_message, write_message
 
 
 class Watchdog:
-    """A watchdog that calls `give_up` when a deadline passes; it watches one deadline at a time.
-
-    Args:
-        give_up: called in the watchdog's thread.
-    """
+    """A watchdog that calls `give_up` when a deadline passes; it watches one deadline at a time."""
 
     def __init__(self, give_up: Callable[[], None]) -> None:
         self._give_up = give_up
@@ -106,9 +102,7 @@ class Deadline:
     """A context manager with a time limit, which can be extended within its block.
 
     Attributes:
-        seconds: number of seconds in total.
         at: time of the monotonic clock at which the deadline passes.
-        has_passed: whether the deadline has passed.
     """
 
     def __init__(self, watchdog: Watchdog, seconds: float) -> None:
@@ -134,13 +128,7 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class UnchunkedText:
-    """A parsed text to be chunked.
-
-    Attributes:
-        parsed: the text.
-        parsed_digest: hash of the text.
-        parameters: the chunker and its limits.
-    """
+    """A parsed text to be chunked, with its hash, its chunker and the chunker's limits."""
 
     parsed: ParsedText
     parsed_digest: str
@@ -159,9 +147,7 @@ class UnchunkedText:
     def chunk(self, *, confined: bool = False) -> ChunkSet:
         """Chunk the text in this process.
 
-        Args:
-            confined: whether this process runs with limits of time and memory for the text.
-                Without limits, no parser reads the text.
+        If it runs without limits of time and memory for the text, no parser reads the text.
         """
         return chunk_document(
             self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=confined
@@ -188,11 +174,10 @@ class WorkerUnavailable(ServiceUnavailable):
 
 
 class WorkerProcess:
-    """A process that parses or chunks one document after another.
+    """A process that parses or chunks one document after another; it may not start.
 
-    Args:
-        cache_dir: the folder where the process's scanner keeps compiled rules, if any. If a
-            fork server of parsers runs next to this folder, the process is forked from it.
+    Its scanner keeps compiled rules in the cache folder, if any. If a fork server of parsers runs
+    next to this folder, the process is forked from it.
     """
 
     def __init__(self, limits: ParseLimits, cache_dir: Path | None) -> None:
@@ -221,9 +206,6 @@ class WorkerProcess:
         """Parse one document, and return its masked text or the reason for its rejection.
 
         The process may have ended afterwards.
-
-        Raises:
-            WorkerUnavailable: the process did not start.
         """
         self._await_ready()
         with self._watchdog.create_deadline(self._limits.seconds) as deadline:
@@ -238,9 +220,6 @@ class WorkerProcess:
         """Return the chunk sets of parsed texts; None if the process failed.
 
         The chunkers must be known to worker processes.
-
-        Raises:
-            WorkerUnavailable: the process did not start.
         """
         self._await_ready()
         requests, encoded = [], []

@@ -183,9 +183,7 @@ def main() -> None:
 def serve(build_scanner: Callable[[Path | None, float], SecretScanner]) -> None:
     """Answer messages from standard input until it closes.
 
-    Args:
-        build_scanner: returns a scanner, given the folder for its compiled rules and the maximum
-            seconds of a scan.
+    The scanner is built from the folder of its compiled rules and the maximum seconds of a scan.
     """
     from rag_assets.ingest.parsing.registry import warm_up_parser
 
@@ -224,13 +222,7 @@ def serve(build_scanner: Callable[[Path | None, float], SecretScanner]) -> None:
 
 
 def _chunk_texts(requests: list[list[Any]], texts: bytes) -> bytes:
-    """Return the encoded header of the answer to a chunk request: the chunk sets of the texts.
-
-    The header is empty if chunking fails.
-
-    Args:
-        texts: the UTF-8 bytes of all texts, one after another.
-    """
+    """Return the encoded chunk sets of texts whose bytes follow each other; empty on failure."""
     from rag_assets.ingest.chunking.chunk_set import chunk_document
     from rag_assets.ingest.chunking.chunk_set import to_record as chunk_set_record
     from rag_assets.ingest.chunking.chunkers import find_worker_chunker
