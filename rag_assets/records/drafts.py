@@ -208,7 +208,7 @@ class DraftBuilder:
         return bool(described_spans(text)) or self._masker.holds_credential(text)
 
     def _require_plain(self, source_type: str, source_id: str, body: TypedBody) -> None:
-        """Raise an error if an identifier contains a credential, because masking would change it."""
+        """Reject an identifier that contains a credential, because masking would change it."""
         ids = {"source_id": [source_id, f"{source_type}: {source_id}"]} | _list_identifiers(body)
         # All identifiers are scanned together first, because they nearly always contain no
         # credential.
