@@ -16,7 +16,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import derive_documents, run_follow_up
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import DocumentNote, find_remedy, find_wait_reason, load_work
-from rag_assets.pipeline.upkeep import compact_due, describe_compactions
+from rag_assets.pipeline.upkeep import describe_compactions
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import PublishJudge, Workbench
@@ -119,7 +119,8 @@ def search_index(
             "failed documents": list_failed_documents(ctx),
             "by format": count_by_format(ctx),
         }
-        merged = describe_compactions(compact_due(ctx))
+        # No row is deleted: the weekly compaction determines which rows are not needed.
+        merged = describe_compactions(ctx.lake.compact_due())
         if work.is_superseded or work.generation.state != "SERVING":
             builds = generations_report(names, ctx, current=True)
             if builds is not None:

@@ -50,7 +50,7 @@ from rag_assets.models.factory import find_price
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import SliceWork, postpone_documents
+from rag_assets.pipeline.slices import SliceWork, build_failure, postpone_documents
 from rag_assets.storage.catalog.builds.batches import (
     FETCH_RETRY_INTERVAL,
     EmbeddingBatch,
@@ -130,16 +130,14 @@ def defer_documents(
 def _build_batch_failure(document: Document, batch: EmbeddingBatch) -> Failure:
     hours = BATCH_WINDOW.total_seconds() / 3600
     problem = f"; its last poll failed: {batch.error}" if batch.error else ""
-    return Failure(
-        document.document_id,
-        document.document_key,
+    reason = (
         f"its texts are in batch {batch.batch_id} of {split_embedder_id(batch.embedder_id)[0]},"
         f" submitted {batch.submitted_at:%Y-%m-%d %H:%M} UTC, which takes up to {hours:.0f} hours"
-        f"{problem}",
-        "queued",
-        # A batch may be late, or its results unavailable: never retry immediately.
-        max(batch.submitted_at + _GIVE_UP_AFTER, datetime.now(UTC) + FETCH_RETRY_INTERVAL),
+        f"{problem}"
     )
+    # A batch may be late, or its results unavailable: never retry immediately.
+    again = max(batch.submitted_at + _GIVE_UP_AFTER, datetime.now(UTC) + FETCH_RETRY_INTERVAL)
+    return build_failure(document, reason, "queued", again)
 
 
 def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget: Spending) -> None:

@@ -216,6 +216,10 @@ class TenantContext:
         embedder = self.embedder if same else self.embedder_of(tenant.embedder)
         return replace(self, tenant=tenant, embedder=embedder)
 
+    def has_index(self, generation: Generation) -> bool:
+        """Return whether the index that a generation's entries were written to still exists."""
+        return self.store.indexes.presence(build_index_ref(generation)) == "present"
+
     def index_spec(self, generation: Generation) -> IndexSpec:
         """Return the number of dimensions and the kind of a build's index."""
         return choose_index_spec(generation, self.tenant)

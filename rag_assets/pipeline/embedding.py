@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     RequestsStopped,
 )
-from rag_assets.common.failure_kinds import FailureKind, failure_kind
+from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Vectors
@@ -39,6 +38,7 @@ from rag_assets.pipeline.slices import (
     SliceWork,
     StageProgress,
     StageTime,
+    build_failure,
     compute_retry_time,
     is_permanent,
     postpone_documents,
@@ -47,7 +47,7 @@ from rag_assets.pipeline.slices import (
 from rag_assets.pipeline.versions import list_slice_documents, record_given_up
 from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.documents.model import Document, Failure
+from rag_assets.storage.catalog.documents.model import Document
 
 if TYPE_CHECKING:
     import numpy as np
@@ -332,11 +332,11 @@ def _fail_incomplete(
         if refused is not None and former is not None:
             record_given_up(ctx, work, item.document.document_id, former.document_key)
         elif refused is not None:
-            failures.append(_build_failure(item.document, refused, "text-rejected", None))
+            failures.append(build_failure(item.document, refused, "text-rejected"))
         elif lacking and outage is not None:
             again = compute_retry_time(item.document, outage)
             failures.append(
-                _build_failure(item.document, outage.advice, failure_kind(outage), again)
+                build_failure(item.document, outage.advice, failure_kind(outage), again)
             )
     postpone_documents(ctx, work, failures)
     return len(failures)
@@ -348,12 +348,6 @@ def _find_refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | No
         if text in rejected:
             return f"chunk {number} of {len(texts)}: {rejected[text]}"
     return None
-
-
-def _build_failure(
-    document: Document, reason: str, kind: FailureKind, again: datetime | None
-) -> Failure:
-    return Failure(document.document_id, document.document_key, reason, kind, again)
 
 
 def get_vectors(

@@ -119,16 +119,6 @@ def list_fact_stores(tenant: Tenant) -> list[FactStore]:
     return [stores[name] for name in tenant.fact_readers if name in stores]
 
 
-def build_recorders(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
-    """Return the recorders of the tenant's fact stores for texts that are published."""
-    return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
-
-
-def list_fact_tables(tenant: Tenant) -> list[Table]:
-    """Return the tables of the fact stores of a tenant."""
-    return [table for store in list_fact_stores(tenant) for table in store.tables]
-
-
 def find_kinds(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kinds]:
     """Return the kinds of definitions that the tenant's stores know, by document."""
     found: dict[str, Kinds] = {}

@@ -19,12 +19,13 @@ from rag_assets.pipeline.slices import (
     SliceWork,
     StageProgress,
     StageTime,
+    build_failure,
     compute_retry_time,
     postpone_documents,
 )
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.privacy.masker import get_masker
-from rag_assets.storage.catalog.documents.model import Document, Failure
+from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.lake.model import ParsedRow
 
 _FLUSH_DOCUMENTS = 250
@@ -214,18 +215,13 @@ class _ParsingStage:
         ctx = self._ctx
         if not self._failures:
             return
-        failures = [
-            Failure(
-                document.document_id,
-                document.document_key,
-                self._reason(error),
-                failure_kind(error),
-                compute_retry_time(document, error)
-                if isinstance(error, DocumentUnreachable)
-                else None,
+        failures = []
+        for document, error in self._failures:
+            is_transient = isinstance(error, DocumentUnreachable)
+            again = compute_retry_time(document, error) if is_transient else None
+            failures.append(
+                build_failure(document, self._reason(error), failure_kind(error), again)
             )
-            for document, error in self._failures
-        ]
         postpone_documents(ctx, self._work, failures)
         if self._work.is_superseded:
             return  # The configuration's build reports it.
@@ -250,16 +246,8 @@ class _ParsingStage:
         if not self._vanished:
             return
         again = datetime.now(UTC) + _VANISHED_RETRY
-        failures = [
-            Failure(
-                d.document_id,
-                d.document_key,
-                "missing from its source, or changed since it was listed",
-                "changing",
-                again,
-            )
-            for d in self._vanished
-        ]
+        reason = "missing from its source, or changed since it was listed"
+        failures = [build_failure(d, reason, "changing", again) for d in self._vanished]
         postpone_documents(self._ctx, self._work, failures)
 
 

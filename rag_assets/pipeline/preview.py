@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.billing.spending import Cap, find_present_caps, find_stopping_cap, require_price
@@ -28,7 +28,7 @@ from rag_assets.pipeline.estimates import (
     NOTHING_TO_ESTIMATE,
     DoubleEditCost,
     Estimate,
-    PlannedWork,
+    MeasuredWork,
     estimate_double_edits,
     estimate_sync,
 )
@@ -50,36 +50,6 @@ _SAMPLED_TEXTS = 8
 """Number of texts that a plan embeds to measure their CPU time."""
 
 _MEASURING_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredWork:
-    """The work on documents that are due.
-
-    Attributes:
-        parse: number of contents that would be parsed; the text of the others is in the lake.
-        cut: number of chunk sets that would be made; the others are in the lake.
-        failed: number of contents that would be quarantined.
-        chunks: number of chunks in all documents that would be published.
-        embeddings, reused: numbers of distinct texts without and with a vector.
-        tokens: number of tokens in the texts without a vector.
-        seconds: time that parsing and chunking took.
-        read: number of documents whose text was checked for a language that the embedder supports.
-        unread: number of these documents in an unsupported language, by language.
-        sample: a few of the texts without a vector.
-    """
-
-    parse: int = 0
-    cut: int = 0
-    failed: int = 0
-    chunks: int = 0
-    embeddings: int = 0
-    reused: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    read: int = 0
-    unread: Mapping[str, int] = field(default_factory=dict)
-    sample: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,13 +118,10 @@ def iter_due_documents(
     changes = () if plan.listing is None else plan.listing.changes
     for change in changes:
         if change.kind in {"added", "changed"} and change.content_sha256 is not None:
-            document = change.document
+            listed = change.document
             yield PendingDocument(
                 source,
-                document.source_type,
-                document.path,
-                document.uri,
-                document.media_type,
+                *(listed.source_type, listed.path, listed.uri, listed.media_type),
                 ctx.parse_options,
                 change.content_sha256,
             )
@@ -286,12 +253,7 @@ class Preview:
     """The work and cost of the next sync.
 
     Attributes:
-        parse: contents that would be parsed; the text of the others is in the lake.
-        cut: chunk sets that would be made; the others are in the lake.
-        failed: documents that would be quarantined.
-        chunks: chunks of the documents that would be published.
-        embeddings: distinct texts that would be embedded; `tokens` counts the tokens of these
-            texts.
+        parse, cut, failed, chunks, embeddings, reused, tokens: see MeasuredWork.
         held: documents that vanished and would be kept.
         held_reasons: why they would be kept, one reason per source.
         entries_deleted: entries of removed documents.
@@ -375,14 +337,6 @@ def preview_sync(ctx: TenantContext) -> Preview:
     above = ctx.tenant.embedder.batch_above
     batch = above is not None and work.embeddings > above
     cost = None if price is None else price.compute_cost(work.tokens, batch=batch)
-    ahead = PlannedWork(
-        parsed=work.parse,
-        cut=work.cut,
-        embedded=work.embeddings,
-        written=work.chunks,
-        preparing_seconds=work.seconds,
-        batch=batch,
-    )
     return Preview(
         added=kinds.count("added"),
         changed=kinds.count("changed"),
@@ -414,7 +368,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
         ),
         preparing_seconds=work.seconds,
         embedding_cpu_seconds=_find_embedding_cpu_seconds(ctx, work),
-        estimate=estimate_sync(ctx, generations, ahead),
+        estimate=estimate_sync(ctx, generations, work, is_batch=batch),
         twice=estimate_double_edits(
             ctx, generations, build, chunks=work.chunks, documents=len(due), cost=cost
         ),

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
-from rag_assets.pipeline.context import TenantContext, build_index_ref
-from rag_assets.pipeline.fact_stores import build_recorders, list_fact_stores, list_fact_tables
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.fact_stores import list_fact_stores
 from rag_assets.pipeline.generations import (
     ActiveBuild,
     Judge,
@@ -103,7 +103,8 @@ def publish_slice(
     follow_moved_pages(ctx)
     forget_former_contents(ctx)
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_facts else _MANY_DOCUMENTS):
-        ctx.catalog.index.refresh_statistics(list_fact_tables(ctx.tenant))
+        tables = [table for store in list_fact_stores(ctx.tenant) for table in store.tables]
+        ctx.catalog.index.refresh_statistics(tables)
     # This run may be the first one after a run that died before it published the build.
     wanted = (
         open_active_builds(ctx).wanted
@@ -129,7 +130,9 @@ def publish_slice(
 
 
 def _list_recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[RowRecorder]:
-    return build_recorders(ctx, {version.chunk_set_key: version.media_type for version in versions})
+    """Return the recorders of the tenant's fact stores for versions that are published."""
+    media_types = {version.chunk_set_key: version.media_type for version in versions}
+    return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
 
 
 def _count_pending(ctx: TenantContext, work: SliceWork) -> int:
@@ -172,7 +175,7 @@ def _delete_other_versions(
 
     `kept` has the indexed_key to keep by document id; None keeps no version.
     """
-    if ctx.store.indexes.presence(build_index_ref(generation)) != "present":
+    if not ctx.has_index(generation):
         return 0
     return ctx.writer(generation).delete_other_versions(
         generation.index_name, ctx.owner(generation), kept, guard=ctx.guard
@@ -259,13 +262,13 @@ def _publish_batch(
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)
     if ctx.tenant.reads_facts:
         ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _list_chunk_events(batch, entries))
-    kept = {v.document.document_id: v.key for v in batch}
     if before and not may_delete(ctx):
         # The documents stay marked, so that their former entries are deleted after the catalog is
         # accepted.
         return len(entries), 0
     deleted = 0
     if before:
+        kept = {v.document.document_id: v.key for v in batch}
         old = {document_id: kept[document_id] for document_id in before}
         deleted = writer.delete_other_versions(
             index_name, ctx.owner(generation), old, guard=ctx.guard, refreshed=True
@@ -287,7 +290,7 @@ def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str])
             for document in work.documents
             if not (own and document.document_id in published)
         }
-        if not scopes or ctx.store.indexes.presence(build_index_ref(generation)) != "present":
+        if not scopes or not ctx.has_index(generation):
             continue
         moved += ctx.writer(generation).set_scopes(
             generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
@@ -305,11 +308,7 @@ def follow_moved_pages(ctx: TenantContext) -> int:
     moved = ctx.catalog.pages.find_moved(ctx.ref.id)
     if moved is None:
         return 0
-    generations = [
-        generation
-        for generation in ctx.catalog.generations.live(ctx.ref.id)
-        if ctx.store.indexes.presence(build_index_ref(generation)) == "present"
-    ]
+    generations = [g for g in ctx.catalog.generations.live(ctx.ref.id) if ctx.has_index(g)]
     changed = 0
     for uuids in batched(moved.uuids, _PAGES):
         scopes = ctx.catalog.pages.find_document_scopes(ctx.ref.id, uuids)

@@ -13,7 +13,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import LakeDamaged
 from rag_assets.common.formatting import format_count
 from rag_assets.common.hashing import HashRange
-from rag_assets.pipeline.context import DailyShare, TenantContext, build_index_ref
+from rag_assets.pipeline.context import DailyShare, TenantContext
 from rag_assets.pipeline.drift import IndexState, inspect_index
 from rag_assets.pipeline.fact_stores import StoreRepair, list_all_stores
 from rag_assets.pipeline.generations import (
@@ -127,10 +127,9 @@ def repair_index(ctx: TenantContext, share: DailyShare | None = None) -> list[In
             _repair_other(ctx, state)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     # While the catalog may have been restored from an older dump, a lost index is not replaced.
-    if serving is not None and ctx.store.indexes.presence(build_index_ref(serving)) == "present":
+    if serving is not None and ctx.has_index(serving):
         ctx.guard()
-        owner = ctx.owner(serving)
-        ctx.store.indexes.publish(serving.index_name, owner)
+        ctx.store.indexes.publish(serving.index_name, ctx.owner(serving))
     return states
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -186,26 +186,10 @@ def mask_rows(
 
 def build_change_from_row(row: Document) -> DocumentChange:
     """Return the change by which a listing would have written this row."""
-    return DocumentChange(
-        document_id=row.document_id,
-        source=row.source,
-        source_type=row.source_type,
-        path=row.path,
-        uri=row.uri,
-        facts=row.facts,
-        listed_at_ns=row.listed_at_ns,
-        content_sha256=row.content_sha256,
-        modified_at=row.modified_at,
-        media_type=row.media_type,
-        access_scope=row.access_scope,
-        tags=row.tags,
-        metadata=row.metadata,
-        said_title=row.said_title,
-        error=row.error_message if row.content_sha256 is None else None,
-        error_kind=row.error_kind if row.content_sha256 is None else None,
-        source_id=row.source_id,
-        page_uuid=row.page_uuid,
-    )
+    values = {f.name: getattr(row, f.name) for f in fields(DocumentChange) if f.name != "error"}
+    if row.content_sha256 is None:
+        return DocumentChange(**values, error=row.error_message)
+    return DocumentChange(**{**values, "error_kind": None})
 
 
 def _iter_texts(row: Document) -> Iterator[str]:
@@ -300,11 +284,16 @@ class MaskedTexts:
         }
         for item in find_parsed_documents(ctx, holders):
             chunk_sets[item.chunk_set_key] = ctx.parse_key(item.document)
-        kept = {key: _find_key_for_holds(key, text.masked) for key, text in found.items()}
-        rows = {
-            ctx.parse_key(_with_reindex_request(holder)): found[ctx.parse_key(holder)]
-            for holder in holders
+        # None: the text could not be scanned, so no masked copy is kept for holds.
+        kept = {
+            key: text.masked and compute_key("masked", key, compute_parsed_digest(text.masked))
+            for key, text in found.items()
         }
+        rows = {}
+        for holder in holders:
+            # One more request to reindex the document changes its parse_key.
+            again = replace(holder, reindex_requests=holder.reindex_requests + 1)
+            rows[ctx.parse_key(again)] = found[ctx.parse_key(holder)]
         if self._has_holds:
             rows |= {new: found[key] for key, new in kept.items() if new is not None}
         masked = [
@@ -368,15 +357,6 @@ class MaskedTexts:
         return found
 
 
-def _find_key_for_holds(key: str, text: ParsedText | None) -> str | None:
-    return None if text is None else compute_key("masked", key, compute_parsed_digest(text))
-
-
-def _with_reindex_request(document: Document) -> Document:
-    """Return the document with one more request to reindex it, which changes its parse_key."""
-    return replace(document, reindex_requests=document.reindex_requests + 1)
-
-
 def read_rules_version() -> str:
     """Return the version of all rules that decide which text is masked."""
     return f"{rules_version()}, cells {masking.VERSION}, names {MASKING_VERSION}"
@@ -419,14 +399,15 @@ class _Scan:
             "names": self._iter_names,
             "columns": self._iter_columns,
         }
+        if place.phase not in phases:
+            return self._erasure
         names = [*phases]
-        for name in names[names.index(place.phase) :] if place.phase in phases else ():
+        for name in names[names.index(place.phase) :]:
             after = place.after if name == place.phase else ""
             for _ in phases[name](after):
                 if deadline is not None and time.monotonic() > deadline:
                     return None
-        if place.phase in phases:
-            self._advance(ScanPosition("stores"))
+        self._advance(ScanPosition("stores"))
         return self._erasure
 
     def _advance(self, place: ScanPosition, **counts: Mapping[str, int]) -> None:

@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     WrongShape,
 )
-from rag_assets.common.failure_kinds import failure_kind
+from rag_assets.common.failure_kinds import FailureKind, failure_kind
 from rag_assets.ingest.sources.records import EXCLUDED
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import ActiveBuild, find_builds, open_active_builds
@@ -338,6 +338,13 @@ def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
     return now + wait
 
 
+def build_failure(
+    document: Document, reason: str, kind: FailureKind, retry_at: datetime | None = None
+) -> Failure:
+    """Return why a document cannot be published now, and when it is tried again, if ever."""
+    return Failure(document.document_id, document.document_key, reason, kind, retry_at)
+
+
 def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsError) -> int:
     """Quarantine all waiting documents that lack a vector, in any slice; return how many."""
     waiting = ctx.catalog.index.pending(
@@ -347,14 +354,9 @@ def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsErr
     for document_ids in batched(waiting, _BATCH):
         documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
         complete = _find_complete(ctx, documents)
+        kind = failure_kind(outage)
         failures = [
-            Failure(
-                d.document_id,
-                d.document_key,
-                outage.advice,
-                failure_kind(outage),
-                compute_retry_time(d, outage),
-            )
+            build_failure(d, outage.advice, kind, compute_retry_time(d, outage))
             for d in documents
             if d.document_id not in complete
         ]

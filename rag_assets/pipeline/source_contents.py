@@ -7,10 +7,9 @@ contents are hashed again over a cycle of several days, one share each day.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeAlias
 
 from rag_assets.common.errors import DocumentVanished, ListingFailed
 from rag_assets.ingest.sources.diff import Digest, hash_documents
@@ -75,12 +74,10 @@ def compare_contents(
         settings = compute_settings_key(ctx.tenant, config)
         known_state = compute_state_digest(source, settings)
         digest = ListingDigest(settings)
-        comparison = _Comparison(rows, share)
+        comparison = _Comparison(rows, share, RateLimiter(bytes_per_second))
         try:
             chosen = comparison.iter_chosen(digest.list_source(source))
-            found = comparison.altered(
-                hash_documents(source, _limit_rate(chosen, RateLimiter(bytes_per_second)))
-            )
+            found = comparison.find_altered(hash_documents(source, chosen))
             altered = _drop_changed(source, rows, found)
         except ListingFailed:
             total = total.plus(ContentsReport(unlisted=(source.name,)))
@@ -108,9 +105,12 @@ def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) 
 class _Comparison:
     """Compares one listing with the catalog's rows of a source, while the listing is read."""
 
-    def __init__(self, rows: Mapping[str, CatalogDocument], share: DailyShare) -> None:
+    def __init__(
+        self, rows: Mapping[str, CatalogDocument], share: DailyShare, pace: RateLimiter
+    ) -> None:
         self._rows = rows
         self._share = share
+        self._pace = pace
         self.compared = 0
         self.unseen = {id_ for id_, row in rows.items() if row.status != "DELETED"}
 
@@ -122,8 +122,9 @@ class _Comparison:
             if document.document_id in self._share and _looks_unchanged(document, row):
                 self.compared += 1
                 yield document
+                self._pace.add_bytes(document.size)
 
-    def altered(self, digests: Iterable[Digest]) -> set[str]:
+    def find_altered(self, digests: Iterable[Digest]) -> set[str]:
         """Return the ids of documents whose content differs from the catalog, or cannot be read.
 
         Documents that have left their source are not returned.
@@ -162,12 +163,6 @@ def _looks_unchanged(document: ListedDocument, row: CatalogDocument | None) -> b
     )
 
 
-def _limit_rate(documents: Iterable[ListedDocument], pace: RateLimiter) -> Iterator[ListedDocument]:
-    for document in documents:
-        yield document
-        pace.add_bytes(document.size)
-
-
 @dataclass(frozen=True, slots=True)
 class StoredDrift:
     """The difference between one store and the catalog.
@@ -193,11 +188,14 @@ class StoredDrift:
 
 
 def compare_stored(ctx: TenantContext, share: DailyShare) -> list[StoredDrift]:
-    """Compare each store with the catalog; the share limits the contents that are read."""
-    return [compare(ctx, share) for compare in STORES]
+    """Compare each store that holds the only copy of its contents with the catalog.
+
+    The share limits the contents that are read.
+    """
+    return [_compare_records(ctx, share), _compare_uploads(ctx, share)]
 
 
-def compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
+def _compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     """Compare the tenant's documents with the pushed records that are stored in the catalog."""
     named = [
         config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).holds_records
@@ -215,7 +213,7 @@ def compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     )
 
 
-def compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
+def _compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     """Compare the tenant's uploads in the catalog with the stored files."""
     found: dict[str, set[str]] = {"missing": set(), "altered": set(), "nobody's": set()}
     differences = compare_blobs(
@@ -237,9 +235,3 @@ def compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
         altered=tuple(sorted(found["altered"])),
         nobodys=tuple(sorted(found["nobody's"])),
     )
-
-
-Comparison: TypeAlias = Callable[[TenantContext, DailyShare], StoredDrift]
-
-STORES: tuple[Comparison, ...] = (compare_records, compare_uploads)
-"""One comparison for each store that holds the only copy of its contents."""

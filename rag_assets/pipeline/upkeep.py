@@ -141,14 +141,6 @@ def expunge_pruned(
     catalog.events.write(tenant, "pruned_expunged", [{"indexes": len(names)}])
 
 
-def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
-    """Merge the small files of a run's tables if there are enough of them to slow down reads.
-
-    No row is deleted: the weekly compaction determines which rows are not needed.
-    """
-    return ctx.lake.compact_due()
-
-
 def describe_compactions(compacted: Mapping[str, Compaction]) -> list[str]:
     """Return the result of compaction for each table, with the rows it deleted, for logs."""
     return [
