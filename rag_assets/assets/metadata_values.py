@@ -52,12 +52,7 @@ def documents_link(tenant_id: str, words: str, status: str | None = None) -> str
 
 
 def render_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table.
-
-    Args:
-        columns: the header; a leading ">" aligns a column to the right.
-        rows: the rows, with cells in Markdown.
-    """
+    """Return a Markdown table; a leading ">" aligns a column to the right."""
     head = " | ".join(column.removeprefix(">") for column in columns)
     rule = " | ".join("---:" if column.startswith(">") else "---" for column in columns)
     body = [f"| {' | '.join(row)} |" for row in rows]
@@ -125,11 +120,7 @@ def bar_chart(
 def series_chart(
     title: str, values: Sequence[float], first: str, last: str
 ) -> dg.MarkdownMetadataValue:
-    """Return a chart of many values over time, with slim bars; "none" if all are 0.
-
-    Args:
-        values: the values, earliest first; Dagster displays up to 31 inline.
-    """
+    """Return a chart of up to 31 values over time, with slim bars; "none" if all are 0."""
     most = max(values, default=0)
     if not most:
         return dg.MetadataValue.md("none")

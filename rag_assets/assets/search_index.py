@@ -168,10 +168,7 @@ def search_index(
 def _iter_reports_of_systems(
     context: dg.AssetExecutionContext, names: Naming, ctx: TenantContext, *, is_small: bool
 ) -> Iterator[dg.AssetMaterialization]:
-    """Yield the materializations of systems' assets that report on published documents.
-
-    After a small run, a report from the last hour is recent enough.
-    """
+    """Yield reports of systems' assets; a small run repeats none within an hour."""
     for name, make in installed_systems().load("run_reports").items():
         if is_small and _is_reported(context, names.asset_key(name)):
             continue

@@ -169,11 +169,7 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
 
 
 def _require_no_fresh_failure(ctx: TenantContext) -> None:
-    """Require that the waiting time after failed batches is over; it grows with each failure.
-
-    Raises:
-        ProviderUnavailable: the waiting time is not over.
-    """
+    """Raise ProviderUnavailable during the pause after failures, which grows with each."""
     failures = ctx.catalog.batches.failures(ctx.ref.id, ctx.embedder.embedder_id)
     if failures is None:
         return
@@ -220,10 +216,7 @@ async def recover_submission(
 def poll_batches(
     catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]
 ) -> list[str]:
-    """Poll open batches of any tenants; release the documents of finished ones.
-
-    Return the failures, one line each.
-    """
+    """Poll open batches, release the documents of finished ones, and return failures as lines."""
     batches = list(batches)
     if not batches:
         return []
@@ -290,10 +283,7 @@ def _record_status(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus)
 
 
 def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
-    """Return whether a batch has been open for too long.
-
-    If so, its texts are sent again, and charged again.
-    """
+    """Return whether a batch has been open for so long that its texts are sent again."""
     trusted = get_deletion_time(catalog, Clock())
     return not isinstance(trusted, ClockDoubt) and trusted - batch.submitted_at > ABANDONED_AFTER
 
@@ -341,11 +331,7 @@ def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> Colle
 
 
 def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
-    """Find out whether an interrupted submission was accepted, before anything else is sent.
-
-    Raises:
-        ProviderUnavailable: the outcome is not known yet.
-    """
+    """Find out whether an interrupted submission was accepted, before sending anything else."""
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     if not asyncio.run(
         run_and_close(api, recover_submission(ctx.catalog, api, batch, locked=True))
@@ -358,13 +344,7 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
 
 
 def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResult:
-    """Fetch the vectors of an ended batch, and write them into the lake.
-
-    After an interruption, the batch can be fetched again.
-
-    Raises:
-        ProviderRefused: the response is unusable.
-    """
+    """Fetch the vectors of an ended batch, and write them into the lake; this can be repeated."""
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     keys = ctx.catalog.batches.text_hashes(ctx.ref.id, batch.embedder_id)[batch.id]
     wanted = ctx.lake.missing_vectors(batch.embedder_id, keys)
@@ -441,9 +421,8 @@ class _BatchFetch:
     async def run(self, api: BatchApi) -> None:
         """Store every result; texts without a valid vector are sent again, outside of a batch.
 
-        Raises:
-            MalformedResponse: no vector is valid, or the file is malformed. Vectors that were read
-                before the error are kept, because they are charged.
+        If no vector is valid, or the file is malformed, raise MalformedResponse. Vectors that were
+        read before the error are kept, because they are charged.
         """
         try:
             async for result in api.results(self._batch.batch_id or ""):

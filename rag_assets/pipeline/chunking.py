@@ -68,11 +68,7 @@ class ChunkingReport:
 
 @dataclass(frozen=True, slots=True)
 class SecretNote:
-    """The credentials that one rule found in a document; the note never contains their text.
-
-    Attributes:
-        lines: the first lines on which such credentials start, counted from 1.
-    """
+    """The credentials that one rule found in a document; the note never contains their text."""
 
     uri: str
     rule: str
@@ -130,11 +126,7 @@ def _iter_samples(
 def _iter_chunk_sets(
     ctx: TenantContext, todo: list[ParsedDocument], masked: dict[str, dict[str, list[int]]]
 ) -> Iterator[ChunkSetRow]:
-    """Yield the chunk sets of documents; worker processes make them if there is enough work.
-
-    Args:
-        masked: is filled with the lines of masked credentials, keyed by chunk set and rule.
-    """
+    """Yield the chunk sets of documents; worker processes make them if there is enough work."""
     texts = _iter_texts(ctx, todo, masked)
     small = sum(item.document.facts.size for item in todo) < _WORKERS_BYTES
     if small and not any(map(partial(_needs_worker, ctx), todo)):

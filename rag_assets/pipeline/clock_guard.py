@@ -30,12 +30,7 @@ ACCEPT: Final = "rag-assets installation accept-clock"
 
 @dataclass(frozen=True, slots=True)
 class ClockDoubt:
-    """The reason why the current time is not trusted.
-
-    Attributes:
-        kind: whether the clock is far ahead of the trusted time, behind it, or far from Postgres's
-            clock.
-    """
+    """Why the current time is not trusted: it is ahead, behind, or far from Postgres's clock."""
 
     kind: Literal["ahead", "behind", "skewed"]
     now: datetime
@@ -89,11 +84,7 @@ def get_deletion_time(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
 
 
 def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
-    """Make the current time the trusted time, and correct recorded times that lie after it.
-
-    Raises:
-        ClockDoubted: the current time is far from Postgres's time.
-    """
+    """Make the current time the trusted time, and correct recorded times that lie after it."""
     former, now, boot = catalog.clock.read(), clock.machine(), clock.boot()
     doubt = find_doubt(former, now, boot)
     if doubt is not None and doubt.kind == "skewed":
@@ -107,11 +98,7 @@ def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
 
 
 def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> ClockDoubt | None:
-    """Return why a machine's time is not trusted; None if it is.
-
-    Args:
-        boot: how long the machine has been running; None if its system does not report it.
-    """
+    """Return why a machine's time is not trusted; None if it is."""
     if abs(now - trusted.server_at) > MOST_SKEW:
         return ClockDoubt("skewed", now, trusted)
     if now < trusted.at - MOST_SKEW:

@@ -166,11 +166,7 @@ class TenantContext:
 
     @cached_property
     def parse_options(self) -> ParseOptions:
-        """Return the tenant's parsing options, resolved once and not for each document.
-
-        Raises:
-            ConfigurationError: a variable, a package or a language's data is missing.
-        """
+        """Return the tenant's parsing options, resolved once and not for each document."""
         options = self.tenant.parser.options
         if get_profile(self.tenant.profile).drops_described_secrets:
             return replace(options, strict_secrets=True)
@@ -229,9 +225,9 @@ class TenantContext:
         return build_owner(self.ref, generation)
 
     def writer(self, generation: Generation) -> EntryWriter:
-        """Return the writer of a generation's entries, including its separate vector store, if any.
+        """Return the writer of a generation's entries, including its separate vector store.
 
-        After a failed write, the separate vector store answers no searches until it has caught up.
+        After a failed write, that store answers no searches until it has caught up.
         """
         if generation.vectors_beside is None or self.store.vectors is None:
             return self.store.entries

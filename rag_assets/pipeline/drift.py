@@ -65,9 +65,7 @@ class IndexState:
 class IndexDifference(NamedTuple):
     """A difference between an index and the catalog, found by counting.
 
-    Attributes:
-        is_replaced: whether a different index replaced the build's index, perhaps on purpose.
-        is_lost: whether the build's index does not exist.
+    Another index may have replaced the build's index on purpose.
     """
 
     text: str
@@ -140,12 +138,7 @@ def _compare_build(
     document_ids: Collection[str] | None = None,
     strangers: Collection[ScannedEntry] = (),
 ) -> Drift:
-    """Compare the entries of a generation with the catalog, one by one.
-
-    Args:
-        document_ids: the documents to compare; None: all.
-        strangers: further entries, which belong to none of the tenant's builds.
-    """
+    """Compare the entries of a generation, or of some documents, with the catalog."""
     others = [g.number for g in generations if g.number != generation.number]
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     owner = ctx.owner(generation)
@@ -162,10 +155,7 @@ def _compare_build_by_counts(
     generations: Collection[Generation],
     doubtful: Collection[str],
 ) -> Drift:
-    """Compare a generation by the number of entries of each document.
-
-    Where the numbers differ, and for `doubtful` documents, entries are compared one by one.
-    """
+    """Compare documents by counts; compare differing and doubtful ones entry by entry."""
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)
@@ -184,10 +174,7 @@ def _compare_build_by_counts(
 
 
 def _has_fitting_mapping(ctx: TenantContext, generation: Generation) -> bool:
-    """Return whether an index has the mapping that its build needs.
-
-    The result is True for a build that can no longer be written.
-    """
+    """Return whether an index fits its build; True if the build can no longer be written."""
     try:
         spec = ctx.for_build(generation).index_spec(generation)
     except BuildNotWritable:

@@ -66,11 +66,7 @@ _TRANSIENT_KINDS = frozenset({"provider-unavailable", "provider-limits", "bad-re
 
 @dataclass(frozen=True, slots=True)
 class _WaitingDocument:
-    """A document of the slice that lacks vectors.
-
-    Attributes:
-        texts: text_sha256 of the document's chunks, in order.
-    """
+    """A document of the slice that lacks vectors, with the text_sha256 of its chunks in order."""
 
     parsed: ParsedDocument
     texts: tuple[str, ...]
@@ -272,10 +268,7 @@ def _report_halt(
 def _report_stop(
     ctx: TenantContext, work: SliceWork, outage: ProviderError, report: EmbeddingReport
 ) -> EmbeddingReport:
-    """Report why no more texts could be embedded.
-
-    If retrying is useless for now, the waiting documents of all slices are quarantined.
-    """
+    """Report an outage; if retrying is useless, quarantine the waiting documents of all slices."""
     held = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
     return replace(
         report,
@@ -355,8 +348,7 @@ def get_vectors(
 ) -> tuple[dict[str, npt.NDArray[np.float32]], str | None]:
     """Return unit vectors of texts by hash, and why some are missing.
 
-    Missing vectors are made by the build's embedder (see TenantContext.for_build) and stored in the
-    lake.
+    The build's embedder makes missing vectors, and the lake stores them.
     """
     import numpy as np
 

@@ -93,11 +93,7 @@ def _settle_if_possible(ctx: TenantContext, erasure: Erasure) -> Receipt | None:
 
 
 def rescan_tenant(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Receipt | None:
-    """Scan stored data for credentials, if the rules have changed since the last scan.
-
-    Returns:
-        The receipt, if credentials were found and everything was scanned.
-    """
+    """Scan stored data if the rules have changed; return a receipt if credentials were erased."""
     unfinished = begin_scan(ctx, by=by)
     return None if unfinished is None else settle_scan(ctx, unfinished, seconds=seconds)
 
@@ -199,11 +195,7 @@ def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
 
 
 def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:
-    """Remove the last copies of purged documents from events and files, and prove it.
-
-    Recorded questions are redacted, and deleted rows and entries are removed from the files of
-    Postgres and of the index.
-    """
+    """Remove the last copies of purged documents from events and files, and prove it."""
     ctx.guard()
     # A recorded question may quote the text.
     names = [*traces.names, *traces.document_ids]
@@ -234,11 +226,7 @@ def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
 def _clean_files(
     ctx: TenantContext, rewritten: Collection[str], indexes: Set[str] = frozenset()
 ) -> tuple[int | None, int]:
-    """Remove deleted entries and rows from files; return how many entries and rows remain.
-
-    Args:
-        rewritten: tables whose pages are all rewritten.
-    """
+    """Remove deleted entries and rows from files; return how many entries and rows remain."""
     indexes |= {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
     deleted_entries = add_counts_left(ctx.store.indexes.expunge(name) for name in sorted(indexes))
     if ctx.store.vectors is not None:

@@ -94,10 +94,7 @@ NOTHING_TO_ESTIMATE = Estimate(0.0, 0)
 def estimate_sync(
     ctx: TenantContext, builds: Sequence[Generation], work: MeasuredWork, *, is_batch: bool
 ) -> Estimate:
-    """Estimate a sync's duration and disk usage; read the sizes of lake and index.
-
-    A batch API of the provider makes the vectors of a batch at a rate that is not known.
-    """
+    """Estimate a sync's duration and disk usage; read the sizes of lake and index."""
     parts = {"reading": work.seconds, **_estimate_seconds(ctx, builds, work, is_batch=is_batch)}
     sizes = {
         what: average and count * average for what, count, average in _list_sizes(ctx, builds, work)
@@ -116,10 +113,7 @@ def _sum_parts(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[s
 def _estimate_seconds(
     ctx: TenantContext, builds: Sequence[Generation], work: MeasuredWork, *, is_batch: bool
 ) -> dict[str, float | None]:
-    """Return the seconds that each part of the work takes, at the last measured rate.
-
-    A part is named by its rate; it is None if the rate was never measured.
-    """
+    """Return the seconds that each part takes; None if its rate was never measured."""
     embedder_id = ctx.embedder.embedder_id
     embedding = [g.pace.texts_per_second for g in builds if g.embedder_id == embedder_id]
     writing = [g.pace.entries_per_second for g in builds]
@@ -202,9 +196,7 @@ def estimate_double_edits(
 ) -> DoubleEditCost | None:
     """Return the cost of an edit while two builds are kept up to date; None if only one is.
 
-    Args:
-        ctx: the tenant's context, configured for the wanted build.
-        chunks, documents, cost: the plan's figures for the wanted build.
+    The context and the figures are those of the wanted build.
     """
     serving = next((g for g in builds if g.state == "SERVING"), None)
     if serving is None or (wanted is not None and wanted.number == serving.number):

@@ -37,13 +37,7 @@ Kinds: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DerivedWork:
-    """The work of a fact store at the end of a run.
-
-    Attributes:
-        changed: number of derived documents that are new, changed or deleted; the next listing
-            finds them.
-        lines: figures for the run's page.
-    """
+    """The number of derived documents that changed, and figures for the run's page."""
 
     changed: int = 0
     lines: Mapping[str, str] = field(default_factory=dict)
@@ -78,11 +72,7 @@ class FactStore(Protocol):
         ...
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
-        """Return the recorder that stores facts when a version of their document is published.
-
-        Args:
-            media_types: media types of the texts, by chunk_set_key.
-        """
+        """Return the recorder that stores facts when a version of their text is published."""
         ...
 
     def finish(self, ctx: TenantContext) -> DerivedWork:

@@ -33,11 +33,7 @@ _FRESH = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """Who ordered an action on a build, and why; both are kept with the build and in events.
-
-    Attributes:
-        reason: the reason, with credentials masked.
-    """
+    """Who ordered an action on a build, and why; both are kept with the build and in events."""
 
     by: str
     reason: str
@@ -49,11 +45,7 @@ class BuildOrder:
 
 
 def unpin_build(ctx: TenantContext, order: BuildOrder) -> bool:
-    """Remove the pin, so that the configuration determines the answering build again.
-
-    Returns:
-        Whether a build was pinned.
-    """
+    """Remove the pin, so that the configuration chooses the build; return whether there was one."""
     pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
         return False
@@ -143,10 +135,9 @@ def choose_rollback_build(ctx: TenantContext, number: int | None) -> Generation:
 
 
 def roll_back(ctx: TenantContext, generation: Generation, order: BuildOrder, *, now: bool) -> bool:
-    """Pin a build that answered before, and let it answer once it is up to date.
+    """Pin a build that answered before; let it answer now, or once it is up to date.
 
-    With `now`, it answers immediately, and the next sync brings it up to date. Return whether it
-    answers already.
+    Return whether it answers already.
     """
     build = ctx.for_build(generation)
     pin = Pin(generation.number, order.by, order.reason)
@@ -162,12 +153,7 @@ def roll_back(ctx: TenantContext, generation: Generation, order: BuildOrder, *, 
 
 
 def discard_build(ctx: TenantContext, number: int, order: BuildOrder) -> Generation:
-    """Delete a build that does not answer; return it as it was before.
-
-    Raises:
-        ConfigurationError: the build does not exist, answers searches, or is pinned.
-        CatalogSetBack: the catalog lacks changes, and so may lack builds.
-    """
+    """Delete a build that neither answers nor is pinned; return it as it was before."""
     require_current(ctx)
     generation = _get_generation(ctx, number)
     if generation.state == "SERVING":

@@ -116,10 +116,7 @@ def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge |
 
 
 def count_unfinished(ctx: TenantContext, generation: Generation) -> int:
-    """Return how many documents are missing from a build, including those that wait for a retry.
-
-    A source that is only partly listed counts as one document.
-    """
+    """Return how many documents a build lacks; a source that is partly listed counts as one."""
     left = ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, ctx.config_key)
     return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
@@ -137,10 +134,7 @@ def require_entries(ctx: TenantContext, generation: Generation) -> None:
 
 
 def drop_generation(ctx: TenantContext, generation: Generation) -> None:
-    """Delete a build's entries, then its row; an interrupted removal is continued later.
-
-    An index that holds no other build is deleted as a whole, before the row that names it.
-    """
+    """Delete a build's entries, or its whole index if it holds no other build; then its row."""
     ctx.guard()
     generation = ctx.catalog.generations.begin_removal(ctx.ref, generation)
     dedicated = generation.index_name in ctx.store.indexes.dedicated(ctx.ref.id)
@@ -174,11 +168,7 @@ def is_alias_right(ctx: TenantContext, generation: Generation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ActiveBuild:
-    """A build that a tenant's runs bring up to date.
-
-    Attributes:
-        is_superseded: whether the wanted build is a different one.
-    """
+    """A build that runs bring up to date; superseded if the wanted build is a different one."""
 
     context: TenantContext
     generation: Generation
@@ -252,10 +242,9 @@ def find_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, Act
 
 
 def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
-    """Record how a tenant's builds were made, before its configuration is replaced.
+    """Record the recipes of builds by earlier versions, before the configuration is replaced.
 
-    Builds made by earlier versions of the program have no recipe. The recipe is known only for
-    builds of the current configuration.
+    The recipe is known only for builds of the current configuration.
     """
     unknown = [g for g in catalog.generations.live(record.id) if g.recipe is None]
     if not unknown or record.state == "REMOVING":

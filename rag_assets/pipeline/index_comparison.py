@@ -224,11 +224,7 @@ class VectorDrift:
 def compare_entries(
     ctx: TenantContext, generation: Generation, share: DailyShare, entries: int
 ) -> VectorDrift:
-    """Find a build's entries with changed fields, or with a vector that differs from the lake's.
-
-    Args:
-        entries: about how many entries the build has.
-    """
+    """Find a build's entries with changed fields, or with a vector that differs from the lake's."""
     held = {
         version.document_id: version.indexed_key
         for version in ctx.catalog.index.held_versions(ctx.ref.id, generation.number)

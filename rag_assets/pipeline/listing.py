@@ -149,10 +149,7 @@ def list_documents(
 
 
 def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
-    """Read documents that might have changed; record that all are unchanged.
-
-    Return False, and leave the catalog as it is, if any document has changed.
-    """
+    """Record that documents are unchanged, after reading suspects; False if any has changed."""
     plans = list(plan_sources(ctx))
     kinds = {change.kind for plan in plans if plan.listing for change in plan.listing.changes}
     removed = any(plan.listing is None or plan.listing.removed for plan in plans)
@@ -485,11 +482,7 @@ def sample_changes(
     names: MaskedNames,
     moved: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ListedChange, ...]:
-    """Return the first documents that were added, changed, moved or removed.
-
-    Args:
-        moved: maps the ids of removed documents to their new ids; each move is reported once.
-    """
+    """Return the first documents that were added, changed, moved or removed."""
     uris = {row.document_id: row.uri for row in documents} if moved else {}
     former = {new: uris[old] for old, new in moved.items()}
     shown = [
@@ -525,10 +518,7 @@ def list_rejected(changes: Iterable[Change], names: MaskedNames) -> tuple[Docume
 
 
 def forget_former_contents(ctx: TenantContext) -> None:
-    """Delete former contents of records that neither this run nor a build needs.
-
-    No other run may be active, because it might need them.
-    """
+    """Delete former contents of records that no build needs; no other run may be active."""
     if any(ctx.tenant.source_kind(config).holds_records for config in ctx.tenant.sources):
         forgotten = ctx.catalog.records.forget_former_contents(ctx.ref)
         drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, forgotten)

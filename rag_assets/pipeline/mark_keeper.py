@@ -188,10 +188,7 @@ class MarkKeeper:
     def _update(
         self, ref: TenantRef, own: CatalogMark, kept: Mapping[StoreName, KeptMark | None]
     ) -> bool:
-        """Update older copies; return whether the catalog's mark has stayed the same meanwhile.
-
-        If two processes write at once, the older mark may be written last, so both compare again.
-        """
+        """Update older copies; return whether the catalog's mark has stayed the same meanwhile."""
         behind = [place for place, k in kept.items() if k is None or k.mark != own.mark]
         if not behind:
             return True
@@ -203,11 +200,7 @@ class MarkKeeper:
         return present is None or present.mark == own.mark
 
     def _flag(self, name: str, kept: Mapping[StoreName, KeptMark | None]) -> None:
-        """Record in each store that the catalog was set back.
-
-        Without this flag, later changes would raise the catalog's mark above the copies, and hide
-        the loss.
-        """
+        """Record a set-back catalog in each store, because later changes would hide the loss."""
         highest = max((k.mark for k in kept.values() if k), key=lambda mark: mark.number)
         for place, present in kept.items():
             if present is None or not present.set_back:
@@ -238,10 +231,7 @@ class MarkKeeper:
         return True
 
     def forget(self, ref: TenantRef) -> None:
-        """Delete a removed tenant's mark in the index.
-
-        The other copies were in the tenant's folders, which have been deleted.
-        """
+        """Delete a removed tenant's mark in the index; the other copies lay in its folders."""
         self._notes("index").delete(_build_mark_name(ref))
 
     # -- tenants that the catalog does not know
@@ -328,11 +318,7 @@ class MarkKeeper:
         return SecurityStanding("current")
 
     def accept_security(self, lost: Sequence[SecurityChange]) -> None:
-        """Accept a catalog that lacks security changes, and copy its journal to the stores.
-
-        Raises:
-            ServiceUnavailable: no store answers.
-        """
+        """Accept a catalog that lacks security changes, and copy its journal to the stores."""
         self._catalog.security.accept(lost)
         text = format_changes(self._catalog.security.newest())
         self._read(_JOURNAL)
@@ -402,10 +388,7 @@ class MarkKeeper:
 
 
 def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool:
-    """Return whether a store proves that the catalog lacks changes of a tenant.
-
-    This is for deletions from that store alone, so the copies in other stores do not matter.
-    """
+    """Return whether a store proves lost changes, for deletions from that store alone."""
     # Read the copies first: the catalog's mark can only grow between the two reads.
     kept_mark = KeptMark.parse(notes.read(_build_mark_name(ref)))
     journal = parse_changes(notes.read(_JOURNAL) or "")

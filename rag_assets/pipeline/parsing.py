@@ -95,10 +95,7 @@ class ParsingReport:
 
 
 def parse_documents(ctx: TenantContext, work: SliceWork) -> ParsingReport:
-    """Parse the slice's documents without a stored text, and mask credentials in them.
-
-    Documents that cannot be parsed are quarantined.
-    """
+    """Parse documents without a stored text, mask credentials, and quarantine failures."""
     started = time.monotonic()
     by_key: dict[str, list[Document]] = {}
     for document in work.documents:
@@ -232,17 +229,11 @@ class _ParsingStage:
         )
 
     def _reason(self, error: RagAssetsError) -> str:
-        """Return why a document failed, with credentials masked.
-
-        A file name in the reason may contain a credential.
-        """
+        """Return why a document failed, with credentials masked."""
         return get_masker(self._ctx.settings.local).text(error.advice)
 
     def _defer_vanished(self) -> None:
-        """Defer documents that are missing from their source or differ from the listing.
-
-        They are due again when a listing finds that they have changed.
-        """
+        """Defer vanished or changed documents until a listing finds the change."""
         if not self._vanished:
             return
         again = datetime.now(UTC) + _VANISHED_RETRY

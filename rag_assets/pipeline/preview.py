@@ -109,11 +109,7 @@ class _TextCounter:
 def iter_due_documents(
     ctx: TenantContext, plan: SourcePlan, pending: set[str]
 ) -> Iterator[PendingDocument]:
-    """Yield the documents of a source that the next sync works on.
-
-    Args:
-        pending: ids of listed documents whose entries are out of date.
-    """
+    """Yield the documents of a source that the next sync works on."""
     source = plan.source
     changes = () if plan.listing is None else plan.listing.changes
     for change in changes:

@@ -75,12 +75,7 @@ _IN_SERVERLESS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FormerPlaces:
-    """Former locations of an installation's data.
-
-    Attributes:
-        lakes, blobs: locations that can be opened and still belong to the installation.
-        unseen: the other locations, as listed in receipts.
-    """
+    """Former locations of data that can be opened, and the others, as listed in receipts."""
 
     lakes: tuple[Lake, ...]
     blobs: tuple[BlobStore, ...]
@@ -88,11 +83,7 @@ class FormerPlaces:
 
 
 def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
-    """Open the former locations of lake and blobs.
-
-    Indexes under former prefixes are covered together with the current indexes. A former cluster or
-    vector server is not reached, because its credentials are not kept.
-    """
+    """Open the former locations of lake and blobs; former servers cannot be reached."""
     row = catalog.installation.read()
     if row is None:
         return FormerPlaces((), (), ())
@@ -205,10 +196,7 @@ def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Trac
 
 
 def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
-    """Return the traces that no existing document shares.
-
-    A document shares a trace if it was added again, or has the same text or name.
-    """
+    """Return the traces that no existing document shares by its id, text or name."""
     living = ctx.catalog.traces.find_existing(ctx.ref, traces.document_ids)
     ids = [id_ for id_ in traces.document_ids if id_ not in living]
     names = {*traces.names} - {*ctx.catalog.traces.list_names(ctx.ref, sorted(living))}
@@ -329,11 +317,7 @@ def prove_erasure(
     *,
     uploaded: bool,
 ) -> dict[str, Any]:
-    """Search every store for remaining data of documents.
-
-    Args:
-        uploaded: whether files were uploaded with the documents.
-    """
+    """Search every store for remaining data of documents."""
     found: dict[str, int | list[str]] = {
         "index": _count_index_entries(ctx, traces),
         "lake": _count_lake_files(ctx, traces),
@@ -362,12 +346,7 @@ def require_nothing_left(
     command: str,
     histories: Sequence[DagsterHistory] = (),
 ) -> None:
-    """Require that a search after an erasure has found no data.
-
-    Args:
-        histories: Dagster instances that still hold runs of the erased data, perhaps in the
-            catalog's database.
-    """
+    """Require that a search after an erasure has found no data."""
     places = ", ".join(f"{place}: {found}" for place, found in left.items() if found)
     instances = ", ".join(history.place for history in histories)
     waiting = (

@@ -78,11 +78,7 @@ class Recipe:
         return {**asdict(self), "chunkers": [dict(rule) for rule in self.chunkers]}
 
     def configure_tenant(self, tenant: Tenant) -> Tenant:
-        """Return the tenant, reconfigured so that its runs make builds of this recipe.
-
-        Raises:
-            ValueError: a chunker no longer exists, or its settings have changed.
-        """
+        """Return the tenant, reconfigured so that its runs make builds of this recipe."""
         rules = tuple(ChunkerRule.model_validate(rule) for rule in self.chunkers)
         index = IndexConfig(placement=self.placement, vector_index=self.configured_index)
         chunker = ChunkerConfig.model_validate(self.chunker)
@@ -95,10 +91,7 @@ def read_recipe(generation: Generation) -> Recipe | None:
 
 
 def find_recipe(generation: Generation, tenant: Tenant) -> Recipe | None:
-    """Return a build's recipe if the tenant's configuration produces it; else None.
-
-    The embedder is not compared.
-    """
+    """Return a build's recipe if the tenant's configuration produces it; else None."""
     kind = _map_kinds_by_key(tenant, generation.embedder_id).get(generation.key)
     return None if kind is None else Recipe.from_tenant(tenant, kind)
 

@@ -307,11 +307,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorSto
 def _sweep(
     store: VectorStore, index_name: str, tenant_id: str, incarnations: Container[int]
 ) -> int:
-    """Delete a removed tenant's entries until a scan finds none; return how many were deleted.
-
-    Raises:
-        IndexInconsistent: new entries keep appearing.
-    """
+    """Delete a removed tenant's entries until a scan finds none; return how many were deleted."""
     deleted = 0
     for _ in range(_SWEEPS):
         scanned = store.entries.scan(index_name, tenant_id)

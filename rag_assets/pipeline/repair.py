@@ -86,11 +86,7 @@ class Repair:
 
 
 def repair_tenant(ctx: TenantContext, share: DailyShare | None = None) -> Repair:
-    """Repair a tenant's stores; the next sync writes missing entries and reads altered documents.
-
-    Args:
-        share: the part of contents, vectors and files that is compared; None: all.
-    """
+    """Repair a tenant's stores, or a share of their contents; the next sync does the rest."""
     share = share or DailyShare(1, ctx.clock.now().date())
     contents = compare_contents(ctx, share)
     if contents.altered or contents.gone:

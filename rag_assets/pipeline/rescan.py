@@ -147,10 +147,7 @@ class MaskedNames:
                 yield f"{name}: {item}"
 
     def _distinct_path(self, document: ListedDocument) -> str:
-        """Return the path with credentials masked.
-
-        A masked path ends with a part of the document's id, so that it is unique.
-        """
+        """Return the path with credentials masked, made unique by the document's id."""
         path = self.mask(document.path)
         if path == document.path:
             return path

@@ -30,11 +30,7 @@ RepeatChange: TypeAlias = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class LostChange:
-    """A security change that a restored catalog lacks.
-
-    Attributes:
-        repeat: repeats the change; None if no action is needed, or a person has to act.
-    """
+    """A security change that a restored catalog lacks; it can be repeated if that is useful."""
 
     change: SecurityChange
     sentence: str
@@ -212,11 +208,7 @@ class _Describer:
                 return  # The catalog has no data of the tenant that could be deleted.
 
     def _purge(self, ref: TenantRef, ids: Sequence[str], sealed: Sequence[str]) -> None:
-        """Withhold documents immediately; the tenant's next run erases them from every store.
-
-        Documents that the catalog does not know are kept out by tombstones with their purged
-        contents.
-        """
+        """Withhold documents until the next run erases them; tombstones keep out unknown ones."""
         now = datetime.now(UTC)
         with self._hold_lock(ref):
             self._catalog.erasures.restore_tombstones(ref, sealed)

@@ -46,12 +46,7 @@ _EVERY_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class DocumentNote:
-    """A note on one document: why it failed, or which part of it was left out.
-
-    Attributes:
-        uri: the document's printable name.
-        text: one line without credentials and without text of the document.
-    """
+    """Why a document failed, or what was left out, in one line without text of the document."""
 
     document_id: str
     uri: str
@@ -321,10 +316,7 @@ def is_permanent(outage: RagAssetsError) -> bool:
 
 
 def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
-    """Return when a document is retried automatically.
-
-    A sync started by a person retries it immediately.
-    """
+    """Return when a document is retried automatically."""
     now = datetime.now(UTC)
     if isinstance(outage, _FOR_A_PERSON):
         return NEVER

@@ -125,10 +125,7 @@ class _Comparison:
                 self._pace.add_bytes(document.size)
 
     def find_altered(self, digests: Iterable[Digest]) -> set[str]:
-        """Return the ids of documents whose content differs from the catalog, or cannot be read.
-
-        Documents that have left their source are not returned.
-        """
+        """Return the ids of documents that differ from the catalog or cannot be read."""
         return {
             document.document_id
             for document, found in digests
@@ -140,10 +137,7 @@ class _Comparison:
 def _drop_changed(
     source: DocumentSource, rows: Mapping[str, CatalogDocument], altered: set[str]
 ) -> set[str]:
-    """Leave out the altered documents that changed while they were read.
-
-    The next listing finds these changes.
-    """
+    """Leave out documents that changed while they were read; the next listing finds them."""
     if not altered:
         return altered
     return {

@@ -72,12 +72,7 @@ class SourceListing:
 
 
 class ListingDigest:
-    """A digest of a listing, independent of its order and computed while streaming.
-
-    Args:
-        settings: the key of further settings that affect the listed documents; see
-            compute_settings_key.
-    """
+    """A digest of a listing, independent of its order and computed while streaming."""
 
     def __init__(self, settings: str = "") -> None:
         self._settings = settings
@@ -133,10 +128,7 @@ def build_partial_digest(settings: str) -> str:
 
 
 def compute_settings_key(tenant: Tenant, config: SourceConfig) -> str:
-    """Return a hash of the credential rules, and of the settings that affect a source's listing.
-
-    If it changes, the source is compared again. The source's name and root are not included.
-    """
+    """Return a hash of the credential rules and of a source's settings, except name and root."""
     moved = {
         "name",
         "follow_root_link",
@@ -166,11 +158,7 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
 def compare_source(
     source: DocumentSource, documents: Iterable[CatalogDocument], settings: str = ""
 ) -> SourceListing:
-    """List a source, hash documents that may have changed, and compare; read-only.
-
-    Raises:
-        ListingFailed: the source could not be listed completely.
-    """
+    """List a source completely, hash documents that may have changed, and compare; read-only."""
     listed_at_ns = time.time_ns()
     # Read the state first, so that changes during the listing lead to another state.
     known_state = compute_state_digest(source, settings)
@@ -224,13 +212,7 @@ def find_successors(
     removed: Collection[str],
     scope: str,
 ) -> dict[str, str]:
-    """Match removed documents with new documents that have the same content and access scope.
-
-    A removed document that was not indexed needs no successor.
-
-    Args:
-        scope: the access scope of documents without their own scope.
-    """
+    """Match removed documents with new documents that have the same content and access scope."""
     fresh: dict[tuple[str | None, str], Change] = {
         (change.content_sha256, change.document.source_metadata.access_scope or scope): change
         for change in listing.changes
@@ -282,10 +264,7 @@ def _collect_scopes(
 
 
 def _is_known_failure(change: Change, rows: Mapping[str, CatalogDocument]) -> bool:
-    """Return whether a document is unreadable for the same reason as before.
-
-    If so, its row does not change.
-    """
+    """Return whether a document stays unreadable for the same reason, so its row is unchanged."""
     row = rows.get(change.document.document_id)
     return (
         change.error is not None

@@ -230,10 +230,7 @@ def _is_in_folder(path: str, folder: str) -> bool:
 def _find_unchanged_listing(
     ctx: TenantContext, source: DocumentSource, settings: str, last: Sync, *, reuse: bool
 ) -> SourceListing | None:
-    """Return a listing without changes if a source is known to be unchanged; otherwise None.
-
-    So a sync of many slices does not list all documents for each slice.
-    """
+    """Return a listing without changes if a source is known to be unchanged."""
     listed_at_ns = time.time_ns()
     if last.held_deletions or last.listing_digest is None or last.listed_at_ns is None:
         return None

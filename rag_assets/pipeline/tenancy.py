@@ -189,11 +189,7 @@ class Projects:
         self._file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
 
     def get(self, project: Project) -> TenantRecord:
-        """Return the tenant of a project, of any origin.
-
-        Raises:
-            UnknownProject: the project does not exist.
-        """
+        """Return the tenant of a project, of any origin."""
         record = self._catalog.projects.find(project)
         if record is None:
             raise UnknownProject(

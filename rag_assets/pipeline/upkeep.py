@@ -103,11 +103,7 @@ def compact_tenant(ctx: TenantContext) -> list[str]:
 def delete_leftovers(
     catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore, log: Callable[[str], None]
 ) -> int:
-    """Delete data of removed tenants, and remove deleted entries from the index's files.
-
-    Such data comes from writers that finished after the removal of their tenant. Return the number
-    of deleted entries and folders.
-    """
+    """Delete data that late writers left for removed tenants, and expunge deleted entries."""
     swept = delete_strays(catalog, lake, store, blobs)
     expunge_indexes(store, store.indexes.names(), log)
     return swept
@@ -128,10 +124,7 @@ def expunge_indexes(
 def expunge_pruned(
     catalog: Catalog, store: VectorStore, tenant: TenantRef, log: Callable[[str], None]
 ) -> None:
-    """Remove pruned entries from the files of a tenant's indexes, once after each pruning.
-
-    This needs no lock, because entries may be written at the same time.
-    """
+    """Expunge pruned entries from index files once after each pruning, without a lock."""
     pruned = catalog.events.latest(tenant.id, kind="pruned", limit=1)
     expunged = catalog.events.latest(tenant.id, kind="pruned_expunged", limit=1)
     if not pruned or (expunged and expunged[0].id > pruned[0].id):

@@ -320,11 +320,7 @@ class UploadService:
 
 
 def get_uploads_source(tenant: Tenant, wanted: str | None = None) -> UploadsConfig:
-    """Return the source for a tenant's uploads: the named source, or the only source.
-
-    Raises:
-        NoUploadsSource: no such source exists, or several do and no name is given.
-    """
+    """Return the source for a tenant's uploads: the named source, or the only source."""
     takes = {s.name: s for s in tenant.sources if isinstance(s, UploadsConfig)}
     return choose_source(tenant.id, takes, wanted, kind="uploads", refusal=NoUploadsSource)
 

@@ -109,11 +109,7 @@ class DraftBuilder:
         self._masker = masker
 
     def put(self, source_type: str, source_id: str, values: Any) -> Draft:
-        """Return the draft that stores a pushed body, or removes the record if it is secret.
-
-        Raises:
-            InvalidFields: a field is not valid; the error names it.
-        """
+        """Return the draft that stores a valid body, or removes the record if it is secret."""
         if not self._typed:
             return self._put_text_record(source_type, source_id, values)
         body = validate_values(_find_body_type(source_type), values)
@@ -140,11 +136,7 @@ class DraftBuilder:
         page_uuid: Any = None,
         clock: WriteClock = UNORDERED,
     ) -> Draft:
-        """Return the draft that deletes a record, or a block of a page.
-
-        Raises:
-            InvalidFields: the page of a block is missing, or the type is unknown.
-        """
+        """Return the draft that deletes a record, or a block of a page."""
         if self._typed and _find_body_type(source_type) is BlockBody:
             if page_uuid is None:
                 raise invalid("page_uuid", "it is required to delete a block")
@@ -237,10 +229,7 @@ def require_bytes(size: int, source_type: str) -> None:
 
 
 def replace_page_text(record: PushedRecord, text: str, changed_at: datetime | None) -> PushedRecord:
-    """Return a page with the text that results from changes to its blocks.
-
-    The page keeps a later time than the last change.
-    """
+    """Return a page with the text that results from changes to its blocks."""
     metadata = record.source_metadata
     if changed_at is not None and metadata.modified_at is not None:
         changed_at = max(changed_at, metadata.modified_at)
@@ -277,10 +266,7 @@ def _find_body_type(source_type: str) -> type[TypedBody]:
 
 
 def _require_page_uuid(field: str, uuid: Any) -> None:
-    """Raise an error for a page uuid that is not valid in the tree of pages.
-
-    Nobody could ever read a page with such a uuid.
-    """
+    """Reject a page uuid that the tree of pages cannot have, so that nobody could read it."""
     is_text = isinstance(uuid, str) and len(uuid) <= MAX_UUID_LENGTH
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
         raise invalid(field, f"it must name a page: {UUID_RULE}")

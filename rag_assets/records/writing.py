@@ -46,12 +46,7 @@ WriteOutcome: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class RecordWrite:
-    """The result of a write that was not refused.
-
-    Attributes:
-        outcome: see `rag_assets.api.responses.Written`.
-        etag: ETag of the stored record, in quotes.
-    """
+    """The outcome of a write that was not refused (see api.responses.Written), and its ETag."""
 
     document_id: str
     outcome: WriteOutcome
@@ -207,10 +202,7 @@ class _Plan:
             self.removed_documents.discard(id_)
 
     def _delete_page(self, uuid: str, below: Collection[str]) -> None:
-        """Record the deletion of a page and of the pages below it.
-
-        Drafts of records that belong to these pages are dropped, and the records are removed.
-        """
+        """Record the deletion of a page and of the pages below it, with their records."""
         deleted = {uuid, *below}
         attached = {id_ for id_, put in self.puts.items() if put.record.page_uuid in deleted}
         attached |= {id_ for id_, page in self.pages.items() if page.page_uuid in deleted}
@@ -289,10 +281,7 @@ def _map_deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
 
 
 def _name_part(draft: Draft) -> str:
-    """Return the key of the part that a draft changes: a hash for a block, "" for a record.
-
-    See `record_clocks`.
-    """
+    """Return the key of the part that a draft changes: a hash for a block, "" for a record."""
     return sha256_hex(draft.block_id) if isinstance(draft, BlockChange) else ""
 
 

@@ -47,10 +47,7 @@ class AccessPolicy(Protocol):
         """Return the access scopes that filter searches of the index."""
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:
-        """Return whether the caller may read a document.
-
-        It is called only for documents whose scope is granted to the caller.
-        """
+        """Return whether the caller may read a document whose scope is granted to the caller."""
 
 
 class FlatScopes:
@@ -95,12 +92,7 @@ def require_query_role(profile: str, caller: Caller) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """A document's indexed text.
-
-    Attributes:
-        text: the chunks, joined. There is a gap for each chunk that was withheld because of a
-            credential, or that was altered in the index.
-    """
+    """A document's indexed text, with a gap for each withheld or altered chunk."""
 
     document_id: str
     uri: str
@@ -158,10 +150,7 @@ class DocumentReader:
     def read_all(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> dict[str, DocumentText]:
-        """Return the texts of the requested documents, by document id.
-
-        Documents without text and documents that the caller may not read are left out.
-        """
+        """Return the texts of the requested documents that the caller may read, by id."""
         found = self.read_entries_of(tenant_id, caller, document_ids)
         return {id_: _build_text(id_, chunks) for id_, chunks in found.items()}
 
@@ -184,10 +173,7 @@ class DocumentReader:
     def read_entries_of(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> Mapping[str, Sequence[StoredEntry]]:
-        """Return the index entries of the requested documents in order, by document id.
-
-        Documents that the caller may not read are left out.
-        """
+        """Return the entries of the requested documents that the caller may read."""
         record = self.catalog.tenants.get(tenant_id)
         require_query_role(record.profile, caller)
         serving = self.catalog.generations.serving(tenant_id)

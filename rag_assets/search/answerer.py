@@ -149,10 +149,7 @@ class CitedHit:
 
 
 def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
-    """Return the passages that an answer cites, in the order of the hits.
-
-    The blocks of each passage are compared with the sentences that cite it, not with the question.
-    """
+    """Return the passages that an answer cites, in the order of the hits."""
     claims: dict[int, list[str]] = {}
     for sentence in verify_citations(answer, hits).sentences:
         for number in sentence.cites:

@@ -87,11 +87,7 @@ _DENIES: Final = frozenset({True})
 
 
 def find_contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iterator[str]:
-    """Yield the words of a claim that contradict the passages it cites.
-
-    The passages are in the language of the claim. In a language without word lists, nothing is
-    found.
-    """
+    """Yield the words of a claim that contradict the passages it cites."""
     if language in CLAUSE_LANGUAGES or language in UNSPACED:
         yield from _find_contradictions(claim, passages, language)
 

@@ -122,11 +122,10 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All figures of a passage.
+    """All figures of a passage, in all readings.
 
     Attributes:
-        values: values of all numbers, with any unit or none.
-        bare: values of the numbers without a known unit.
+        values, bare: numbers with any unit or none, and those without a known unit.
         measured: values with a unit, in base units.
     """
 
@@ -210,10 +209,7 @@ class Figures:
 
 
 def find_claimed_figures(text: str) -> Iterator[Figure]:
-    """Yield the figures that a claim states, except in addresses and item numbers.
-
-    Telephone numbers and similar numbers are compared elsewhere, digit by digit (see Numbers).
-    """
+    """Yield a claim's figures, except addresses, item numbers and dialled numbers."""
     folded = _ITEM.sub(_blank, blank_addresses(blank_hosts(_fold_text(text))))
     dialled = Numbers.parse(text).dialled
     rest, dates = _extract_dates(folded)

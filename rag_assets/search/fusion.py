@@ -82,10 +82,7 @@ def compare_peaks(words: Mapping[str, float], cosines: Mapping[str, float]) -> f
 
 
 def fuse(rankings: Sequence[NormalizedRanking]) -> dict[str, float]:
-    """Return the weighted sum of each id's scores in all rankings, best first.
-
-    Ties are broken by the best rank in any ranking, then by id.
-    """
+    """Return each id's weighted sum of scores, best first; ties are broken by the best rank."""
     ranks: dict[str, int] = {}
     for ranking in rankings:
         for rank, id_ in enumerate(ranking.scores):
@@ -109,10 +106,7 @@ def _measure_peak(scores: Sequence[float]) -> float:
 
 
 def _normalize(found: Mapping[str, float], least: float, weight: float) -> NormalizedRanking:
-    """Map the best score to 1 and the thirtieth to 0; lower scores approach _FLOOR.
-
-    With fewer than thirty scores, the score `least` maps to 0.
-    """
+    """Map the best score to 1 and the 30th, or `least`, to 0; lower ones approach _FLOOR."""
     values = [*found.values()]
     zero = values[_REFERENCE_RANK - 1] if len(values) >= _REFERENCE_RANK else least
     range_ = (values[0] - zero if values else 0.0) or 1.0

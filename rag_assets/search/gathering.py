@@ -203,10 +203,7 @@ def spread_documents(
 
 
 def find_lowest_near_score(scores: Sequence[float]) -> float:
-    """Return the lowest score that counts as near.
-
-    It lies as far below the fifth score as the fifth lies below the first.
-    """
+    """Return the lowest near score, as far below the fifth as the fifth is below the first."""
     return 2 * scores[min(_FIRST_PLACES, len(scores)) - 1] - scores[0]
 
 
@@ -345,11 +342,7 @@ def _are_of_one_kind(one: Passage, other: Passage) -> bool:
 
 
 def _count_overlap(one: Passage, other: Passage) -> int | None:
-    """Return the number of overlapping characters; None if the passages are apart.
-
-    Passages with anything but blanks between them are apart. A passage whose text does not match
-    its position also counts as apart.
-    """
+    """Return the number of overlapping characters; None if other text may lie between passages."""
     first, second = one.fields, other.fields
     if _get_span(other) < _get_span(one):
         first, second = second, first

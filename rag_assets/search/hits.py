@@ -179,12 +179,9 @@ def list_block_parts(
     offset: int,
     language: str | None = None,
 ) -> tuple[BlockPart, ...]:
-    """Return the blocks of a passage, each with the share of the question's words that it contains.
+    """Return the blocks of a passage, each with its share of the question's words.
 
-    A word counts more if fewer blocks contain it.
-
-    Args:
-        offset: position of the text, on the same scale as the starts of the blocks.
+    A word counts more if fewer blocks contain it. The offset is the position of the text.
     """
     if not blocks:
         return ()
@@ -230,10 +227,7 @@ def build_block_excerpt(
     *,
     language: str | None = None,
 ) -> tuple[str | None, str]:
-    """Return the id of the block that a question is about, and an excerpt that shows it.
-
-    Without parts, the id is None.
-    """
+    """Return the id of the block that a question is about, if any, and an excerpt of it."""
     if not parts:
         return None, build_excerpt(text, question, language=language)
     best = choose_block(parts, cosines)
@@ -420,10 +414,7 @@ def limit_to_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
 
 
 def take_first_sentences(text: str, fits: Callable[[str], bool]) -> str:
-    """Return as many whole sentences from the start as fit; empty if even the first does not fit.
-
-    If a prefix fits, every shorter prefix must fit too.
-    """
+    """Return as many whole sentences from the start as fit; empty if none fits."""
     cuts = [at for at, _ in find_unicode_sentence_cuts(text, 0, len(text))]
     most, too_long = 0, len(cuts)
     while most < too_long:

@@ -68,10 +68,7 @@ class SearchJournal:
             self._batcher.put(_JournalEntry(ref, kind, datetime.now(UTC), payload))
 
     def record_floor(self, progress: SearchProgress) -> None:
-        """Record the floor of a question in the background (see scoring).
-
-        The last question of a calibration also sets the threshold.
-        """
+        """Record a question's floor in the background; the last one sets the threshold."""
         if self._recorded:
             self._batcher.put(progress)
 

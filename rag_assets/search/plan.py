@@ -335,10 +335,7 @@ class BuildSearches:
         return found
 
     async def _settle_vectors(self, found: SearchProgress, *, named: bool) -> SearchProgress:
-        """Clear the report that vectors were missing if the build's vectors are back in its index.
-
-        If they moved back after the search started, the index already answered with them.
-        """
+        """Clear the report of missing vectors if they are back in the build's index."""
         if not found.uses_index_vectors:
             return found
         number = found.serving.number

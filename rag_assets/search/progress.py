@@ -94,10 +94,7 @@ class ResolvedSearch:
     def resolve(
         cls, tenant: Tenant, request: SearchRequest, masked: str, serving: Generation | None
     ) -> ResolvedSearch:
-        """Return the request, with the tenant's defaults for missing parameters.
-
-        Its question is also given with credentials masked.
-        """
+        """Return the request, with the tenant's defaults for missing parameters."""
         default = tenant.retrieval
         return cls(
             tenant,
@@ -285,11 +282,7 @@ class WalkResult:
 
 @dataclass(frozen=True, slots=True)
 class DistinctText:
-    """A candidate, and the other documents that hold its text.
-
-    Attributes:
-        also: uris of these other documents, in order of rank.
-    """
+    """A candidate, and the uris of other documents with its text, in order of rank."""
 
     candidate: Candidate
     also: tuple[str, ...] = ()

@@ -40,10 +40,7 @@ _MAX_RECALLS = 5
 
 
 def compute_candidate_count(limit: int, factor: int = 1) -> int:
-    """Return the number of candidates in each ranking for a number of hits.
-
-    It is larger, because outdated versions are left out and equal texts are merged.
-    """
+    """Return the number of candidates in each ranking for a number of hits."""
     count = 2 * limit + _OVERFETCH
     return max(count, min(factor * count, _MAX_CANDIDATES))
 
@@ -276,10 +273,7 @@ class VerifyStep:
     def _list_outdated(
         self, progress: SearchProgress, verified: VerifiedCandidates
     ) -> frozenset[tuple[str, str, str]]:
-        """Return the documents that a walk found only as outdated entries in the cache.
-
-        Another ranking may have found other passages of these documents in their current version.
-        """
+        """Return the documents that a walk found only as outdated entries in the cache."""
         index_name = progress.serving.index_name
         former = self._entry_cache.forget_former(index_name, progress.owner, verified.versions)
         return frozenset(

@@ -318,10 +318,7 @@ def _is_nonsense(progress: SearchProgress) -> bool:
 
 
 def choose_random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:
-    """Return the ids of random entries, with equal chances for all passages of these documents.
-
-    A version is the id of a document, its indexed key, and its number of passages.
-    """
+    """Return the ids of random entries, with equal chances for all of these passages."""
     id_of = entry_ids(owner)
     places = [
         (document_id, key, ordinal)
@@ -388,21 +385,13 @@ def _scale_scores(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 class RerankStep:
-    """Reranks the top passages if the request or the tenant wants it.
-
-    Args:
-        services: services that score passages.
-    """
+    """Reranks the top passages if the request or the tenant wants it."""
 
     def __init__(self, services: SearchServices) -> None:
         self._rerankers = services.rerankers
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Reorder the passages; a failure keeps their order and is recorded in the progress.
-
-        In a repeated search, scored passages keep their score, and a failed reranking is not
-        retried.
-        """
+        """Reorder the passages; a failure keeps their order and is recorded in the progress."""
         search = progress.search
         if search.rerank is None or not progress.passages:
             return progress
@@ -477,10 +466,7 @@ def find_best_cosine(progress: SearchProgress, passage: Passage) -> float | None
 
 
 def _map_ranks(progress: SearchProgress, kind: RankingKind) -> dict[str, int]:
-    """Return the candidates' ranks by id, counted from 1, in the first ranking of a kind.
-
-    The first ranking is not limited to the paths that the request prefers.
-    """
+    """Return the candidates' ranks by id, counted from 1, in the first ranking of a kind."""
     for ranking in progress.confirmed.rankings:
         if ranking.kind == kind:
             return {c.id: rank for rank, c in enumerate(ranking.candidates, start=1)}

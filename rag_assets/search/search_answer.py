@@ -201,11 +201,7 @@ def require_known_source_types(tenant: Tenant, request: SearchRequest) -> None:
 
 
 def find_source_types(tenant: Tenant) -> frozenset[str] | None:
-    """Return the source types that a tenant's documents can have; None if any is possible.
-
-    An application that pushes records chooses their types itself, unless the records have typed
-    bodies.
-    """
+    """Return the source types of a tenant's documents; None if applications choose any type."""
     types: set[str] = {*tenant.chunk_types}
     for source in tenant.sources:
         kind = tenant.source_kind(source)

@@ -459,10 +459,7 @@ def _attach_markers(answer: str, prose: str) -> Iterator[AnswerPart]:
 
 
 def _iter_blocks(prose: str) -> Iterator[AnswerPart]:
-    """Yield the blocks of an answer: a fence, a table head, or a single line.
-
-    Single lines are blocks because headings and list items end with their line.
-    """
+    """Yield the blocks of an answer: a fence, a table head, or a single line."""
     lines = prose.splitlines(keepends=True)
     at = number = 0
     tabular = False

@@ -345,11 +345,7 @@ class SearchServices:
         object.__setattr__(self, "completeness", completeness)
 
     def get_system_service(self, make: Callable[[], ServiceT]) -> ServiceT:
-        """Return a service of a system; it is created once and shared by all steps.
-
-        Args:
-            make: creates the service; for example its class.
-        """
+        """Return a service of a system, created once and shared by all steps."""
         if make not in self._system_services:
             self._system_services[make] = make()
         found: ServiceT = self._system_services[make]

@@ -488,10 +488,7 @@ def _compile_unspaced_pattern(language: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=_MAX_CACHED)
 def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
-    """Return the sides ("low", "high") on which a sentence bounds its numbers, by number.
-
-    A negation swaps the sides.
-    """
+    """Return the sides ("low", "high") on which a sentence bounds numbers, swapped by negation."""
     folded, found = normalize_characters(text), dict[str, set[str]]()
     rest = folded
     for pattern in _BOUNDED:

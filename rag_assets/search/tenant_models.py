@@ -120,11 +120,7 @@ class CachingQuestionEmbedder:
     async def embed(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """Return the question's vector, from exactly the embedder that built the generation.
-
-        Raises:
-            IndexInconsistent: the generation's embedder can no longer be created.
-        """
+        """Return the question's vector, from the embedder that built the generation."""
         # Hash the question, since it can be longer than its vector. Half of a surrogate pair must
         # be hashable too.
         encoded = question.encode("utf-8", "surrogatepass")

@@ -138,10 +138,7 @@ def get_word_list(table: str, language: str) -> frozenset[str]:
 
 @cache
 def list_inverting_words() -> frozenset[str]:
-    """Return words that invert a sentence or limit its scope, in all languages with blanks.
-
-    Arabic is left out, because its words are attached to other words.
-    """
+    """Return words, except Arabic ones, that invert a sentence or limit its scope."""
     tables = ("negators", "necessary")
     lists = (
         get_word_list(name, code) for name in tables for code in {*_LISTS[name]} - UNSPACED - {"ar"}

@@ -236,11 +236,7 @@ DEFAULT_CHUNKER = HEADING.name
 
 
 def find_worker_chunker(name: str) -> ChunkerKind | None:
-    """Return the chunker of this name that worker processes can run; None if there is none.
-
-    Workers can run the built-in chunkers, and the chunkers of systems that read facts with a
-    parser.
-    """
+    """Return the chunker of this name that worker processes can run; None if there is none."""
     if name in CHUNKERS:
         return CHUNKERS[name]
     part = installed_systems().parts("chunkers").get(name)

@@ -108,10 +108,7 @@ class ChunkerKind:
     chunk_types: tuple[str, ...] = ()
 
     def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
-        """Cut a document with `read` if the chunker has it and the process limits time and memory.
-
-        Otherwise cut it with `split`, which finds no facts.
-        """
+        """Cut a document with `read`, or with `split` if the process sets no limits."""
         if self.read is not None and confined:
             return self.read(request)
         facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)
@@ -125,10 +122,7 @@ class ChunkerKind:
 
     @property
     def largest(self) -> int:
-        """Return the largest limit that may be configured, in the chunker's unit.
-
-        Unless `most` is set, no chunk may have more than MAX_TOKENS tokens.
-        """
+        """Return the largest limit that may be configured, by default MAX_TOKENS tokens."""
         if self.most is not None:
             return self.most
         return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _MAX_TOKENS_PER_CHARACTER

@@ -72,11 +72,7 @@ def _format_range(name: str, first: int | None, last: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """A block, or part of a block, that a chunk contains.
-
-    Attributes:
-        start: start of the part that is in the chunk; a character offset into ParsedText.text.
-    """
+    """A block in a chunk, and the character offset of its part in the chunk."""
 
     block_id: str
     start: int
@@ -114,12 +110,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The definition that a chunk of source code contains.
-
-    Attributes:
-        symbol: qualified name of the definition; "" if unnamed.
-        signature: declaration of the definition, on one line; "" without a declaration.
-    """
+    """A definition in source code: its role, qualified name and declaration; "" if it has none."""
 
     role: str
     symbol: str = ""
@@ -313,10 +304,7 @@ def build_chunks(
 
 
 class _Cursor:
-    """The byte offset and the line of a position that only moves forward.
-
-    Lines end with a line feed, as editors and git count them.
-    """
+    """The byte offset and the line of a position that only moves forward."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -86,10 +86,7 @@ def group_sections(
 def join_sections(
     sections: Iterable[Section], units: Units, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the range of units (low, high exclusive) of each section or group of sections.
-
-    A small section is joined with the sections after it, as the module describes.
-    """
+    """Yield the range of units (low, high exclusive) of each section or group of sections."""
     group: Section | None = None
     for section in sections:
         if group is not None and _can_join(group, section, units, limit):
@@ -112,10 +109,7 @@ def _can_join(group: Section, section: Section, units: Units, limit: int) -> boo
 
 
 def find_common_path(regions: Sequence[Region]) -> tuple[str, ...]:
-    """Return the headings that all text in the regions has above it.
-
-    If the regions contain only headings, return the common part of their paths.
-    """
+    """Return the headings that all text in the regions has above it."""
     paths = [region.heading_path for region in regions if region.kind != "heading"]
     return _find_common_start(paths or [region.heading_path for region in regions])
 
@@ -265,10 +259,7 @@ def group_all(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
 def _split_into_runs(
     units: Units, low: int, high: int, longest_gap: int
 ) -> Iterator[tuple[int, int]]:
-    """Split a range of units into ranges (low, high exclusive) that are packed separately.
-
-    A range ends where masked units start or end, and at gaps of over `longest_gap` characters.
-    """
+    """Split a range of units at masked units, and at gaps of over `longest_gap` characters."""
     start = low
     for index in range(low + 1, high):
         gap = units.starts[index] - units.ends[index - 1]
@@ -477,10 +468,7 @@ class _Packer:
         return at if at == start or is_boundary(self._text, at) else at - 1
 
     def _find_content_end(self, low: int, stop: int) -> int:
-        """Return the end of the last word in units low to stop (exclusive).
-
-        At least one of these units must not be blank.
-        """
+        """Return the end of the last word in units, at least one of which is not blank."""
         while stop > low:
             start = self._units.starts[stop - 1]
             content = self._text[start : self._units.ends[stop - 1]].rstrip()

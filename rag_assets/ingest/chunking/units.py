@@ -150,18 +150,12 @@ class Units:
     edges: Mapping[Rank, list[int]]
 
     def find_edge_before(self, unit: int, level: Rank) -> int:
-        """Return the last unit, up to `unit`, before which a cut has rank `level` or better.
-
-        Return -1 if there is none.
-        """
+        """Return the last unit up to `unit` with a cut of this rank before it; else -1."""
         at = bisect_right(self.edges[level], unit)
         return self.edges[level][at - 1] if at else -1
 
     def find_next_edge(self, unit: int, level: Rank, high: int) -> int:
-        """Return the first unit after `unit` before which a cut has rank `level` or better.
-
-        Return `high` if there is none before it.
-        """
+        """Return the next unit with a cut of this rank before it; else `high`."""
         at = bisect_right(self.edges[level], unit)
         return min(high, self.edges[level][at]) if at < len(self.edges[level]) else high
 
@@ -220,10 +214,7 @@ def _cut_region(
 
 
 def _cut(text: str, piece: _UnitSpan, cuts: Cuts) -> Iterator[_UnitSpan]:
-    """Yield the parts of a span between the positions from `cuts`.
-
-    White space at the end of the span stays with the last part.
-    """
+    """Yield the parts of a span between cuts; the last part keeps the white space at the end."""
     content = text[piece.start : piece.end].rstrip()
     start, rank = piece.start, piece.rank
     for at, cut_rank in cuts(text, start, start + len(content)):
@@ -243,11 +234,7 @@ def _list_sizes(
     is_cut: Sequence[bool],
     measure: Measure,
 ) -> list[int]:
-    """Return the sizes of all parts, in order.
-
-    Only the parts of spans that were cut are measured. Any other span is its only part, so its
-    known size is taken from `sizes`.
-    """
+    """Return the sizes of all parts; only parts of spans that were cut are measured."""
     cut = [
         piece_parts for piece_parts, is_piece_cut in zip(parts, is_cut, strict=True) if is_piece_cut
     ]

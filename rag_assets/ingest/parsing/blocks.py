@@ -34,10 +34,7 @@ class Outline:
 
 
 def shorten_heading(text: str) -> str:
-    """Return a heading's text on one line, cut to _MAX_HEADING_LENGTH characters.
-
-    The name is repeated in the path of every block below it, so it must be short.
-    """
+    """Return a heading on one line, shortened because each block below it repeats it."""
     name = " ".join(text[: 8 * _MAX_HEADING_LENGTH].split())
     return name if len(name) <= _MAX_HEADING_LENGTH else name[: _MAX_HEADING_LENGTH - 1] + "…"
 
@@ -72,18 +69,12 @@ _MAX_REPEATED_LENGTH = 300
 
 
 def format_row(cells: Sequence[str]) -> str:
-    """Return the cells as one line, such as `a | b |  | d`.
-
-    Empty cells keep the columns aligned; empty cells at the end are left out.
-    """
+    """Return aligned cells such as `a | b |  | d`, without empty ones at the end."""
     return " | ".join(cells).rstrip(" |")
 
 
 def get_repeated_text(cell: str) -> str:
-    """Return the text of a cell that is to be repeated in each further row that it spans.
-
-    Return "" for a long text, because a small file could otherwise produce a text of any length.
-    """
+    """Return a short cell, to be repeated in further rows; "" for a long one."""
     return cell if len(cell) <= _MAX_REPEATED_LENGTH else ""
 
 
@@ -145,10 +136,7 @@ def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece
 
 
 def assemble(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
-    """Return the text of pieces, and a block for each piece.
-
-    Pieces are separated by blank lines, and consecutive rows of a table by line ends.
-    """
+    """Return pieces as a text with blocks, separated by blank lines, or line ends between rows."""
     texts: list[str] = []
     blocks: list[Block] = []
     outline = Outline()

@@ -118,10 +118,7 @@ _TEXT_SIGNATURES = (
 
 
 def name_unread_format(data: bytes, *, is_text: bool) -> str | None:
-    """Return the name of a format that no parser reads, such as "a PNG picture"; None if unknown.
-
-    For data that decodes as text, only text formats are considered.
-    """
+    """Return the name of a format that no parser reads, such as "a PNG picture"; else None."""
     marks = _TEXT_SIGNATURES if is_text else (*_SIGNATURES, *_TEXT_SIGNATURES)
     return next((m.meaning for m in marks if data.startswith(m.mark, m.offset)), None)
 
@@ -193,10 +190,7 @@ def iter_file_pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def detect_zip_type(file: BinaryIO, media_type: str | None) -> str:
-    """Return the media type of the Office document in a ZIP archive: that of its main part.
-
-    If there are several main parts, the declared type decides.
-    """
+    """Return the media type of the Office document in a ZIP archive: that of its main part."""
     if _count_marks(file, _CENTRAL_ENTRY) > _MAX_ENTRIES:
         raise DocumentTooCostly(
             f"the archive has more than {_MAX_ENTRIES:,} entries", hint=ARCHIVE_HINT
@@ -385,10 +379,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
 
 
 def _select_declared_type(data: bytes, media_type: str | None) -> str | None:
-    """Return the type of a typed record or a picture, if the source declares such a type.
-
-    For a picture, the type is detected in its content. Return None for other declared types.
-    """
+    """Return a declared typed record, or the detected type of a declared picture."""
     if media_type == TYPED_RECORD:
         return TYPED_RECORD  # this project wrote the record itself
     # The declaration of a picture was already checked against its content.
@@ -402,10 +393,7 @@ def _normalize_declared_type(media_type: str | None) -> str | None:
 
 
 def _choose_text_type(data: bytes, declared: str | None) -> str:
-    """Return the type of a document in a text format.
-
-    The document may still not be text: the format's parser rejects such bytes.
-    """
+    """Return the type of a document in a text format."""
     if declared in SOURCE_CODE and declared is not None:
         return declared
     if looks_like_html(data):

@@ -33,10 +33,7 @@ _INDENT = " "  # two for each level, since docling counts a list and its item as
 
 
 def iter_pieces(document: DoclingDocument) -> Iterator[Piece]:
-    """Yield the pieces of a document in reading order, without running headers and footers.
-
-    A title is a heading of the first level, and section headers are below it.
-    """
+    """Yield the pieces of a document in reading order, without running headers and footers."""
     items = document.iterate_items()
     for listed, run in groupby(items, key=lambda entry: _is_list_item(entry[0])):
         if listed:

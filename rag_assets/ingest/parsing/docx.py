@@ -463,10 +463,7 @@ class _DocxReader:
         return clean(collapse_spaces(" ".join(texts)))
 
     def _number_notes(self, inline: Inline) -> str:
-        """Return a paragraph's text with a number such as [1] in place of each note reference.
-
-        The texts of the notes are kept for the end of the section.
-        """
+        """Return a text with numbers such as [1] in place of references to notes."""
         for kind, note_id, at in inline.notes:
             # Each note is shown once, however often it is referenced.
             note = self._notes.pop((kind, note_id), None)

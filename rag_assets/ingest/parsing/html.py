@@ -68,10 +68,7 @@ BLOCKS = frozenset({
 
 
 def decode_page(data: bytes, limits: ParseLimits) -> str:
-    """Decode a page by its byte order mark or else its declared encoding.
-
-    A page without both is decoded as UTF-8 or, if this fails, as browsers do.
-    """
+    """Decode a page by its mark or declared encoding, else as UTF-8, else as browsers do."""
     if not data.startswith((*UTF16_MARKS, _UTF8_MARK)):
         data = data.decode(_detect_encoding(data), "replace").replace("\0", "").encode()
     return decode_text(data, limits)
@@ -95,10 +92,7 @@ def _detect_encoding(data: bytes) -> str:
 
 
 def parse_tree(text: str) -> _Element | None:
-    """Return the root of a page; None if it has no elements.
-
-    libxml2 stops at 255 levels of nesting; a page that is nested more deeply is rejected.
-    """
+    """Return the root of a page of at most 255 nested levels; None if it has no elements."""
     from lxml import etree
 
     parser = etree.HTMLParser(

@@ -141,10 +141,7 @@ def detect_text_language(
 
 
 def get_language_identity(media_type: str) -> str | None:
-    """Return the detector's version if it affects documents of this type, else None.
-
-    It does not affect source code.
-    """
+    """Return the detector's version, except for source code, which needs no detector."""
     return None if media_type in SOURCE_CODE else get_detector_version()
 
 

@@ -70,10 +70,7 @@ def decode_header_value(value: str) -> str:
 
 
 def list_parts(message: Message) -> list[MailPart]:
-    """Return the parts of body and attachments, in order.
-
-    Of alternative parts, only plain text is returned if there is any, else the last alternative.
-    """
+    """Return body and attachments; of alternatives, only plain text or else the last one."""
     parts: list[MailPart] = []
     for part in _iter_parts(message):
         if len(parts) == _MAX_PARTS:
@@ -164,10 +161,7 @@ class _MailReader:
         self._attachments_left = _MAX_ATTACHMENTS
 
     def iter_pieces(self, message: Message, level: int = 1) -> Iterator[Piece]:
-        """Yield the pieces of a message: subject, headers, body, attachments.
-
-        Below level 1, only the names of attachments are listed.
-        """
+        """Yield subject, headers, body, and attachments or, below level 1, their names."""
         yield Piece("heading", read_header(message, "Subject"), level)
         headers = ((name, read_header(message, name)) for name in _SHOWN_HEADERS)
         yield Piece("paragraph", clean("\n".join(f"{n}: {value}" for n, value in headers if value)))

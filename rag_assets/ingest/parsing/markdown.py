@@ -136,10 +136,7 @@ class MarkdownParser:
         return self._build_block(kind, first)
 
     def _select_container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
-        """Return the kind of the block that starts on a line, and the function that skips it.
-
-        The function is None for a paragraph.
-        """
+        """Return a block's kind, and what skips it; None for a paragraph."""
         if find_fence_opening(line.text):
             return "code", self._skip_fence
         if is_indented(line.text):
@@ -327,10 +324,7 @@ class _MdxParser(MarkdownParser):
         return super()._is_interruption(line) or _is_tags(line.text)
 
     def _find_module_end(self) -> int:
-        """Return the index of the line after an import or export statement.
-
-        The statement ends at the first blank line at which no bracket is open.
-        """
+        """Return the index of the line after an import or export statement."""
         depth = 0
         nearest = 0
         lines = self._lines
@@ -353,10 +347,7 @@ class _MdxParser(MarkdownParser):
         return at if at > self._at else 0
 
     def _find_tag_end(self, at: int) -> int:
-        """Return the index of the line after the tags that start on line `at`.
-
-        Return 0 if no tags start there, or if they are not closed.
-        """
+        """Return the index of the line after the closed tags on line `at`; else 0."""
         line = self._lines[at].text
         if _is_tags(line):
             return at + 1

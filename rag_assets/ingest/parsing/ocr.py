@@ -48,11 +48,7 @@ _HYPHENATION = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 
 
 def require_languages(languages: Sequence[str], folder: str | None) -> None:
-    """Verify that the OCR data of languages is installed.
-
-    Args:
-        folder: the folder of the files LANGUAGE.traineddata; None for the installed folder.
-    """
+    """Verify that the OCR data of languages is installed, or is in this folder."""
     require_extra("ocr", OCR, "parser.ocr", "set parser.ocr: false")
     data_folder = Path(folder) if folder else _find_installed_data()
     missing = [name for name in languages if not (data_folder / f"{name}.traineddata").is_file()]
@@ -66,11 +62,7 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Pixels:
-    """A picture in shades of grey.
-
-    Attributes:
-        data: the rows of the picture from the top, one byte per pixel.
-    """
+    """A picture in shades of grey: rows from the top, one byte per pixel."""
 
     data: bytes
     width: int
@@ -135,10 +127,7 @@ class OcrTime:
 
 
 class TextReader:
-    """A reader of text in pictures; it tries all of its languages together on every picture.
-
-    Its language data stays in memory until it is closed.
-    """
+    """A reader of text in pictures, which keeps the data of its languages until it is closed."""
 
     def __init__(self, languages: Sequence[str], folder: str | None) -> None:
         from tesserocr import OEM, PSM, PyTessBaseAPI
@@ -270,10 +259,7 @@ def _open_picture(data: bytes) -> Iterator[Image]:
 
 
 def _iter_frames(image: Image, limits: ParseLimits) -> Iterator[int]:
-    """Go to each page of a picture, and yield its number, counted from 1.
-
-    Only a TIFF can have more than one page.
-    """
+    """Go to each page of a picture, and yield its number, counted from 1."""
     number = 0
     while True:
         if number >= limits.ocr_pages:
@@ -304,11 +290,7 @@ def _require_size(image: Image) -> None:
 
 @contextmanager
 def _report_as_damage() -> Iterator[None]:
-    """Raise DocumentRejected for any error of the library, as damage of the picture.
-
-    The library's decoders raise errors of many kinds on hostile bytes, and some errors quote these
-    bytes.
-    """
+    """Raise DocumentRejected for any error of the library, which might quote the picture."""
     import PIL.Image
 
     try:

@@ -114,11 +114,7 @@ R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 @dataclass(frozen=True, slots=True)
 class RelatedPart:
-    """A part that another part refers to.
-
-    Attributes:
-        kind: the last segment of the relationship's type, such as "slide".
-    """
+    """A part that another part refers to by an id and a kind, such as "slide"."""
 
     id: str
     kind: str
@@ -198,10 +194,7 @@ def _parse_xml(data: bytes) -> _Element:
 
 
 def _decrypt(data: bytes, options: ParseOptions) -> bytes:
-    """Return the bytes of the ZIP archive, decrypted with the first password that fits.
-
-    Bytes that are not encrypted are returned unchanged.
-    """
+    """Return the bytes of the ZIP archive, decrypted with the first fitting password if needed."""
     if not data.startswith(OLE2_MARK):
         return data
     for password in options.passwords:

@@ -181,10 +181,7 @@ class Bookmarks:
                 self._levels.setdefault((page, form), min(level, DEEPEST_LEVEL))
 
     def get_level(self, page: int, text: str) -> int:
-        """Return the outline's level for a text on a page; 0 if it is not a heading.
-
-        A bookmark may point just before a page break while its heading follows the break.
-        """
+        """Return the level of a heading on a page, or on the page before it; else 0."""
         if not self._levels:
             return 0
         forms = _normalize_title(shorten_heading(text))
@@ -208,10 +205,7 @@ def _iter_bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, in
 
 
 def _normalize_title(title: str) -> tuple[str, ...]:
-    """Return forms of a title that can be compared: lower case, without punctuation.
-
-    If the title starts with numbers, a second form omits them.
-    """
+    """Return forms of a title that can be compared: lower case, without punctuation."""
     words = " ".join(re.sub(r"[\W_]+", " ", title.lower()).split())
     forms = [words]
     if (bare := _NUMBERS.sub("", _NUMBERING.sub("", words))) and bare != words:
@@ -244,10 +238,7 @@ _KINDS: Mapping[str, BlockKind] = {
 
 @cache
 def warm_up() -> None:
-    """Load the libraries, and make pdfium reserve its gigabyte of address space once.
-
-    This is called before limits are set, so that the limits apply to the document alone.
-    """
+    """Load libraries, and make pdfium reserve its gigabyte once, before limits are set."""
     from liteparse import LiteParse, ParseError
 
     with suppress(ParseError):
@@ -278,10 +269,7 @@ class PageLayout:
             raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
 
     def _parse_whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
-        """Return pages including their headers and footers, by page number.
-
-        This is used for pages with little other text.
-        """
+        """Return pages including their headers and footers, by page number."""
         if not numbers:
             return {}
         target = ",".join(map(str, numbers))
@@ -319,10 +307,7 @@ def _iter_pieces_of_page(page: ParsedPage) -> Iterator[Piece]:
 
 
 def _has_lost_text(page: ParsedPage) -> bool:
-    """Return whether too much of a page's text was dropped as repeated headers or footers.
-
-    This happens with forms and slides.
-    """
+    """Return whether too much of a page's text was dropped as repeated headers or footers."""
     kept_characters = sum(_count_visible(_format_block(block)) for block in page.blocks or [])
     return kept_characters < _MIN_KEPT_SHARE * _count_visible(page.text)
 
@@ -431,10 +416,7 @@ def _is_scanty(pieces: Sequence[Piece]) -> bool:
 
 
 def _find_title_page(pieces: list[Piece]) -> str | None:
-    """Return the heading with the highest level on the first page; None if it has no heading.
-
-    It serves as title, since an outline seldom lists the title.
-    """
+    """Return the heading with the highest level on the first page; None if it has none."""
     headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
     return shorten_heading(min(headings, key=lambda p: p.level).text) if headings else None
 

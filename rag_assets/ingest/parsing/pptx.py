@@ -166,10 +166,7 @@ def _find_title(package: Package, opening: list[str]) -> str | None:
 
 
 def _find_sections(root: _Element) -> dict[str, str]:
-    """Return the name of each section by the id of its first slide.
-
-    The result is empty if there are fewer than two sections.
-    """
+    """Return names of sections by the id of the first slide; none for a single section."""
     names: dict[str, str] = {}
     for section in root.iter(f"{_P14}section"):
         first = next(section.iter(f"{_P14}sldId"), None)

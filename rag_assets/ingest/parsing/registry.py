@@ -152,10 +152,7 @@ def _get_package_version(package: str) -> str:
 
 @cache
 def compute_parsers_version() -> str:
-    """Return a version that changes whenever any parser changes.
-
-    It is cached, since many keys use it.
-    """
+    """Return a version that changes with any parser; cached, since many keys use it."""
     parsers = {**PARSERS, "docling": DOCLING_PDF}
     versions = {k: [p.id, p.version] for k, p in parsers.items()}
     return compute_key("parsers", versions, *_FORMER_RULES)
@@ -185,10 +182,7 @@ def compute_parse_key(
 
 
 def warm_up_parser(data: bytes, media_type: str | None, options: ParseOptions) -> None:
-    """Load the libraries that parse these bytes.
-
-    Errors are ignored here, since parse() reports them.
-    """
+    """Load the libraries that parse these bytes; parse() reports errors."""
     with suppress(Exception):
         get_parser(detect(data, media_type), options).warm_up()
 

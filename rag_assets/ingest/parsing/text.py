@@ -31,11 +31,7 @@ _CHARACTERS_PER_FOREIGN = 10
 
 
 def decode_text(data: bytes, limits: ParseLimits) -> str:
-    """Decode UTF-8, or UTF-16 with a byte order mark, without this mark.
-
-    Raises:
-        DocumentRejected: the text has another encoding, or is empty or too long.
-    """
+    """Decode non-empty UTF-8, or UTF-16 with a byte order mark, without this mark."""
     text = _decode_utf16(data) if data.startswith(UTF16_MARKS) else _decode_utf8(data)
     if not text.strip():
         raise DocumentEmpty("the document is empty")

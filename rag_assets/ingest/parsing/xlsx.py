@@ -78,10 +78,7 @@ def _copy_needed_parts(package: Package, limits: ParseLimits) -> bytes:
 
 
 def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
-    """Refuse a sheet whose cells are too far apart.
-
-    calamine reserves memory for every cell between them.
-    """
+    """Refuse a sheet whose cells are too far apart, as calamine reserves memory for all between."""
     cells = _compute_extent(_REFERENCE.findall(sheet))
     if cells > limits.cells:
         # Empty cells that only have a format may lie anywhere; calamine reserves no memory for
@@ -149,10 +146,7 @@ def _read_sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> I
 
 
 def _iter_records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
-    """Yield the lines above a table as paragraphs, its header as a heading, and its rows.
-
-    Each piece has the number of its row.
-    """
+    """Yield the lines above a table, its header as a heading, and its rows, with row numbers."""
     columns = max(sum(map(bool, row)) for row in rows.values())
     above = True
     for number, row in rows.items():
@@ -168,10 +162,7 @@ def _iter_records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
 
 
 def _read_rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
-    """Return the texts of each non-empty row by its number, counted from 1.
-
-    Columns that are empty in all rows are left out.
-    """
+    """Return texts of non-empty rows by number, from 1, without columns that are always empty."""
     if sheet.start is None:
         return {}
     first_row, _ = sheet.start
@@ -184,10 +175,7 @@ def _read_rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]
 
 
 def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLimits) -> None:
-    """Copy the value of a cell that spans several rows into each of these rows.
-
-    Rows that are otherwise empty stay empty.
-    """
+    """Copy the value of a cell that spans several rows into those that are not empty."""
     first_row, first_column = sheet.start or (0, 0)
     columns = range(first_column, first_column + sheet.width)
     left = limits.cells

@@ -88,11 +88,7 @@ _SUSPICIOUS_PERCENT = 30
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """The catalog's row of a document of the source, as of its last listing.
-
-    The hash is None if the content was rejected. The listing started at `listed_at_ns`, in
-    nanoseconds since the epoch.
-    """
+    """The catalog's row of a document, as of its last listing; without a hash if rejected."""
 
     document_id: str
     facts: ListingFacts
@@ -143,10 +139,7 @@ class ListingComparison:
         self.unchanged_count = 0
 
     def find_suspects(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
-        """Yield the listed documents to hash: all except those that are certainly unchanged.
-
-        Rejected documents are hashed again, since a limit may have been raised.
-        """
+        """Yield the listed documents to hash: all that may have changed."""
         for document in documents:
             self._unseen.discard(document.document_id)
             if self._is_unchanged(document):
@@ -166,12 +159,7 @@ class ListingComparison:
                 yield self._build_change(document, outcome)
 
     def list_removed(self) -> frozenset[str]:
-        """Return the ids of known documents that are not in the listing.
-
-        Raises:
-            RuntimeError: the listing was not read to its end, so it is unknown which documents
-                are missing.
-        """
+        """Return the ids of known documents that are not in the whole listing."""
         if not self._is_complete:
             raise RuntimeError("the listing was not read to its end")
         return frozenset(self._unseen)

@@ -53,10 +53,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def open_root(root: Path) -> int:
-    """Open an absolute, resolved folder for listing, and return its descriptor.
-
-    The caller closes the descriptor.
-    """
+    """Open an absolute, resolved folder for listing, and return its descriptor."""
     return open_subfolder(None, root.parts)
 
 
@@ -118,10 +115,7 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
 
 @contextmanager
 def _open_innermost_folder(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
-    """Open nested folders by their names, and yield the descriptor of the last folder.
-
-    The folders opened here are closed afterwards.
-    """
+    """Open nested folders by name, and yield the last; close all of them afterwards."""
     innermost: int | None = None
     try:
         for name in names:
@@ -227,10 +221,7 @@ class FolderIdentity:
 
 
 def encode_folders(folders: Mapping[str, FolderIdentity]) -> list[list[Any]]:
-    """Return the identities of folders by path as JSON lists.
-
-    Paths are quoted, since they may contain bytes that are not UTF-8.
-    """
+    """Return the identities of folders by path as JSON lists; paths are quoted."""
     return [
         [quote_from_bytes(os.fsencode(path)), folder.inode, folder.file_system]
         for path, folder in sorted(folders.items())
@@ -343,10 +334,7 @@ class DiskReader:
         self._idle: list[_DiskWorker] = []
 
     def locate(self, roots: Roots, *, follow_link: bool) -> Path:
-        """Return the path of the folder to read for the source's root; see Roots.locate.
-
-        If the folder does not respond, return the configured root; every later read then fails.
-        """
+        """Return the root to read, or the configured one if the folder does not respond."""
         locate = partial(roots.locate, self._source, self._folder, follow_link=follow_link)
         try:
             return self.call(locate, LOCATE_SECONDS)
@@ -428,11 +416,7 @@ class _DiskWorker:
         self._calls.put(None)
 
     def call(self, read: Callable[[], _Result], seconds: float) -> _Result | _CallError:
-        """Call a function in the thread, and return its result or its error.
-
-        Raises:
-            Empty: the function does not return in time.
-        """
+        """Call a function in the thread, and return its result or its error; may raise Empty."""
         self._calls.put(read)
         return self._results.get(timeout=seconds)  # type: ignore[return-value]
 

@@ -162,8 +162,5 @@ FILES = SourceKind(
 
 
 def clamp_time(nanoseconds: int) -> int:
-    """Return a file's time within the range that a database can store.
-
-    Users can set any time for a file.
-    """
+    """Return a file's time, which users can set, within the range of databases."""
     return max(-_LATEST_NS, min(nanoseconds, _LATEST_NS))

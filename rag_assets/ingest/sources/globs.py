@@ -184,10 +184,7 @@ class GlobRules:
 
 
 class _Alternatives:
-    """Rules that are matched against the same text, either the name or the path.
-
-    Most rules are literals or suffixes, which are looked up in a dictionary.
-    """
+    """Rules for the same text, name or path; most are looked up as literals or suffixes."""
 
     __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "is_empty")
 
@@ -241,12 +238,7 @@ def _compile_regex(regex: bytes, flags: int) -> re.Pattern[bytes]:
 
 
 def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> GlobRules:
-    """Parse and compile the globs of a configuration.
-
-    Raises:
-        ValueError: a pattern is empty or malformed. It would never match, and nobody would
-            notice.
-    """
+    """Parse the globs of a configuration; raise ValueError for one that never matches."""
     rules = []
     for pattern in patterns:
         rule = parse_rule(pattern.encode("utf-8", "surrogateescape"))
@@ -307,10 +299,7 @@ def _translate(pattern: bytes) -> bytes:
 
 
 def _translate_block(tokens: Sequence[bytes]) -> bytes:
-    """Return a regular expression for the tokens between two markers that cross folders.
-
-    Here, a star matches only within one component of the path.
-    """
+    """Return a regular expression for tokens that do not cross folders."""
     out = []
     for component in _split(tokens, b"/"):
         first, *starred = _split(component, _STAR)

@@ -147,10 +147,7 @@ class SourceKind(Generic[_Config]):
         return () if folder is None else (folder,)
 
     def reports_every_change(self, config: _Config) -> bool:
-        """Return whether every change of a source is reported.
-
-        Watched folders report changes of files; the catalog reports changes of records and uploads.
-        """
+        """Return whether watched folders or the catalog report every change."""
         if self.holds_records or self.uploaded:
             return True
         if self.folders is not None:

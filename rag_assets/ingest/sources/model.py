@@ -52,10 +52,7 @@ class ListingFacts:
 
     @property
     def identity(self) -> int | str:
-        """Return a value that distinguishes contents of the same size and times.
-
-        It is the version if there is one, else the revision, else the inode.
-        """
+        """Return the version, the revision or the inode: the first that the source knows."""
         if self.version is not None:
             return f"={self.version}"  # No number of a file or record starts with "=".
         # Earlier versions stored a record's revision as its inode, and hashes of records must not
@@ -158,12 +155,7 @@ class ListedDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record as listed, without its text.
-
-    Attributes:
-        revision: a number that changes with every change to the record, and never returns to an
-            earlier value.
-    """
+    """A record as listed, without its text; each change gives it a new revision."""
 
     source_type: str
     source_id: str
@@ -194,10 +186,7 @@ class RecordStore(Protocol):
         ...
 
     def find_former_text(self, document_id: str, content_sha256: str) -> str | None:
-        """Return an earlier text of a record with this hash; None if it is not kept.
-
-        Earlier texts are kept for runs that listed the record with them.
-        """
+        """Return an earlier text of a record with this hash; None if it is not kept."""
         ...
 
     def state(self, source: str) -> str:
@@ -384,14 +373,7 @@ class ListedPaths:
         self._by_id: dict[str, str] | None = None
 
     def find_path(self, document_id: str, stored_path: bytes) -> str:
-        """Return the true path of a document.
-
-        Args:
-            stored_path: the path in the catalog.
-
-        Raises:
-            DocumentVanished: the source does not list the document, or cannot be listed.
-        """
+        """Return the true path of a document, given the path in the catalog."""
         path = stored_path.decode("utf-8", "surrogateescape")
         if compute_document_id(self._source.name, path) == document_id:
             return path

@@ -85,11 +85,7 @@ class RecordsSource:
         return MAX_RECORD_BYTES if self._files is None else MAX_FILE_BYTES
 
     def list(self) -> Iterator[ListedDocument]:
-        """Yield the records as documents.
-
-        Every change gives a record a new revision, so the decision to read a record never depends
-        on a clock.
-        """
+        """Yield records as documents; revisions, not clocks, decide which are read."""
         name = self._config.name
         for record in self._records.iter_records(name):
             path = build_record_path(record.source_type, record.source_id)

@@ -111,11 +111,7 @@ class UploadsSource:
         return self._config.max_bytes
 
     def list(self) -> Iterator[ListedDocument]:
-        """Yield the enabled uploads as documents.
-
-        Every change gives an upload a new revision, so the decision to read an upload never depends
-        on a clock.
-        """
+        """Yield enabled uploads as documents; revisions, not clocks, decide which are read."""
         name = self._config.name
         for upload in self._uploads.iter_uploads(name):
             yield ListedDocument(

@@ -21,11 +21,7 @@ from rag_assets.ingest.workers.process import UnchunkedText, WorkerProcess, Work
 
 @dataclass(frozen=True, slots=True)
 class ParseOutcome:
-    """The outcome of a ParseTask.
-
-    Attributes:
-        seconds: time that the task took on its worker, including reading.
-    """
+    """The outcome of a ParseTask, and the seconds that it took, including reading."""
 
     key: str
     result: ParsedText | RagAssetsError
@@ -198,10 +194,7 @@ class PersistentPool:
 
     @contextmanager
     def open(self, limits: ParseLimits) -> Iterator[WorkerPool]:
-        """Yield a pool with these limits, which stays open for the next call.
-
-        If the block raises, the pool is closed.
-        """
+        """Yield a pool with these limits, open for the next call unless the block raises."""
         if self._pool is None or self._limits != limits:
             self.close()
             self._limits = limits

@@ -99,11 +99,7 @@ class Watchdog:
 
 
 class Deadline:
-    """A context manager with a time limit, which can be extended within its block.
-
-    Attributes:
-        at: time of the monotonic clock at which the deadline passes.
-    """
+    """A context manager with a time limit, which can be extended within its block."""
 
     def __init__(self, watchdog: Watchdog, seconds: float) -> None:
         self.seconds = seconds
@@ -203,10 +199,7 @@ class WorkerProcess:
     def parse(
         self, data: bytes, media_type: str | None, options: ParseOptions
     ) -> ParsedText | DocumentRejected:
-        """Parse one document, and return its masked text or the reason for its rejection.
-
-        The process may have ended afterwards.
-        """
+        """Parse one document; return its masked text or the reason for its rejection."""
         self._await_ready()
         with self._watchdog.create_deadline(self._limits.seconds) as deadline:
             answer = self._exchange(
@@ -217,10 +210,7 @@ class WorkerProcess:
         return self._parse_answer(*answer)
 
     def chunk(self, texts: Sequence[UnchunkedText]) -> list[ChunkSet] | None:
-        """Return the chunk sets of parsed texts; None if the process failed.
-
-        The chunkers must be known to worker processes.
-        """
+        """Return the chunk sets of parsed texts; None if the process failed."""
         self._await_ready()
         requests, encoded = [], []
         for text in texts:
@@ -265,10 +255,7 @@ class WorkerProcess:
                     pipe.close()
 
     def _await_ready(self) -> None:
-        """Wait until the process has loaded its libraries.
-
-        This wait does not count towards the time limit of a document.
-        """
+        """Wait until the process has loaded its libraries, before any time limit."""
         if self._is_ready:
             return
         with self._watchdog.create_deadline(_STARTUP_SECONDS):
@@ -312,11 +299,7 @@ class WorkerProcess:
     def _exchange(
         self, header: Mapping[str, Any], data: bytes, deadline: Deadline
     ) -> tuple[dict[str, Any], bytes] | None:
-        """Send one message, and return the header and bytes of its answer.
-
-        If the process asks for more time, the deadline is extended. Return None if the process has
-        ended.
-        """
+        """Send one message, and return its answer; None if the process has ended."""
         try:
             self._write(header, data)
             answer = self._read()
