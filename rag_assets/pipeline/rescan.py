@@ -283,7 +283,9 @@ class MaskedTexts:
             chunk_sets[item.chunk_set_key] = ctx.parse_key(item.document)
         # None: the text could not be scanned, so no masked copy is kept for holds.
         kept = {
-            key: text.masked and compute_key("masked", key, compute_parsed_digest(text.masked))
+            key: None
+            if text.masked is None
+            else compute_key("masked", key, compute_parsed_digest(text.masked))
             for key, text in found.items()
         }
         rows = {}

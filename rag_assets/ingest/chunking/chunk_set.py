@@ -5,25 +5,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.model import (
-    LOCATION_FIELDS,
-    NO_FACTS,
-    UNKNOWN_LOCATION,
-    BlockPlace,
     Chunk,
-    Definition,
     Fact,
-    Location,
     build_chunk_record,
     build_chunks,
     find_touched_masks,
-    get_location_fields,
+    parse_chunk,
 )
 from rag_assets.ingest.parsing.languages import detect_language, get_language_identity
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
@@ -165,16 +159,13 @@ def locate_facts(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
 
 def _digest_chunks(chunks: Iterable[Chunk]) -> str:
     """Return a digest of all fields of the chunks; `text_sha256` represents text and title."""
-    rows = [build_chunk_record(chunk) for chunk in chunks]
-    for row in rows:
-        del row["text"]
-    return compute_key("chunks", *rows)
+    return compute_key("chunks", *map(_build_textless_record, chunks))
 
 
-_CHUNK_FIELDS = (
-    *("ordinal", "start", "end", "byte_start"),
-    *("heading_path", "token_count", "text_sha256"),
-)
+def _build_textless_record(chunk: Chunk) -> dict[str, Any]:
+    record = build_chunk_record(chunk)
+    del record["text"]
+    return record
 
 
 def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
@@ -182,7 +173,7 @@ def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
     return {
         "key": chunk_set.key,
         "digest": chunk_set.digest,
-        "chunks": [_list_chunk_values(chunk) for chunk in chunk_set.chunks],
+        "chunks": [_build_textless_record(chunk) for chunk in chunk_set.chunks],
         "language": chunk_set.language,
         "dropped": [[d.ordinal, d.start, d.end, d.rules] for d in chunk_set.dropped],
         "facts": serialize_facts(chunk_set.facts),
@@ -194,7 +185,10 @@ def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
     return ChunkSet(
         key=record["key"],
         digest=record["digest"],
-        chunks=tuple(_build_chunk(text, values) for values in record["chunks"]),
+        chunks=tuple(
+            parse_chunk({**chunk, "text": text[chunk["start"] : chunk["end"]]})
+            for chunk in record["chunks"]
+        ),
         language=record["language"],
         dropped=tuple(
             DroppedChunk(ordinal, start, end, tuple(rules))
@@ -217,32 +211,3 @@ def parse_facts(
 ) -> tuple[Fact, ...]:
     """Rebuild facts of all or the wanted kinds from JSON lists; the inverse of serialize_facts."""
     return tuple(Fact(*record) for record in records if wants_kind is None or wants_kind(record[0]))
-
-
-def _list_chunk_values(chunk: Chunk) -> list[Any]:
-    location = get_location_fields(chunk.location)
-    place = [location[name] for name in LOCATION_FIELDS] if any(location.values()) else None
-    values = [getattr(chunk, name) for name in _CHUNK_FIELDS]
-    definition = None if chunk.definition is None else astuple(chunk.definition)
-    blocks = [[block.block_id, block.start] for block in chunk.blocks]
-    parts = place, dict(chunk.facts) or None, definition, blocks or None
-    return [*values, *parts, chunk.of_block, chunk.context]
-
-
-def _build_chunk(text: str, values: list[Any]) -> Chunk:
-    *rest, place, facts, definition, blocks, of_block, context = values
-    fields = dict(zip(_CHUNK_FIELDS, rest, strict=True))
-    fields["heading_path"] = tuple(fields["heading_path"])
-    location = UNKNOWN_LOCATION
-    if place is not None:
-        location = Location(**dict(zip(LOCATION_FIELDS, place, strict=True)))
-    return Chunk(
-        text=text[fields["start"] : fields["end"]],
-        location=location,
-        facts=facts or NO_FACTS,
-        definition=None if definition is None else Definition(*definition),
-        blocks=tuple(BlockPlace(id_, start) for id_, start in blocks or ()),
-        of_block=of_block,
-        context=context,
-        **fields,
-    )

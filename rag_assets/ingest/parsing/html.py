@@ -26,13 +26,12 @@ from rag_assets.ingest.parsing.blocks import (
 )
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.text import UTF16_MARKS, decode_text
+from rag_assets.ingest.parsing.text import UTF8_MARK, UTF16_MARKS, decode_text
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
 
-_UTF8_MARK = b"\xef\xbb\xbf"
 _CHARSET_WITHIN = 4_096
 _CHARSET = re.compile(
     rb"""<(?:meta|\?xml)\b[^>]{0,400}?(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w.:-]{2,40})""",
@@ -69,7 +68,7 @@ BLOCKS = frozenset({
 
 def decode_page(data: bytes, limits: ParseLimits) -> str:
     """Decode a page by its mark or declared encoding, else as UTF-8, else as browsers do."""
-    if not data.startswith((*UTF16_MARKS, _UTF8_MARK)):
+    if not data.startswith((*UTF16_MARKS, UTF8_MARK)):
         data = data.decode(_detect_encoding(data), "replace").replace("\0", "").encode()
     return decode_text(data, limits)
 

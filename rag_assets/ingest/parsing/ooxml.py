@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentTooCostly
@@ -53,12 +53,6 @@ class Archive:
         # Some writers use different upper and lower case for a name; the format treats such names
         # as equal.
         self._names = {name.lower(): name for name in self._zip.NameToInfo}
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._zip.close()
 
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._names
@@ -170,10 +164,11 @@ def _iter_relations(root: _Element, folder: str) -> Iterator[RelatedPart]:
 def _parse_xml(data: bytes) -> _Element:
     from lxml import etree
 
+    doctype_error = DocumentRejected(
+        "the document declares an XML document type, which Office never does"
+    )
     if any(mark in data for mark in _DOCTYPES):
-        raise DocumentRejected(
-            "the document declares an XML document type, which Office never does"
-        )
+        raise doctype_error
     if b"purl.oclc.org" in data:
         for strict, common in _STRICT:
             data = data.replace(strict, common)
@@ -187,9 +182,7 @@ def _parse_xml(data: bytes) -> _Element:
     except etree.XMLSyntaxError:
         raise DocumentRejected("the document is damaged: a part is not well-formed XML") from None
     if root is None or root.getroottree().docinfo.doctype:
-        raise DocumentRejected(
-            "the document declares an XML document type, which Office never does"
-        )
+        raise doctype_error
     return root
 
 

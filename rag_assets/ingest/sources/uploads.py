@@ -97,22 +97,12 @@ class UploadsSource:
     """A source of uploaded files."""
 
     def __init__(self, config: UploadsConfig, uploads: UploadStore) -> None:
-        self._config = config
+        self.name, self.max_bytes = config.name, config.max_bytes
         self._uploads = uploads
-
-    @property
-    def name(self) -> str:
-        """Return the source's configured name."""
-        return self._config.name
-
-    @property
-    def max_bytes(self) -> int:
-        """Return the size in bytes above which reading a file is refused."""
-        return self._config.max_bytes
 
     def list(self) -> Iterator[ListedDocument]:
         """Yield enabled uploads as documents; revisions, not clocks, decide which are read."""
-        name = self._config.name
+        name = self.name
         for upload in self._uploads.iter_uploads(name):
             yield ListedDocument(
                 source=name,
@@ -142,7 +132,7 @@ class UploadsSource:
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one file in pieces; see DocumentSource.stream."""
         left = max_bytes
-        for piece in self._uploads.stream(self._config.name, document_path):
+        for piece in self._uploads.stream(self.name, document_path):
             left -= len(piece)
             if left < 0:
                 limit = format_size(max_bytes)
