@@ -290,12 +290,7 @@ def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult:
-    """The result of fetching the batches that had ended.
-
-    Attributes:
-        texts: number of texts whose vectors were stored in the lake.
-        outage: why no request may be sent for now; None if requests may be sent.
-    """
+    """The result of fetching ended batches; `outage` says why no request may be sent for now."""
 
     texts: int = 0
     tokens: int = 0

@@ -57,10 +57,8 @@ class CanaryResult:
     Attributes:
         distances: cosine distance of each probe's vector from its first vector, which is stored;
             empty if no vectors were compared.
-        since: when the first vectors were made.
         at: when the embedder last answered; None if it never answered.
         is_new: whether this is the first result, or its verdict differs from the last result's.
-        error: why the embedder did not answer now; None if it did.
     """
 
     ref: TenantRef

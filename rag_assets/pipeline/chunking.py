@@ -48,11 +48,8 @@ class ChunkingReport:
     """Report on chunking the slice's documents.
 
     Attributes:
-        reused: documents whose chunks were already in the lake.
-        masked_secrets: number of credentials masked in the documents that this run chunked.
         dropped_secrets: number of chunks dropped because of a credential: they match a described
             pattern, or only masked characters remain of them.
-        secrets: the first documents with credentials, and the rules that found the credentials.
     """
 
     documents: int = 0

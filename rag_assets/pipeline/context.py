@@ -95,7 +95,6 @@ class SliceLimits:
     """Limits of one run's slice.
 
     Attributes:
-        megabytes: approximate limit of source content.
         parse_seconds: time after which no further document is sent to the parsers.
         embed_seconds: time after which no further text is sent to the embedder.
         list_seconds: time after which no more of the records that were pushed in bulk are listed.
@@ -126,11 +125,9 @@ class TenantContext:
 
     Attributes:
         guard: raises if this process no longer holds the tenant's lock; called before writes.
-        log: writes a line of progress.
         batch_api, embedder_of: return, for the id of one of the tenant's present or past embedders,
             its batch API and the embedder itself.
         kept_pool: keeps worker processes from stage to stage; without it each stage starts its own.
-        clock: determines ages.
         scanned: the rules and findings of the last scan of the tenant's stores for credentials; see
             TenantRecord.
         has_changed: whether the change watcher has seen the tenant's sources change during the run.

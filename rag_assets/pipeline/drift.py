@@ -34,7 +34,6 @@ class IndexState:
     """The state of one generation's index, compared with the catalog.
 
     Attributes:
-        index: whether the index that was written to is present, missing, or replaced by another.
         alias_correct: whether the tenant's alias shows exactly the serving generation. Also True
             for a generation that is not serving, and for an index that was lost together with its
             alias.

@@ -83,14 +83,10 @@ class EmbeddingReport:
     Attributes:
         embedded, remaining: numbers of texts embedded by this run, and left for the next run.
         reused: number of distinct texts whose vector was already in the lake.
-        collected: number of vectors fetched from batches of the provider.
-        submitted: number of the slice's texts that are in open batches.
         failed: number of quarantined documents; includes documents of later slices if no more texts
             can be embedded.
-        promised: cost in dollars of the batches submitted by this run.
         halted: whether embedding is stopped until a person acts or a spending cap renews. Then
             every document that lacks a vector is quarantined, in any slice.
-        outage: why no more texts could be embedded, or why a response is unusable.
     """
 
     embedded: int = 0

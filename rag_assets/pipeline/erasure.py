@@ -50,10 +50,8 @@ class ErasureStore:
     """A store from which documents are erased.
 
     Attributes:
-        name: the store's name in receipts.
-        erase: erases the remaining data of the documents.
-        count: counts the data to be erased, before any is erased; None: the catalog knows the count
-            when the erasure starts.
+        count: counts the data to be erased, before any is; None: the catalog knows the count by
+            then.
     """
 
     name: str

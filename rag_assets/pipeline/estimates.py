@@ -27,14 +27,10 @@ class MeasuredWork:
     Attributes:
         parse: number of contents that would be parsed; the text of the others is in the lake.
         cut: number of chunk sets that would be made; the others are in the lake.
-        failed: number of contents that would be quarantined.
-        chunks: number of chunks in all documents that would be published.
         embeddings, reused: numbers of distinct texts without and with a vector.
-        tokens: number of tokens in the texts without a vector.
         seconds: time that parsing and chunking took.
         read: number of documents whose text was checked for a language that the embedder supports.
         unread: number of these documents in an unsupported language, by language.
-        sample: a few of the texts without a vector.
     """
 
     parse: int = 0
@@ -72,14 +68,10 @@ class DoubleEditCost:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimates of a plan.
+    """The duration and the disk usage, before compaction, of a sync; None if a part is unknown.
 
     Attributes:
-        seconds: duration of the sync; None if a part of it was never measured.
-        bytes: disk usage in lake and index, before compaction; None if a part of it was never
-            measured.
-        rates_lacking, sizes_lacking: the parts of `seconds` and of `bytes` that were never
-            measured.
+        rates_lacking, sizes_lacking: the parts that were never measured.
     """
 
     seconds: float | None

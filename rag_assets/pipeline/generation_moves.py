@@ -217,11 +217,7 @@ class BuildReport:
     """The state of one build, with the results of the checks that judged it.
 
     Attributes:
-        differs: differences from the serving build, one line each.
         wanted: whether this build should answer: it is pinned, or it is the configuration's build.
-        current: whether syncs keep it up to date.
-        not_writable: why it cannot be brought up to date.
-        of_documents: number of all documents of the tenant.
         of_entries: about how many entries the build will hold.
         behind: number of documents whose present content the build lacks; None if unknown.
         waiting: number of documents that wait for a provider or a person.

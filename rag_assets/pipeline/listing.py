@@ -445,7 +445,6 @@ class ListingReport:
         moved: removed documents whose content was found in another location; each of them is also
             counted as added.
         held: documents that vanished in suspicious numbers and were not deleted.
-        failed: documents that cannot be read, temporarily or permanently.
         left_out: how many files each source excludes, by the rule that excludes them.
     """
 

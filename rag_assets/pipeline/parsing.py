@@ -72,11 +72,9 @@ class ParsingReport:
     """Report on parsing the slice's documents.
 
     Attributes:
-        reused: number of documents whose text was already in the lake.
         remaining: number of documents left for the next run, because this run's parsing time was
             over.
         vanished: number of documents that left their source, or changed, after they were listed.
-        failures: the first quarantined documents, with reasons.
         notes: the first documents that were parsed incompletely, with the missing parts.
     """
 

@@ -251,21 +251,12 @@ class Preview:
     Attributes:
         parse, cut, failed, chunks, embeddings, reused, tokens: see MeasuredWork.
         held: documents that vanished and would be kept.
-        held_reasons: why they would be kept, one reason per source.
-        entries_deleted: entries of removed documents.
         new_generation: whether a new build would be made in addition to the serving build.
-        embedder: the embedder that would make the vectors.
-        per_million: dollars per million tokens; None if no price is known.
         cost: cost of all tokens, in dollars; None if no price is known.
-        batch: whether the provider's batch API would be used.
         waiting: documents that wait for a batch submitted earlier; not counted above.
         unlisted: why sources could not be listed; the other sources were listed.
-        cap: the spending cap that would stop the sync before its end.
-        preparing_seconds: time that parsing and chunking took for the preview.
         embedding_cpu_seconds: CPU time for all texts that would be embedded, extrapolated from a
             few of them; None if no text is embedded on this machine.
-        estimate: duration and disk usage of the sync.
-        twice: the cost of edits while two builds are kept up to date.
         unread: a sentence on documents that the embedder does not support; "" if it supports all.
     """
 

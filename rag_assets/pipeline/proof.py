@@ -145,7 +145,6 @@ class Traces:
     """The traces that documents, or a whole tenant, would leave behind.
 
     Attributes:
-        document_ids: ids of the documents; only some of them for a large tenant.
         dead: keys in the lake that no other document needs.
         phrases: parts of their texts that appear nowhere else; a sample if there are many.
         names: uris, and ids of chunks without offsets.

@@ -53,8 +53,6 @@ class PublishingReport:
 
     Attributes:
         upserted, deleted: numbers of entries.
-        unchanged: number of documents whose entries were already up to date.
-        removed: number of documents whose entries were deleted.
         live: number of entries that the generation must hold.
     """
 

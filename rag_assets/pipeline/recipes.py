@@ -41,8 +41,6 @@ class Recipe:
     """How a build is made, apart from its embedder, which the build's row stores separately.
 
     Attributes:
-        chunker: all settings of the tenant's chunker.
-        chunkers: the chunker settings of each rule, with the rule's conditions.
         chunker_version, schema_version: versions of the code that opened the build.
         configured_index: the kind in the tenant's configuration, or "auto".
     """

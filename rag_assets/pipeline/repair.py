@@ -45,8 +45,6 @@ class Repair:
     """The differences that a repair found, as they were before it.
 
     Attributes:
-        contents: documents whose content differs from the recorded content; the next sync reads
-            them again.
         vectors_beside: number of builds whose separate vector store differed and was filled again.
     """
 
@@ -225,7 +223,6 @@ class LakeDrift:
     """The difference between the rows that live builds need from the lake and the rows it has.
 
     Attributes:
-        files: files that the tables list, but that cannot be read.
         nowhere: text_sha256 of the texts whose vectors are neither in the lake nor in an index, by
             embedder_id; these texts have to be embedded again.
     """

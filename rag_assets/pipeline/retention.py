@@ -42,9 +42,7 @@ class PruningReport:
 
     Attributes:
         receipts: receipts of this run's pruning, and of an earlier interrupted one.
-        held: sources that wait for a person's confirmation.
         doubt: why pruning was skipped, if the clock may be wrong.
-        refused: why pruning was skipped, if the catalog lacks changes.
     """
 
     receipts: tuple[Receipt, ...] = ()
@@ -211,10 +209,7 @@ class RetentionReport:
 
     Attributes:
         rule: the retention setting; None if everything is kept.
-        due: the aging documents, by source type.
-        held_documents: how many documents the holds cover.
         prunes_to_confirm: number of documents whose pruning a person has to confirm, by source.
-        receipts: the last receipts, newest first.
         doubt: why no data is deleted because of its age, if the clock may be wrong.
     """
 

@@ -95,9 +95,6 @@ class SliceWork:
     """A slice with its documents.
 
     Attributes:
-        context: the context for stages that work on the slice's build.
-        generation: the build that the documents are written to.
-        config_key: the key of the build's configuration.
         documents: the documents, most urgent first, without deleted and excluded ones.
         unlisted: why sources could not be listed when the run started.
         is_superseded: whether the tenant's configuration asks for a different build.

@@ -37,7 +37,6 @@ class ContentsReport:
             and times, equal those in the catalog.
         gone: ids of documents that a source no longer has, but that no listing will delete, because
             the source's state equals the state at its last recorded listing.
-        unlisted: names of sources that could not be listed, and were not compared.
     """
 
     compared: int = 0
@@ -163,7 +162,6 @@ class StoredDrift:
 
     Attributes:
         store, item_name: name of the store, and the word for a single item in it.
-        missing, altered: ids of documents with missing or altered stored content.
         nobodys: names of stored items that belong to no document and to no source.
     """
 

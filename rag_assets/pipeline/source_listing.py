@@ -49,9 +49,6 @@ class SourceListing:
 
     Attributes:
         lost: removed documents whose content does not appear elsewhere in the same listing.
-        listed: how many documents the source holds.
-        folders: the listed folders, see FolderSource; None if no folder was listed.
-        scoped: ids of documents with an access scope set by their source.
         left_out: how many documents the source leaves out because of its rules.
         withheld: removed documents that the source still has, but does not list because of its
             rules.

@@ -38,7 +38,6 @@ class Deletions:
     """Decision about the documents that a source no longer holds.
 
     Attributes:
-        removed: ids of documents to delete, in order.
         held: ids of documents kept until a person allows their deletion, or accepts a catalog
             restored from an older dump; in order.
         reason: why they are kept; it may name a folder.
@@ -55,7 +54,6 @@ class SourcePlan:
 
     Attributes:
         known: the catalog's documents of the source, including deleted ones.
-        settings: see compute_settings_key.
         listing: None if the source could not be listed; its documents stay as they are.
         folders: the folders to store with the listing; None: keep the stored folders.
         window: the time window in which the source's deletions are judged; None without deletions.

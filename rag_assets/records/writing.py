@@ -92,13 +92,10 @@ class _Plan:
     """The state that results from drafts, applied one after the other.
 
     Attributes:
-        puts: records to store, by document, except pages in which only blocks change.
-        pages: pages in which only blocks change, by document.
         deleted_pages: deleted pages; their records are deleted too, unless they are pushed again
             afterwards.
         pages_deleted_at: the times of these deletions; None if no time was given.
         emptied: the deleted pages and all pages below; their stored records are ignored.
-        clocks: the latest time and version of writes, by document and part.
         outdated: numbers of drafts that are older than the record that they would replace.
     """
 

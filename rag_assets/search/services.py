@@ -319,13 +319,7 @@ class SearchServices:
     Attributes:
         catalog: the catalog's tables, for blocking statements: call them in a thread.
         reader: the catalog's statements for searches.
-        searcher: searches of the index.
-        vectors: embeds questions.
-        rerankers: scores passages.
-        policy: decides what callers may read.
-        altered_entries: reports entries that were altered in the index.
         entry_cache: entries at places that steps asked for.
-        completeness: counts the entries of builds.
     """
 
     catalog: Catalog

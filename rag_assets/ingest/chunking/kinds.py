@@ -35,8 +35,6 @@ class ChunkRequest:
             same unit.
         minimum: the size below which a passage is joined with a neighbour, if the chunker
             supports this.
-        path_hint: hint from the document's path, if the chunker uses such a hint; see
-            ChunkerKind.find_path_hint.
     """
 
     parsed: ParsedText
@@ -64,7 +62,6 @@ class ChunkerKind:
     """A chunker and its defaults.
 
     Attributes:
-        purpose: how the chunker cuts, as text for the configuration reference.
         split: returns the passages of a document, in order; their starts, new starts and ends
             never decrease. The same request always gives the same passages.
         read: cuts instead of `split`, and also returns the facts stated in the text. It runs a
@@ -76,7 +73,6 @@ class ChunkerKind:
         programs: media types of source code. There, a match of a pattern for credentials is
             often part of a name or a test, so only the match is masked, and the rest of its passage
             is kept.
-        chunk_types: source types that chunks may have instead of their document's source type.
         most: the largest limit that may be configured, if it differs from the input limit of
             remote models.
         blocks: returns, in order, the blocks of a text (or parts of a block) that become

@@ -127,8 +127,6 @@ class Chunk:
         start, end: character offsets into ParsedText.text, half open; they include the overlap.
         byte_start: the byte offset of `start` in UTF-8. If the text is the source itself, this
             is the offset in the file, and counts a byte order mark.
-        heading_path: headings above the passage, outermost first.
-        text_sha256: hash of the text that is embedded (see build_embedding_text).
         of_block: whether the chunk is a block, or part of a block, of a text that was also cut
             as a whole.
         context: lines from above the passage that its reader needs if it starts within a table,
@@ -252,7 +250,6 @@ class Passage:
     Attributes:
         start, end: character offsets into ParsedText.text, half open; they include the overlap.
         new_start: the start of the text that is not in the previous passage.
-        heading_path: headings above the new text, outermost first.
     """
 
     start: int

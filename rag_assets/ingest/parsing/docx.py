@@ -59,10 +59,8 @@ class Inline:
     """The content of a paragraph.
 
     Attributes:
-        texts: parts of the paragraph's text, in order.
         notes: for each note that the paragraph refers to, its kind, its id and the index of its
             reference in `texts`.
-        boxes: text boxes that are anchored in the paragraph.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -147,14 +145,7 @@ class ListPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The properties of a paragraph style that affect parsing, including inherited properties.
-
-    Attributes:
-        name: name of the style, in lower case.
-        level: level of the heading, else 0.
-        list_position: the list that contains paragraphs of this style as items.
-        is_code: whether the style is for source code.
-    """
+    """A paragraph style; the level is 0 unless it is a heading."""
 
     name: str = ""
     level: int = 0

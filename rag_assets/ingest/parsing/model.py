@@ -60,7 +60,6 @@ class ParsedText:
         blocks: in order, not overlapping; white space between them belongs to no block.
         title: the title found in the content (never derived from the file's name), masked.
         pages: number of pages, slides or sheets, if the format has them.
-        ocr_pages: number of these pages that were read by OCR.
         notes: which parts were not read, and why; they quote nothing from the document.
         has_lines: whether the lines of `text` are the lines of the document.
         mark_bytes: length of a byte order mark before the text, if the text is the source.

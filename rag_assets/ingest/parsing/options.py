@@ -16,7 +16,6 @@ class ParseLimits:
     """The resources that one document may use while it is parsed, scanned and masked.
 
     Attributes:
-        seconds: maximum elapsed time, and maximum processor time.
         memory_bytes: maximum address space beyond an idle worker's.
         blocks: maximum number of paragraphs, rows and other blocks; later stages hold all
             blocks of a document in memory without any other limit.

@@ -105,7 +105,6 @@ class Change:
     Attributes:
         kind: "added" (new, or back after a deletion), "changed" (different content), "touched"
             (same content; only its listing facts and time need to be stored) or "rejected".
-        content_sha256: hash of the content that was read; None if the document was rejected.
         modified_at: when the content was written; for touched documents the previous value.
     """
 

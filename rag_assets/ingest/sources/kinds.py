@@ -86,8 +86,6 @@ class SourceKind(Generic[_Config]):
             revision for every change; otherwise a listing finds the documents.
         kept: whether the documents are records that a part of this project puts into the
             catalog.
-        pulled: whether the source pulls its documents from an application's database.
-        uploaded: whether the documents are uploaded files in the catalog.
         implicit: whether tenants have the source because of their profile; such a source is
             never configured.
         path_fields: fields of the configuration that are paths. Relative paths are relative to

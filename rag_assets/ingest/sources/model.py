@@ -105,8 +105,6 @@ class ListedDocument:
     Attributes:
         path: POSIX path or id within the source, exactly as the source has it. Bytes of a file
             name that are not UTF-8 are kept as lone surrogates (surrogateescape).
-        document_id: see compute_document_id.
-        uri: printable ASCII form of source and path, for people, tables and logs.
         content_sha256: hash of the content, if the source knows it without reading the content.
         source_id: for a pushed record, its id in its application; None for other documents.
         page_uuid: for a pushed record, the page or database that it belongs to; for a page, its
