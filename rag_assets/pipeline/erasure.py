@@ -6,8 +6,8 @@ interrupted anywhere; the next run repeats them as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Set
+from dataclasses import replace
 from typing import Any
 
 from rag_assets.common.errors import ErasureIncomplete
@@ -43,20 +43,6 @@ from rag_assets.storage.catalog.erasure.rescans import read_hashes
 from rag_assets.storage.lake.location import LakeNotes
 from rag_assets.storage.lake.model import DeadKeys
 from rag_assets.storage.lake.store import Lake
-
-
-@dataclass(frozen=True, slots=True)
-class ErasureStore:
-    """A store from which documents are erased.
-
-    Attributes:
-        count: counts the data to be erased, before any is; None: the catalog knows the count by
-            then.
-    """
-
-    name: str
-    erase: Callable[[TenantContext, Erasure], None]
-    count: Callable[[TenantContext, Erasure], Mapping[str, int]] | None = None
 
 
 def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Receipt]:
@@ -109,7 +95,7 @@ def settle_scan(
     if not may_delete(ctx):
         return None
     erasure = _record_counts(ctx, erasure)
-    _erase_entries(ctx, erasure)
+    _erase_entries(ctx)
     needed = find_needed_keys(ctx)
     dead = _list_credential_keys(erasure, needed)
     # Vectors stay: the other chunks need their vectors again when the masked texts are chunked.
@@ -137,8 +123,7 @@ def settle_erasure(ctx: TenantContext, erasure: Erasure) -> Receipt:
     """Erase the documents of an erasure from every store, then write its receipt."""
     erasure = _record_counts(ctx, erasure)
     if erasure.kind != "purge":
-        for store in STORES:
-            store.erase(ctx, erasure)
+        _erase_everywhere(ctx, erasure)
         ctx.guard()
         return ctx.catalog.erasures.end(erasure)
     notes = Lake(ctx.settings.lake_url).notes
@@ -154,8 +139,7 @@ def _erase_and_prove(ctx: TenantContext, erasure: Erasure, notes: LakeNotes) -> 
         ctx.guard()
         erasure = keep_traces(ctx.catalog, notes, erasure, collect_traces(ctx, erasure, dead))
     traces = drop_living_traces(ctx, read_traces(notes, erasure))
-    for store in STORES:
-        store.erase(ctx, erasure)
+    _erase_everywhere(ctx, erasure)
     proof = _expunge(ctx, erasure, traces)
     ctx.guard()
     return proof
@@ -183,13 +167,12 @@ def purge_documents(ctx: TenantContext, document_ids: Collection[str], *, by: st
 
 
 def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
-    """Record how much data each store will erase, before any data is erased."""
-    for store in STORES:
-        if store.count is not None and store.name not in erasure.counts:
-            counts = store.count(ctx, erasure)
-            ctx.guard()
-            erasure = ctx.catalog.erasures.note(erasure, store.name, counts)
-    return erasure
+    """Record how many rows of the lake will be erased, before any is; the catalog has the rest."""
+    if "lake" in erasure.counts:
+        return erasure
+    counts = _count_lake_rows(ctx, erasure)
+    ctx.guard()
+    return ctx.catalog.erasures.note(erasure, "lake", counts)
 
 
 def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:
@@ -232,7 +215,17 @@ def _clean_files(
     return deleted_entries, ctx.catalog.traces.vacuum([*rewritten])
 
 
-def _erase_entries(ctx: TenantContext, erasure: Erasure) -> None:
+def _erase_everywhere(ctx: TenantContext, erasure: Erasure) -> None:
+    """Erase documents from index, lake and blobs.
+
+    Postgres deletes its rows in the transactions that start and end an erasure.
+    """
+    _erase_entries(ctx)
+    _erase_lake_rows(ctx, erasure)
+    _erase_blobs(ctx, erasure)
+
+
+def _erase_entries(ctx: TenantContext) -> None:
     remove_deleted(ctx)
     clean_up(ctx)
 
@@ -292,12 +285,3 @@ def _list_credential_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
 def _list_text_hashes(ctx: TenantContext, chunk_set_keys: Collection[str]) -> set[str]:
     hashes = ctx.lake.chunk_hashes(chunk_set_keys)
     return {text for of_document in hashes.values() for text in of_document}
-
-
-STORES = (
-    ErasureStore("index", _erase_entries),
-    ErasureStore("lake", _erase_lake_rows, _count_lake_rows),
-    ErasureStore("blobs", _erase_blobs),
-)
-"""Every store except Postgres, which deletes its rows in the transactions that start and end an
-erasure."""

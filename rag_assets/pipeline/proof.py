@@ -102,10 +102,9 @@ def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
     return FormerPlaces(tuple(lakes), tuple(blobs), tuple(unseen))
 
 
-def erase_tenant(places: FormerPlaces, ref: TenantRef) -> int:
-    """Delete a tenant's data in former locations; return the number of locations with data left."""
+def purge_tenant_files(stores: Iterable[Lake | BlobStore], ref: TenantRef) -> int:
+    """Delete the files of a tenant and of earlier ones with its id; count stores with data left."""
     left = 0
-    stores: list[Lake | BlobStore] = [*places.lakes, *places.blobs]
     for store in stores:
         for incarnation in list_incarnations(store, ref):
             store.tenant(ref.id, incarnation).purge()

@@ -18,12 +18,12 @@ from rag_assets.pipeline.proof import (
     add_counts_left,
     build_proof,
     collect_traces_of_tenant,
-    erase_tenant,
     has_traces,
     keep_traces,
     list_incarnations,
     name_dagster_instance,
     open_former_places,
+    purge_tenant_files,
     read_proof,
     read_traces,
     replace_traces,
@@ -87,7 +87,7 @@ def prove_removal(
         ),
     }
     if former.lakes or former.blobs:
-        found["former places"] = erase_tenant(former, record.ref)
+        found["former places"] = purge_tenant_files((*former.lakes, *former.blobs), record.ref)
     embedder = record.config.get("embedder", {})
     remote = embedder.get("provider", "local") not in {"local", "deterministic"}
     searched_for = ["the tenant", *traces.kinds]
@@ -146,7 +146,7 @@ def purge_tenant(
         store.indexes.drop(index_name)
     if store.vectors is not None:
         store.vectors.drop_tenant(record.id)
-    _purge_files(lake, blobs, record)
+    purge_tenant_files((lake, blobs), record.ref)
     keeper.forget(record.ref)
     shutil.rmtree(settings.data_docs / record.id, ignore_errors=True)
     if delete_history is not None:
@@ -200,13 +200,6 @@ def find_interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
         for record in catalog.tenants.all()
         if record.state == "REMOVING" and not catalog.lock.is_held(record.id)
     ]
-
-
-def _purge_files(lake: Lake, blobs: BlobStore, record: TenantRecord) -> None:
-    """Delete the folders of a tenant, and of earlier tenants with its id."""
-    for store in (lake, blobs):
-        for incarnation in list_incarnations(store, record.ref):
-            store.tenant(record.id, incarnation).purge()
 
 
 def _count_lake_rows(lake: Lake, record: TenantRecord) -> Mapping[str, int]:

@@ -79,7 +79,7 @@ class ListingDigest:
     def list_source(self, source: DocumentSource) -> Iterator[ListedDocument]:
         """List a source; add its documents, and then the folders that it read, to the digest."""
         yield from self.track(source.list())
-        for folder in encode_folders(find_listed_folders(source) or {}):
+        for folder in encode_folders(source.folders if isinstance(source, FolderSource) else {}):
             self._add(f"folder/{folder}")
 
     def track(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
@@ -97,11 +97,6 @@ class ListingDigest:
 
     def _add(self, line: str) -> None:
         self._sum += int(sha256_hex(line)[:32], 16)
-
-
-def find_listed_folders(source: DocumentSource) -> Mapping[str, FolderIdentity] | None:
-    """Return the folders that a source's last listing read; None if it does not read folders."""
-    return source.folders if isinstance(source, FolderSource) else None
 
 
 def compute_state_digest(source: DocumentSource, settings: str = "") -> str | None:
@@ -196,7 +191,7 @@ def compare_source(
         unchanged=comparison.unchanged_count,
         digest=known_state or digest.hexdigest(),
         listed_at_ns=listed_at_ns,
-        folders=find_listed_folders(source),
+        folders=source.folders if isinstance(source, FolderSource) else None,
         scoped=frozenset(scoped),
         left_out=source.left_out if isinstance(source, FilteringSource) else {},
         withheld=frozenset(withheld),

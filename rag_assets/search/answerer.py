@@ -8,7 +8,7 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
@@ -30,7 +30,12 @@ from rag_assets.search.answers import (
     Reason,
     UnsupportedClaim,
 )
-from rag_assets.search.citations import UNSUPPORTED_MARK, enforce_citations, verify_citations
+from rag_assets.search.citations import (
+    UNSUPPORTED_MARK,
+    CheckedSentence,
+    enforce_citations,
+    verify_citations,
+)
 from rag_assets.search.contexts import escape_imitations, format_source
 from rag_assets.search.hits import (
     BlockPart,
@@ -321,13 +326,23 @@ def build_supported_answer(
     kept = "" if declined else enforce_citations(written, hits, mark=mark)
     silent = declined or written.startswith(NOT_ANSWERED)
     reason: Reason = "not answered" if silent else "nothing supported"
+    before = () if declined else verify_citations(written, hits).sentences
+    after = verify_citations(kept, hits).sentences
     return AnswerResult(
         answer=kept,
         citations=tuple(map(build_citation, list_cited_hits(kept, hits))),
         hits=tuple(hits),
-        removed=0 if declined else _count_claims(written, hits) - _count_claims(kept, hits),
-        unsupported=tuple(_list_unsupported_claims(written, kept, hits)),
-        unchecked=tuple(_list_unchecked_sentences(kept, hits)),
+        removed=0 if declined else _count_claims(before) - _count_claims(after),
+        unsupported=tuple(
+            UnsupportedClaim(_remove_citations(sentence.text), sentence.missing)
+            for sentence in (before if UNSUPPORTED_MARK in kept else ())
+            if sentence.missing
+        ),
+        unchecked=tuple(
+            _remove_citations(sentence.text)
+            for sentence in after
+            if sentence.verdict == "unchecked"
+        ),
         needs_clarification=not kept,
         reason=None if kept else reason,
         cut=completion.cut,
@@ -336,30 +351,13 @@ def build_supported_answer(
     )
 
 
-def _list_unsupported_claims(
-    written: str, kept: str, hits: Sequence[Hit]
-) -> Iterator[UnsupportedClaim]:
-    """Yield the claims that are marked as unsupported in an answer."""
-    if UNSUPPORTED_MARK in kept:
-        for sentence in verify_citations(written, hits).sentences:
-            if sentence.missing:
-                yield UnsupportedClaim(_remove_citations(sentence.text), sentence.missing)
-
-
-def _list_unchecked_sentences(kept: str, hits: Sequence[Hit]) -> Iterator[str]:
-    """Yield the sentences whose language differs from the language of the passages they cite."""
-    for sentence in verify_citations(kept, hits).sentences:
-        if sentence.verdict == "unchecked":
-            yield _remove_citations(sentence.text)
-
-
 def _remove_citations(sentence: str) -> str:
     """Return a sentence without citation markers, with single spaces."""
     return re.sub(r"\s+(?=[.!?。！？؟]+$)", "", " ".join(blank_markers(sentence).split()))
 
 
-def _count_claims(text: str, hits: Sequence[Hit]) -> int:
-    return sum(s.verdict != "no claim" for s in verify_citations(text, hits).sentences)
+def _count_claims(sentences: Sequence[CheckedSentence]) -> int:
+    return sum(sentence.verdict != "no claim" for sentence in sentences)
 
 
 async def _cite_by_meaning(

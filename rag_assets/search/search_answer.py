@@ -68,7 +68,7 @@ def build_answer(progress: SearchProgress) -> SearchAnswer:
         embedder=progress.serving.embedder_id,
         mode=mode,
         degraded=tuple(degraded),
-        warnings=(*_warn_of_unread_script(progress), *_warn_of_missing_words(progress)),
+        warnings=tuple(_iter_warnings(progress)),
         debug=Debug(
             _get_strategy(progress),
             progress.timings.milliseconds,
@@ -84,28 +84,22 @@ def build_answer(progress: SearchProgress) -> SearchAnswer:
     )
 
 
-def _warn_of_unread_script(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
-    """Return a warning if vectors alone rank and the embedder does not read the question."""
-    if progress.reading != "unread" or progress.search.mode != "knn":
-        return ()
-    provider, model = split_embedder_id(progress.serving.embedder_id)
-    problem = (
-        f"{provider}/{model} does not read the script of this question, so its vectors hardly"
-        f" rank by meaning: search with mode text or hybrid, or use an embedder that reads this"
-        f" script, such as {MULTILINGUAL_EMBEDDER}"
-    )
-    return (UnmatchedFilter("mode", problem),)
-
-
-def _warn_of_missing_words(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
-    """Return a warning if no hit in source code contains a word of the question."""
-    if not progress.hits or not lacks_query_words(progress):
-        return ()
-    problem = (
-        "no text that you may read has a word of this question: the hits are only the nearest by"
-        " meaning"
-    )
-    return (UnmatchedFilter("query", problem),)
+def _iter_warnings(progress: SearchProgress) -> Iterator[UnmatchedFilter]:
+    """Yield a warning if vectors do not fit the question, or if only they found the hits."""
+    if progress.reading == "unread" and progress.search.mode == "knn":
+        provider, model = split_embedder_id(progress.serving.embedder_id)
+        problem = (
+            f"{provider}/{model} does not read the script of this question, so its vectors hardly"
+            f" rank by meaning: search with mode text or hybrid, or use an embedder that reads this"
+            f" script, such as {MULTILINGUAL_EMBEDDER}"
+        )
+        yield UnmatchedFilter("mode", problem)
+    if progress.hits and lacks_query_words(progress):
+        problem = (
+            "no text that you may read has a word of this question: the hits are only the nearest"
+            " by meaning"
+        )
+        yield UnmatchedFilter("query", problem)
 
 
 def _get_strategy(progress: SearchProgress) -> SearchStrategy:

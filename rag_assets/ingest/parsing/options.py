@@ -44,20 +44,19 @@ class ParseLimits:
 
     def check_blocks(self, count: int) -> None:
         """Raise DocumentTooLarge if the document has too many blocks."""
-        if count > self.blocks:
-            raise DocumentTooLarge(
-                f"the document has {count:,} paragraphs and rows, over the limit of"
-                f" {self.blocks:,}",
-                hint="split the document",
-            )
+        _require_count(count, self.blocks, "paragraphs and rows")
 
     def check_pages(self, count: int) -> None:
         """Raise DocumentTooLarge if the document has too many pages."""
-        if count > self.pages:
-            raise DocumentTooLarge(
-                f"the document has {count:,} pages, over the limit of {self.pages:,}",
-                hint="split the document",
-            )
+        _require_count(count, self.pages, "pages")
+
+
+def _require_count(count: int, most: int, noun: str) -> None:
+    if count > most:
+        raise DocumentTooLarge(
+            f"the document has {count:,} {noun}, over the limit of {most:,}",
+            hint="split the document",
+        )
 
 
 PdfEngine = Literal["liteparse", "docling"]

@@ -177,7 +177,8 @@ class TypedBody(_StrictModel):
 
         Return None if all members may read it.
         """
-        return source_id
+        page_uuid: str = getattr(self, "page_uuid", source_id)
+        return page_uuid
 
     def build_stored_form(self) -> dict[str, Any]:
         """Return the fields that are stored: all except the URL, the time and the version."""
@@ -228,10 +229,6 @@ class BlockBody(TypedBody):
     block: Annotated[PageBlock, AfterValidator(_require_no_children)]
     after: Id | None = None
 
-    def find_page_uuid(self, source_id: str) -> str | None:
-        """Return the id of the block's page."""
-        return self.page_uuid
-
 
 class CommentBody(TypedBody):
     """A comment on a page or on a block of it.
@@ -250,10 +247,6 @@ class CommentBody(TypedBody):
     block_id: Id | None = None
     text: _Text
     resolved_at: _Time | None = None
-
-    def find_page_uuid(self, source_id: str) -> str | None:
-        """Return the id of the comment's page."""
-        return self.page_uuid
 
 
 class FileBody(TypedBody):
@@ -275,10 +268,6 @@ class FileBody(TypedBody):
     def is_secret(self) -> bool:
         """Return whether the application marks the file as secret; it is then not stored."""
         return _is_true(self.metadata.get("is_secret"))
-
-    def find_page_uuid(self, source_id: str) -> str | None:
-        """Return the id of the file's page."""
-        return self.page_uuid
 
 
 class TemplateBody(TypedBody):
