@@ -59,7 +59,7 @@ def chunks(
             ),
             "seconds": seconds(report.seconds),
             "tokens per chunk": bar_chart(
-                "Chunks of at most so many tokens", _histogram(report.token_counts)
+                "Chunks of at most so many tokens", _build_histogram(report.token_counts)
             ),
             "first chunks": table(
                 {"document": "string", "place": "string", "tokens": "int"},
@@ -69,7 +69,7 @@ def chunks(
     )
 
 
-def _histogram(token_counts: Sequence[int]) -> list[tuple[str, int]]:
+def _build_histogram(token_counts: Sequence[int]) -> list[tuple[str, int]]:
     largest = max(token_counts, default=_BINS)
     width = -(-largest // _BINS)
     counts = [0] * _BINS

@@ -29,7 +29,9 @@ embedding_cost = Report(
 )
 
 
-def daily_costs(names: Naming, usage: UsageTable, today: date) -> Iterator[dg.AssetMaterialization]:
+def iter_daily_costs(
+    names: Naming, usage: UsageTable, today: date
+) -> Iterator[dg.AssetMaterialization]:
     """Yield a report on each tenant with usage in the last 31 days; today is not plotted."""
     rows = usage.rows(today - timedelta(days=_PLOTTED_DAYS))
     for tenant_id, tenant_rows in groupby(rows, key=lambda row: row.tenant_id):

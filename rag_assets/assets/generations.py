@@ -38,7 +38,7 @@ generations = Report(
 )
 
 
-def generations_report(
+def build_generations_report(
     names: Naming, ctx: TenantContext, *, current: bool = False
 ) -> dg.AssetMaterialization | None:
     """Return the tenant's builds as a materialization; None without a build."""
@@ -50,7 +50,7 @@ def generations_report(
     return generations.materialization(
         names,
         ctx.ref.id,
-        description=_headline(reports, made),
+        description=_format_headline(reports, made),
         metadata={
             **({} if current else {"builds": len(reports)}),
             "serving build": next((r.number for r in reports if r.state == "SERVING"), 0),
@@ -64,7 +64,7 @@ def generations_report(
                 f"{history.first:%d %b %H:%M}" if history.first else "",
                 f"{history.last:%d %b %H:%M}" if history.last else "",
             ),
-            "states": table(_COLUMNS, [_row(report) for report in reports]),
+            "states": table(_COLUMNS, [_build_row(report) for report in reports]),
         },
     )
 
@@ -76,7 +76,7 @@ def _choose_reported(reports: Sequence[BuildReport]) -> BuildReport:
     return next(iter([*wanted, *serving, reports[-1]]))
 
 
-def _headline(reports: Sequence[BuildReport], build_report: BuildReport) -> str:
+def _format_headline(reports: Sequence[BuildReport], build_report: BuildReport) -> str:
     serving = next((r for r in reports if r.state == "SERVING"), None)
     if serving is not None and serving.number == build_report.number:
         return f"build {build_report.number} answers"
@@ -89,7 +89,7 @@ def _headline(reports: Sequence[BuildReport], build_report: BuildReport) -> str:
     )
 
 
-def _row(report: BuildReport) -> tuple[str | int | float | None, ...]:
+def _build_row(report: BuildReport) -> tuple[str | int | float | None, ...]:
     passed = sum(bool(check["passed"]) for check in report.checks)
     left, removed_after = report.remaining_seconds, report.removed_after
     return (

@@ -22,14 +22,14 @@ retention = Report(
 )
 
 
-def retention_report(
+def build_retention_report(
     names: Naming, tenant_id: str, found: RetentionReport
 ) -> dg.AssetMaterialization:
     """Return a report on retention as a materialization with numbers to plot over time."""
     return retention.materialization(
         names,
         tenant_id,
-        description=_headline(found),
+        description=_format_headline(found),
         metadata={
             "rule": found.rule or "none: documents are kept as long as their source has them",
             f"due within {SOON.days} days": sum(each.soon for each in found.due),
@@ -66,7 +66,7 @@ def retention_report(
     )
 
 
-def _headline(found: RetentionReport) -> str:
+def _format_headline(found: RetentionReport) -> str:
     return "; ".join(_iter_headline_parts(found)) or "nothing is due, held or erased"
 
 

@@ -26,16 +26,18 @@ retrieval_quality = Report(
 )
 
 
-def quality_report(names: Naming, tenant_id: str, found: Evaluation) -> dg.AssetMaterialization:
+def build_quality_report(
+    names: Naming, tenant_id: str, found: Evaluation
+) -> dg.AssetMaterialization:
     """Return the evaluation of a serving build as a materialization with numbers to plot."""
     judged = found.people.judged
     return retrieval_quality.materialization(
         names,
         tenant_id,
-        description=f"build {found.generation}: {_headline(found)}",
+        description=f"build {found.generation}: {_format_headline(found)}",
         metadata={
-            **dict(_means(found.people, "")),
-            **dict(_means(found.synthetic, ", synthetic")),
+            **dict(_iter_means(found.people, "")),
+            **dict(_iter_means(found.synthetic, ", synthetic")),
             "questions": len(found.people.ids),
             **({} if judged is None else {"judged of the first 10": round(judged, 4)}),
             "questions not measured": len(found.unmeasured),
@@ -46,7 +48,7 @@ def quality_report(names: Naming, tenant_id: str, found: Evaluation) -> dg.Asset
                 {"measure": "string", "mean": "float", "from": "float", "to": "float"},
                 list(_iter_intervals(found.people)),
             ),
-            "lowest": table({"question": "string", NDCG: "float"}, _lowest(found.people)),
+            "lowest": table({"question": "string", NDCG: "float"}, _list_lowest(found.people)),
             "documents that are gone": table(
                 {"question": "string", "documents": "string"},
                 [(id_, ", ".join(paths)) for id_, paths in found.gone.items()][:_SHOWN],
@@ -55,14 +57,14 @@ def quality_report(names: Naming, tenant_id: str, found: Evaluation) -> dg.Asset
     )
 
 
-def _headline(found: Evaluation) -> str:
+def _format_headline(found: Evaluation) -> str:
     estimate = found.people.estimate(NDCG)
     if estimate is None:
         return "no judged question could be measured"
     return f"{NDCG} {estimate.mean:.3f} ({estimate.low:.2f} to {estimate.high:.2f})"
 
 
-def _means(part: MeasuredPart, suffix: str) -> Iterator[tuple[str, float]]:
+def _iter_means(part: MeasuredPart, suffix: str) -> Iterator[tuple[str, float]]:
     for measure in MEASURES:
         if (estimate := part.estimate(measure)) is not None:
             yield f"{measure}{suffix}", estimate.mean
@@ -74,7 +76,7 @@ def _iter_intervals(part: MeasuredPart) -> Iterator[tuple[str, float, float, flo
             yield measure, estimate.mean, estimate.low, estimate.high
 
 
-def _lowest(part: MeasuredPart) -> list[tuple[str, float]]:
+def _list_lowest(part: MeasuredPart) -> list[tuple[str, float]]:
     values = part.values.get(NDCG, {})
     rows = sorted(values.items(), key=lambda item: (item[1], item[0]))
     return [(id_, round(value, 4)) for id_, value in rows[:_SHOWN]]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 import dagster as dg
 
 from rag_assets.assets.descriptions import ENTRY_COLUMNS, SEARCH_INDEX
-from rag_assets.assets.generations import generations_report
+from rag_assets.assets.generations import build_generations_report
 from rag_assets.assets.metadata_values import documents_link, notes, render_table, seconds, table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.common.formatting import format_count
@@ -36,7 +36,7 @@ def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     facts = render_table(
         ("", ""), _list_facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id))
     )
-    return dg.MetadataValue.md(f"{_headline(tenant)}\n\n{facts}")
+    return dg.MetadataValue.md(f"{_format_headline(tenant)}\n\n{facts}")
 
 
 def count_by_format(ctx: TenantContext) -> dg.TableMetadataValue:
@@ -69,7 +69,7 @@ def list_failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     )
 
 
-def _headline(tenant: TenantSummary) -> str:
+def _format_headline(tenant: TenantSummary) -> str:
     counts, id_ = tenant.documents, tenant.tenant_id
     failed = documents_link(id_, f"{counts.get('FAILED', 0):,} failed", "FAILED")
     ready = documents_link(id_, format_count(counts.get("READY", 0), "document"), "READY")
@@ -122,7 +122,7 @@ def search_index(
         # No row is deleted: the weekly compaction determines which rows are not needed.
         merged = describe_compactions(ctx.lake.compact_due())
         if work.is_superseded or work.generation.state != "SERVING":
-            builds = generations_report(names, ctx, current=True)
+            builds = build_generations_report(names, ctx, current=True)
             if builds is not None:
                 context.log_event(builds)
         if report.documents or derived.changed:

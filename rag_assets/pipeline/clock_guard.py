@@ -64,7 +64,7 @@ class ClockDoubt:
         """Return the message and the hint in one line."""
         return f"{self.message}; {self.hint}"
 
-    def error(self) -> ClockDoubted:
+    def build_error(self) -> ClockDoubted:
         """Return the error to raise in a command that would delete data because of its age."""
         return ClockDoubted(self.message, hint=self.hint)
 
@@ -88,7 +88,7 @@ def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
     former, now, boot = catalog.clock.read(), clock.machine(), clock.boot()
     doubt = find_doubt(former, now, boot)
     if doubt is not None and doubt.kind == "skewed":
-        raise doubt.error()
+        raise doubt.build_error()
     catalog.clock.replace(now, boot)
     accepted = {"time": stamp(now), "trusted": stamp(former.at), "by": by}
     for record in catalog.tenants.all():

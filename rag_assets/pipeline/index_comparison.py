@@ -115,7 +115,7 @@ def compare_index(
             entry.generation in elsewhere or entry.document_id in leaving
         ):
             continue
-        elif not _belongs(entry, owner, tallies):
+        elif not _is_recorded_entry(entry, owner, tallies):
             strange[entry.id] = False
         else:
             count += 1
@@ -197,7 +197,7 @@ def _find_own_entries(
     return found
 
 
-def _belongs(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
+def _is_recorded_entry(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
     tally = tallies.get(entry.document_id)
     return (
         tally is not None

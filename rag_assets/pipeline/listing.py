@@ -394,7 +394,7 @@ def _build_row(
     labels: Mapping[str, str],
 ) -> DocumentChange:
     document = change.document
-    metadata = names.source_metadata(document.source_metadata)
+    metadata = names.mask_metadata(document.source_metadata)
     if labels:
         metadata = replace(metadata, metadata={**metadata.metadata, **labels})
     error = None if change.error is None else names.mask(change.error.message)
@@ -407,9 +407,9 @@ def _build_row(
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
-        source_type=names.source_type(document),
-        path=names.path(document).encode("utf-8", "surrogateescape"),
-        uri=names.uri(document),
+        source_type=names.mask_source_type(document),
+        path=names.mask_path(document).encode("utf-8", "surrogateescape"),
+        uri=names.mask_uri(document),
         facts=document.facts,
         listed_at_ns=listed_at_ns,
         content_sha256=change.content_sha256,
@@ -487,7 +487,7 @@ def sample_changes(
     shown = [
         ListedChange(
             "moved" if change.document.document_id in former else change.kind,
-            names.uri(change.document),
+            names.mask_uri(change.document),
             change.document.size,
             former.get(change.document.document_id, ""),
         )
@@ -508,7 +508,7 @@ def list_rejected(changes: Iterable[Change], names: MaskedNames) -> tuple[Docume
     return tuple(
         DocumentNote(
             change.document.document_id,
-            names.uri(change.document),
+            names.mask_uri(change.document),
             names.mask(change.error.message),
         )
         for change in refused[:_SAMPLE]

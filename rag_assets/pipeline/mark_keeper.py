@@ -220,7 +220,7 @@ class MarkKeeper:
         if self.standing(ref) == "current":
             return False
         name = _build_mark_name(ref)
-        stores = [self._notes(place) for place in ("lake", "blobs", "index")]
+        stores = [self._get_notes(place) for place in ("lake", "blobs", "index")]
         kept = [KeptMark.parse(notes.read(name)) for notes in stores]
         highest = max((k.mark.number for k in kept if k), default=0)
         self._catalog.marks.advance_mark(ref, highest)
@@ -232,7 +232,7 @@ class MarkKeeper:
 
     def forget(self, ref: TenantRef) -> None:
         """Delete a removed tenant's mark in the index; the other copies lay in its folders."""
-        self._notes("index").delete(_build_mark_name(ref))
+        self._get_notes("index").delete(_build_mark_name(ref))
 
     # -- tenants that the catalog does not know
 
@@ -272,7 +272,7 @@ class MarkKeeper:
         unknown = self.list_unknown_tenants()
         for ref in unknown:
             for place in ("lake", "blobs", "index"):
-                self._notes(place).write(
+                self._get_notes(place).write(
                     _build_mark_name(ref), KeptMark(Mark(0), forgotten=True).as_json()
                 )
         return [ref.id for ref in unknown]
@@ -342,7 +342,7 @@ class MarkKeeper:
 
     # -- stores
 
-    def _notes(self, place: StoreName) -> NoteStore:
+    def _get_notes(self, place: StoreName) -> NoteStore:
         match place:
             case "lake":
                 return self._lake.notes
@@ -360,7 +360,7 @@ class MarkKeeper:
         found: dict[StoreName, str | None] = {}
         for place in [*self._list_answering_stores()]:
             try:
-                found[place] = self._notes(place).read(name)
+                found[place] = self._get_notes(place).read(name)
             except RagAssetsError as error:
                 self._pause(place, error)
         if not found:
@@ -374,7 +374,7 @@ class MarkKeeper:
 
     def _write(self, place: StoreName, name: str, text: str) -> bool:
         try:
-            self._notes(place).write(name, text)
+            self._get_notes(place).write(name, text)
         except RagAssetsError as error:
             self._pause(place, error)
             return False

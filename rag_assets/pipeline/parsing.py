@@ -104,7 +104,7 @@ def parse_documents(ctx: TenantContext, work: SliceWork) -> ParsingReport:
     stage = _ParsingStage(ctx, work, {key: by_key[key] for key in by_key if key in missing})
     if missing:
         stage.run()
-    return stage.report(reused, time.monotonic() - started)
+    return stage.build_report(reused, time.monotonic() - started)
 
 
 class _ParsingStage:
@@ -129,7 +129,7 @@ class _ParsingStage:
             [documents[0].facts.size for documents in self._missing.values()]
         )
         with ctx.worker_pool() as pool:
-            for outcome in pool.map(self._tasks(), workers=workers):
+            for outcome in pool.map(self._iter_tasks(), workers=workers):
                 documents = self._missing[outcome.key]
                 self._count(documents[0], outcome)
                 if isinstance(outcome.result, ParsedText):
@@ -144,7 +144,7 @@ class _ParsingStage:
         self._quarantine()
         self._defer_vanished()
 
-    def report(self, reused: int, seconds: float) -> ParsingReport:
+    def build_report(self, reused: int, seconds: float) -> ParsingReport:
         formats = self._formats.values()
         return ParsingReport(
             parsed=sum(of.parsed for of in formats),
@@ -156,7 +156,9 @@ class _ParsingStage:
             ocr_pages=sum(of.ocr_pages for of in formats),
             masked=sum(of.masked for of in formats),
             formats=self._formats,
-            failures=_take_first_notes([(d, self._reason(error)) for d, error in self._failures]),
+            failures=_take_first_notes(
+                [(d, self._format_reason(error)) for d, error in self._failures]
+            ),
             notes=_take_first_notes(self._notes),
             seconds=seconds,
         )
@@ -170,7 +172,7 @@ class _ParsingStage:
         before = self._formats.get(media_type, FormatReport())
         self._formats[media_type] = before.plus(result, outcome.seconds)
 
-    def _tasks(self) -> Iterator[ParseTask]:
+    def _iter_tasks(self) -> Iterator[ParseTask]:
         sources = {
             s.name: s for s in open_sources(self._ctx.tenant, self._ctx.settings, self._ctx.catalog)
         }
@@ -215,7 +217,7 @@ class _ParsingStage:
             is_transient = isinstance(error, DocumentUnreachable)
             again = compute_retry_time(document, error) if is_transient else None
             failures.append(
-                build_failure(document, self._reason(error), failure_kind(error), again)
+                build_failure(document, self._format_reason(error), failure_kind(error), again)
             )
         postpone_documents(ctx, self._work, failures)
         if self._work.is_superseded:
@@ -223,10 +225,10 @@ class _ParsingStage:
         ctx.catalog.events.write(
             ctx.ref,
             "document_failed",
-            [{"uri": d.uri, "reason": self._reason(error)} for d, error in self._failures],
+            [{"uri": d.uri, "reason": self._format_reason(error)} for d, error in self._failures],
         )
 
-    def _reason(self, error: RagAssetsError) -> str:
+    def _format_reason(self, error: RagAssetsError) -> str:
         """Return why a document failed, with credentials masked."""
         return get_masker(self._ctx.settings.local).text(error.advice)
 

@@ -82,7 +82,7 @@ class _TextCounter:
         self.unread = UnreadDocuments(ctx.embedder)
         self._sample: dict[str, str] = {}
 
-    def meet(self, texts: dict[str, str | None]) -> None:
+    def count(self, texts: dict[str, str | None]) -> None:
         """Count texts by hash; the text is None if its content is not needed."""
         new = {key: text for key, text in texts.items() if key not in self._seen}
         self._seen |= set(new)
@@ -101,7 +101,7 @@ class _TextCounter:
         return tuple(self._sample.values())
 
     @property
-    def seen(self) -> int:
+    def distinct_count(self) -> int:
         """Return the number of distinct texts."""
         return len(self._seen)
 
@@ -171,7 +171,7 @@ def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> Measured
         failed=failed,
         chunks=chunks,
         embeddings=texts.missing,
-        reused=texts.seen - texts.missing,
+        reused=texts.distinct_count - texts.missing,
         tokens=texts.tokens,
         seconds=time.monotonic() - started,
         read=texts.unread.documents,
@@ -196,7 +196,7 @@ def _measure_stored(
         if set_key in stored:
             rows = stored[set_key].chunks
             title = heads[key].title
-            texts.meet({chunk.text_sha256: chunk.build_embedding_text(title) for chunk in rows})
+            texts.count({chunk.text_sha256: chunk.build_embedding_text(title) for chunk in rows})
             texts.unread.add(stored[set_key].language, rows)
             count += len(rows)
         else:
@@ -212,7 +212,7 @@ def _measure_parsed(
     count = 0
     for chosen in ways:
         made = chunk_document(parsed, chosen, parsed_digest=compute_parsed_digest(parsed))
-        texts.meet(
+        texts.count(
             {chunk.text_sha256: chunk.build_embedding_text(parsed.title) for chunk in made.chunks}
         )
         texts.unread.add(made.language, made.chunks)

@@ -115,7 +115,7 @@ def repair_index(ctx: TenantContext, share: DailyShare | None = None) -> list[In
             if may_delete(ctx):
                 _replace_index(build)
         elif build is not None and not state.drift.is_empty:
-            _repair(ctx, state)
+            _repair_entries(ctx, state)
     for state in states:
         if state.generation.number not in builds:
             _repair_other(ctx, state)
@@ -127,7 +127,7 @@ def repair_index(ctx: TenantContext, share: DailyShare | None = None) -> list[In
     return states
 
 
-def _repair(ctx: TenantContext, state: IndexState) -> None:
+def _repair_entries(ctx: TenantContext, state: IndexState) -> None:
     generation, drift = state.generation, state.drift
     ctx.guard()
     if generation.state in {"COMPLETE", "HELD"}:
@@ -148,7 +148,7 @@ def _repair_other(ctx: TenantContext, state: IndexState) -> None:
     damaged = state.replaceable or bool(drift.damaged)
     if not damaged:
         if not drift.is_empty:
-            _repair(ctx, state)
+            _repair_entries(ctx, state)
         return
     if generation.state == "SERVING":
         if not state.replaceable:
@@ -416,7 +416,7 @@ def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str
     for generation in list_builds(ctx, embedder_id):
         for batch in batched(sorted(left), _AT_ONCE):
             entries = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), batch)
-            left -= _append(ctx, embedder_id, generation.dimensions, entries)
+            left -= _append_vectors(ctx, embedder_id, generation.dimensions, entries)
 
 
 def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) -> None:
@@ -425,10 +425,10 @@ def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) ->
         entries = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
         for hashes in HashRange().parts(1 + max(entries, versions) // _AT_ONCE):
             found = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), hashes)
-            _append(ctx, embedder_id, generation.dimensions, found)
+            _append_vectors(ctx, embedder_id, generation.dimensions, found)
 
 
-def _append(
+def _append_vectors(
     ctx: TenantContext, embedder_id: str, dimensions: int, entries: Iterable[EntryVector]
 ) -> set[str]:
     """Append the vectors of unaltered entries to the lake; return their text_sha256."""

@@ -74,7 +74,7 @@ class MaskedNames:
         self._masker = masker
         self._declared_types = declared_types
 
-    def source_type(self, document: ListedDocument) -> str:
+    def mask_source_type(self, document: ListedDocument) -> str:
         """Return a document's source type; with credentials masked if its source chose it."""
         is_declared = document.source_type in self._declared_types
         return document.source_type if is_declared else self.mask(document.source_type)
@@ -83,18 +83,18 @@ class MaskedNames:
         """Scan the metadata of many documents together."""
         self._masker.prime(text for document in documents for text in self._iter_texts(document))
 
-    def uri(self, document: ListedDocument) -> str:
+    def mask_uri(self, document: ListedDocument) -> str:
         """Return a document's uri with credentials masked; the uri stays unique."""
         if document.source_metadata.uri is not None:
             return self.mask(document.source_metadata.uri)
         # The former uri of a pushed record may not derive from its path.
         uri = None if document.revision is not None else self._uris.get(document.document_id)
         if uri is None:
-            uri = build_uri(document.source, self._distinct_path(document))
+            uri = build_uri(document.source, self._mask_path_distinctly(document))
             self._uris[document.document_id] = uri
         return uri
 
-    def path(self, document: ListedDocument) -> str:
+    def mask_path(self, document: ListedDocument) -> str:
         """Return a document's path with credentials masked; ListedPaths resolves it for reading."""
         if document.document_id in self._uris and document.revision is None:
             known = parse_path(self._uris[document.document_id])
@@ -102,7 +102,7 @@ class MaskedNames:
                 return known
         return self.mask(document.path)
 
-    def source_metadata(self, source: SourceMetadata) -> SourceMetadata:
+    def mask_metadata(self, source: SourceMetadata) -> SourceMetadata:
         """Return a document's metadata from its source with credentials masked."""
         if source is NO_METADATA:
             return source
@@ -111,7 +111,7 @@ class MaskedNames:
             shown = self.mask(name)
             while shown in metadata:
                 shown += "*"
-            metadata[shown] = self._value(name, value)
+            metadata[shown] = self._mask_value(name, value)
         return replace(
             source,
             title=None if source.title is None else self.mask(source.title),
@@ -124,9 +124,9 @@ class MaskedNames:
         """Return the text with credentials masked."""
         return self._masker.text(text)
 
-    def _value(self, name: str, value: Any) -> Any:
+    def _mask_value(self, name: str, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._value(name, item) for item in value]
+            return [self._mask_value(name, item) for item in value]
         if isinstance(value, bool) or value is None:
             return value
         text = str(value)
@@ -146,7 +146,7 @@ class MaskedNames:
                 yield str(item)
                 yield f"{name}: {item}"
 
-    def _distinct_path(self, document: ListedDocument) -> str:
+    def _mask_path_distinctly(self, document: ListedDocument) -> str:
         """Return the path with credentials masked, made unique by the document's id."""
         path = self.mask(document.path)
         if path == document.path:
@@ -206,7 +206,7 @@ def _decode_path(row: Document) -> str:
 def _build_masked_change(row: Document, masker: Masker) -> DocumentChange:
     """Return the change by which a listing would write this row, with its credentials masked."""
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
-    shown = MaskedNames((), masker).source_metadata(metadata)
+    shown = MaskedNames((), masker).mask_metadata(metadata)
     return replace(
         build_change_from_row(row),
         path=masker.text(_decode_path(row)).encode("utf-8", "surrogateescape"),

@@ -398,9 +398,9 @@ class StageProgress:
 
     def _report(self, now: float) -> None:
         self._reported = self._count
-        self._log(self._line(now))
+        self._log(self._format_line(now))
 
-    def _line(self, now: float) -> str:
+    def _format_line(self, now: float) -> str:
         seconds = max(now - self._started, 1e-6)
         rate = self._count / seconds
         left = (self._total - self._count) / rate if rate else 0.0

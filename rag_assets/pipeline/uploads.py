@@ -191,14 +191,14 @@ class UploadedFiles:
         found = self.uploads.content(source, path)
         if found is None:
             raise DocumentVanished(f"the upload {path!r} was deleted after it was listed")
-        yield from self._content(*found)
+        yield from self._stream_content(*found)
 
     def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
         """See UploadStore.stream_former."""
         incarnation = self.uploads.former(source, path, content_sha256)
-        return None if incarnation is None else self._content(incarnation, content_sha256)
+        return None if incarnation is None else self._stream_content(incarnation, content_sha256)
 
-    def _content(self, incarnation: int, sha256: str) -> Iterator[bytes]:
+    def _stream_content(self, incarnation: int, sha256: str) -> Iterator[bytes]:
         return self.blobs.tenant(self.uploads.tenant_id, incarnation).stream(sha256)
 
 

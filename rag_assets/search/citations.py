@@ -155,8 +155,11 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     parts = list(split_answer(answer))
     stays = [
         sentence.verdict in kept
-        or (UNSUPPORTED_MARK in sentence.text and everything.knows(Addresses.parse(sentence.text)))
-        or (sentence.verdict == "no claim" and everything.concerns(sentence.text, part))
+        or (
+            UNSUPPORTED_MARK in sentence.text
+            and everything.has_addresses(Addresses.parse(sentence.text))
+        )
+        or (sentence.verdict == "no claim" and everything.has_words_of(sentence.text, part))
         for sentence, part in zip(report.sentences, parts, strict=True)
     ]
     _drop_heads_without_rows(parts, stays)
@@ -248,7 +251,7 @@ class _Evidence:
         """Return the share of these words that the passages contain."""
         return len(words & self.words) / max(1, len(words))
 
-    def concerns(self, text: str, part: AnswerPart) -> bool:
+    def has_words_of(self, text: str, part: AnswerPart) -> bool:
         """Return whether a text that makes no claim fits the passages.
 
         It must share words with the passages and add no address. A text without words passes unless
@@ -258,11 +261,11 @@ class _Evidence:
         if not words:
             # Rejects, for example, the first half of an image whose second half was removed.
             return _OPEN_LINK.search(text) is None
-        return (part.role == "head" or bool(words & self.words)) and self.knows(
+        return (part.role == "head" or bool(words & self.words)) and self.has_addresses(
             Addresses.parse(text)
         )
 
-    def knows(self, named: Addresses) -> bool:
+    def has_addresses(self, named: Addresses) -> bool:
         """Return whether the passages contain every address, port, telephone and card number."""
         known = named.links | named.names <= self.addresses
         return known and self.digits.contain(named.numbers)
@@ -337,7 +340,7 @@ def _judge_sentence(
         verdict = "unsupported"
         language = _find_language(claim) or language
         is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_foreign(claim, language, found)
-        if found.knows(addresses) and (is_foreign or _is_alike(claimed, found)):
+        if found.has_addresses(addresses) and (is_foreign or _is_alike(claimed, found)):
             rule = _list_missing_across_languages if is_foreign else _list_missing
             missing = tuple(rule(claim, part, found, everything))
             if not missing and not is_foreign and part.role != "fence":

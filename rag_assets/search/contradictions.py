@@ -181,7 +181,9 @@ def _find_denial(claim: ParsedStatement, statement: ParsedStatement) -> str | No
     is_turned = claim.find_inverting_words(common) ^ statement.find_inverting_words(common)
     if not about or is_turned or _are_apart(claim, statement, focus):
         return None
-    polarities = {stem: (claim.polarity(stem), statement.polarity(stem)) for stem in common}
+    polarities = {
+        stem: (claim.find_polarities(stem), statement.find_polarities(stem)) for stem in common
+    }
     contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
     agreed = {stem for stem, both in polarities.items() if both == (_DENIES, _DENIES)}
     denied = claim.denied_content | statement.denied_content

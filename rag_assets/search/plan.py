@@ -110,7 +110,7 @@ class StepLists:
         _require_order(where, names, {**BUILT_IN, **self.added})
 
 
-def installed_steps(systems: Systems | None = None) -> StepLists:
+def load_installed_steps(systems: Systems | None = None) -> StepLists:
     """Return the steps that systems add, and the step lists that their profiles choose."""
     found = systems or installed_systems()
     return StepLists(

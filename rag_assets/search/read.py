@@ -329,11 +329,11 @@ class GatherStep:
             is_cut = any(ranking.is_cut for ranking in progress.confirmed.rankings)
             if is_cut and not progress.fetch_all:
                 return replace(progress, fetch_all=True, repeat=True)
-            further = _with_more_candidates(progress, _MAX_FACTOR_FOR_HITS)
+            further = _request_more_candidates(progress, _MAX_FACTOR_FOR_HITS)
         else:
             is_worth_it = others_may_be_near and await self._may_have_others(progress)
             most = _MAX_FACTOR_FOR_DOCUMENTS if is_worth_it else 0
-            further = _with_more_candidates(progress, most)
+            further = _request_more_candidates(progress, most)
         return further or replace(progress, passages=found[: search.limit])
 
     async def _may_have_others(self, progress: SearchProgress) -> bool:
@@ -383,7 +383,7 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     return hits, is_crowded(hits[: search.limit]) and lowest >= find_lowest_near_score(ordered)
 
 
-def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
+def _request_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
     """Return the search, to be repeated with more candidates up to a factor; None without more."""
     factor = _FETCH_GROWTH * progress.fetch_factor
     if factor > most or not any(

@@ -22,7 +22,7 @@ from rag_assets.privacy.masker import get_masker
 from rag_assets.search.access import AccessPolicy, FlatScopes, require_query_role
 from rag_assets.search.journal import SearchJournal
 from rag_assets.search.model import Caller, Hit, SearchAnswer, SearchRequest
-from rag_assets.search.plan import BuildSearches, StepLists, installed_steps
+from rag_assets.search.plan import BuildSearches, StepLists, load_installed_steps
 from rag_assets.search.progress import NO_LIMITS, Patience, ResolvedSearch, Timings, limit_time
 from rag_assets.search.search_answer import (
     Origins,
@@ -82,7 +82,7 @@ class AsyncRetriever:
             rerankers=RerankerPool(Rerankers(catalog, embedders.settings)),
             policy=self.policy,
         )
-        self._builds = BuildSearches(self._services, steps or installed_steps())
+        self._builds = BuildSearches(self._services, steps or load_installed_steps())
         # Keep references: the event loop itself keeps none to its tasks.
         self._openings: set[asyncio.Task[Origins]] = set()
         # Equal text means equal configuration, so each is validated only once.

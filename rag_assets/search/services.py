@@ -142,7 +142,7 @@ class EntryCache:
         Returns:
             The entries; None if the documents have too many entries to read at once.
         """
-        known = self._known((index_name, owner), state)
+        known = self._get_build((index_name, owner), state)
         wanted = dict.fromkeys(place.document_id for place in places)
         unknown = [document_id for document_id in wanted if document_id not in known.documents]
         if unknown:
@@ -190,7 +190,7 @@ class EntryCache:
         known.drop(former)
         return former
 
-    def _known(self, build: _Build, state: Hashable) -> _CachedBuild:
+    def _get_build(self, build: _Build, state: Hashable) -> _CachedBuild:
         known, now = self._builds.get(build), time.monotonic()
         if known is None or known.state != state or known.until < now:
             known = self._builds[build] = _CachedBuild(state, now + _SECONDS)

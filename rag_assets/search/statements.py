@@ -208,7 +208,7 @@ class ParsedStatement:
                     found += [before.stem for before in self.words[:at] if before.has_meaning][-1:]
         return frozenset(found)
 
-    def polarity(self, stem: str) -> frozenset[bool]:
+    def find_polarities(self, stem: str) -> frozenset[bool]:
         """Return whether the clauses with a word are negated: True, False or both."""
         return frozenset(
             word.clause in self.negated_clauses for word in self.words if word.stem == stem
@@ -503,7 +503,10 @@ def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
         {"low": "high", "high": "low"},
     )
     for value, sides in found.items():
-        if any(True in statement.polarity(stem) for stem in iter_stems_of_value(statement, value)):
+        if any(
+            True in statement.find_polarities(stem)
+            for stem in iter_stems_of_value(statement, value)
+        ):
             found[value] = {turned[side] for side in sides}
     return found
 

@@ -409,7 +409,7 @@ class _DiskWorker:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._results: SimpleQueue[object] = SimpleQueue()
         _DiskThread(
-            target=_work, args=(self._calls, self._results), name="disk", daemon=True
+            target=_run_calls, args=(self._calls, self._results), name="disk", daemon=True
         ).start()
 
     def __del__(self) -> None:
@@ -421,7 +421,9 @@ class _DiskWorker:
         return self._results.get(timeout=seconds)  # type: ignore[return-value]
 
 
-def _work(calls: SimpleQueue[Callable[[], object] | None], results: SimpleQueue[object]) -> None:
+def _run_calls(
+    calls: SimpleQueue[Callable[[], object] | None], results: SimpleQueue[object]
+) -> None:
     while (read := calls.get()) is not None:
         try:
             results.put(read())
