@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 import dagster as dg
 
 from rag_assets.assets.descriptions import ENTRY_COLUMNS, SEARCH_INDEX
-from rag_assets.assets.generations import build_generations_report
 from rag_assets.assets.metadata_values import documents_link, notes, render_table, seconds, table
+from rag_assets.assets.reports import build_generations_report
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, asset

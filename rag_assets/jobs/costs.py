@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from rag_assets.assets.embedding_cost import iter_daily_costs
+from rag_assets.assets.reports import iter_daily_costs
 from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, job
 from rag_assets.resources.workbench import Workbench, clear_failures

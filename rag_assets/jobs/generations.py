@@ -3,7 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
-from rag_assets.assets.generations import build_generations_report
+from rag_assets.assets.reports import build_generations_report
 from rag_assets.declarations import Naming, job
 from rag_assets.pipeline.generation_moves import BuildOrder, publish_build
 from rag_assets.resources.tenant_lock import TenantLockResource

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import dagster as dg
 
-from rag_assets.assets.retrieval_quality import build_quality_report
+from rag_assets.assets.reports import build_quality_report
 from rag_assets.common.errors import BuildNotAskable, RequestsStopped
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each

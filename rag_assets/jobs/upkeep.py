@@ -5,8 +5,7 @@ from functools import partial
 
 import dagster as dg
 
-from rag_assets.assets.generations import build_generations_report
-from rag_assets.assets.retention import build_retention_report
+from rag_assets.assets.reports import build_generations_report, build_retention_report
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
 from rag_assets.declarations import Naming, job

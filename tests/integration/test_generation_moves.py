@@ -13,7 +13,7 @@ import pytest
 from anyio import to_thread
 from sqlalchemy import update
 
-from rag_assets.assets.generations import build_generations_report
+from rag_assets.assets.reports import build_generations_report
 from rag_assets.common.clock import Clock
 from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.context import SliceLimits

@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from rag_assets.assets.embedding_cost import iter_daily_costs
 from rag_assets.assets.metadata_values import INLINE
+from rag_assets.assets.reports import iter_daily_costs
 from rag_assets.declarations import PLAIN
 from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, UsageTable
 
