@@ -208,7 +208,7 @@ def build_retention_report(
     return retention.materialization(
         names,
         tenant_id,
-        description=_format_retention_headline(found),
+        description="; ".join(_iter_headline_parts(found)) or "nothing is due, held or erased",
         metadata={
             "rule": found.rule or "none: documents are kept as long as their source has them",
             f"due within {SOON.days} days": sum(each.soon for each in found.due),
@@ -248,11 +248,7 @@ def build_retention_report(
     )
 
 
-def _format_retention_headline(found: RetentionReport) -> str:
-    return "; ".join(_iter_retention_parts(found)) or "nothing is due, held or erased"
-
-
-def _iter_retention_parts(found: RetentionReport) -> Iterator[str]:
+def _iter_headline_parts(found: RetentionReport) -> Iterator[str]:
     if found.doubt is not None:
         yield found.doubt
     if found.due:

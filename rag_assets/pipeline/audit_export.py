@@ -100,7 +100,8 @@ def export_audit(
         UnknownTenant: no tenant has that id.
         ConfigurationError: the file exists, or cannot be written.
     """
-    _require_absent(path)
+    if os.path.lexists(path):
+        raise _build_file_exists_error(path)
     try:
         descriptor, name = tempfile.mkstemp(prefix=draft_prefix(path), dir=path.parent)
     except OSError as error:
@@ -321,11 +322,6 @@ def _to_json_value(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     return float(value)  # Postgres numerics are amounts in dollars.
-
-
-def _require_absent(path: Path) -> None:
-    if os.path.lexists(path):
-        raise _build_file_exists_error(path)
 
 
 def _build_file_exists_error(path: Path) -> ConfigurationError:

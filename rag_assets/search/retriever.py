@@ -86,7 +86,9 @@ class AsyncRetriever:
         # Keep references: the event loop itself keeps none to its tasks.
         self._openings: set[asyncio.Task[Origins]] = set()
         # Equal text means equal configuration, so each is validated only once.
-        self._tenant_of = lru_cache(_MAX_TENANTS)(_parse_tenant)
+        self._tenant_of = lru_cache(_MAX_TENANTS)(
+            lambda config: Tenant.from_config(json.loads(config))
+        )
 
     async def search(
         self,
@@ -239,10 +241,6 @@ def _build_timeout_error(seconds: float) -> ServiceUnavailable:
         f"the search was not finished within {seconds:g} seconds",
         hint="try again; if this continues, check that Elasticsearch answers",
     )
-
-
-def _parse_tenant(config: str) -> Tenant:
-    return Tenant.from_config(json.loads(config))
 
 
 class Retriever:

@@ -427,10 +427,8 @@ def parse_statement(sentence: str, language: str) -> ParsedStatement:
     return ParsedStatement(_parse_words(sentence, language), language)
 
 
-@lru_cache(maxsize=_MAX_CACHED)
-def _parse_cached(sentence: str, language: str) -> ParsedStatement:
-    """Return a parsed sentence; cached, since many claims cite the same passages."""
-    return parse_statement(sentence, language)
+# Many claims cite the same passages.
+_parse_cached = lru_cache(maxsize=_MAX_CACHED)(parse_statement)
 
 
 def _parse_words(text: str, language: str) -> tuple[Word, ...]:

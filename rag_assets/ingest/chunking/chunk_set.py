@@ -117,7 +117,8 @@ def chunk_document(
             kept_chunks.append(replace(chunk, ordinal=len(kept_chunks)))
     return ChunkSet(
         key=compute_chunk_set_key(parsed_digest, parsed.media_type, parameters),
-        digest=_digest_chunks(kept_chunks),
+        # `text_sha256` represents the text and the title.
+        digest=compute_key("chunks", *map(_build_textless_record, kept_chunks)),
         chunks=tuple(kept_chunks),
         language=language,
         dropped=tuple(dropped_chunks),
@@ -155,11 +156,6 @@ def locate_facts(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
             line_end=bisect_left(line_ends, max(fact.start, fact.end - 1)) + 1,
             evidence=evidence,
         )
-
-
-def _digest_chunks(chunks: Iterable[Chunk]) -> str:
-    """Return a digest of all fields of the chunks; `text_sha256` represents text and title."""
-    return compute_key("chunks", *map(_build_textless_record, chunks))
 
 
 def _build_textless_record(chunk: Chunk) -> dict[str, Any]:

@@ -189,11 +189,6 @@ class Bookmarks:
         return next((n for p in at for form in forms if (n := self._levels.get((p, form)))), 0)
 
 
-def read_bookmarks(file: PdfFile) -> Bookmarks:
-    """Return the outline of a PDF, up to _MAX_BOOKMARKS entries."""
-    return Bookmarks(_iter_bookmark_entries(file.document))
-
-
 def _iter_bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
     """Yield page (from 1), title and level (from 1) of each bookmark that points to a page."""
     for bookmark in islice(document.get_toc(), _MAX_BOOKMARKS):
@@ -335,7 +330,8 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         pieces = list(limit_pieces(reader.iter_pieces(), limits))
         if not pieces:
             raise reader.build_no_text_error()
-        text, blocks = assemble(_apply_outline(pieces, read_bookmarks(file)))
+        bookmarks = Bookmarks(_iter_bookmark_entries(file.document))
+        text, blocks = assemble(_apply_outline(pieces, bookmarks))
         property_title = clean_property_title(file.title)
         return ParsedText(
             text,
