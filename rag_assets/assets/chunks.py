@@ -62,8 +62,7 @@ def chunks(
                 "Chunks of at most so many tokens", _build_histogram(report.token_counts)
             ),
             "first chunks": table(
-                {"document": "string", "place": "string", "tokens": "int"},
-                [(c.uri, c.place, c.tokens) for c in report.sample],
+                {"document": "string", "place": "string", "tokens": "int"}, report.sample
             ),
         }
     )

@@ -32,24 +32,14 @@ _SAMPLE_OF_EACH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkSample:
-    """One chunk, as it is shown in Dagster.
-
-    It has no text and no headings, because a purge could not delete them from Dagster's tables.
-    """
-
-    uri: str
-    place: str
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class ChunkingReport:
     """Report on chunking the slice's documents.
 
     Attributes:
         dropped_secrets: number of chunks dropped because of a credential: they match a described
             pattern, or only masked characters remain of them.
+        sample: uri, location and token count of the first chunks. Their text and headings are
+            missing, because a purge could not delete them from Dagster's tables.
     """
 
     documents: int = 0
@@ -59,7 +49,7 @@ class ChunkingReport:
     dropped_secrets: int = 0
     secrets: tuple[SecretNote, ...] = ()
     token_counts: tuple[int, ...] = field(default=(), repr=False)
-    sample: tuple[ChunkSample, ...] = ()
+    sample: tuple[tuple[str, str, int], ...] = ()
     seconds: float = 0.0
 
 
@@ -87,7 +77,7 @@ def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
     dropped: dict[str, tuple[DroppedRow, ...]] = {}
     masked: dict[str, dict[str, list[int]]] = {}
     token_counts: list[int] = []
-    sample: list[ChunkSample] = []
+    sample: list[tuple[str, str, int]] = []
     for made in batched(_iter_chunk_sets(ctx, todo, masked), _WRITTEN_DOCUMENTS):
         ctx.lake.append_chunk_sets(made)
         dropped |= {row.key: row.dropped for row in made if row.dropped}
@@ -113,11 +103,11 @@ def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
 
 def _iter_samples(
     by_key: Mapping[str, list[ParsedDocument]], rows: Iterable[ChunkSetRow]
-) -> Iterator[ChunkSample]:
+) -> Iterator[tuple[str, str, int]]:
     for row in rows:
         document = by_key[row.key][0].document
         for chunk in row.chunks[:_SAMPLE_OF_EACH]:
-            yield ChunkSample(document.uri, describe_location(chunk.location), chunk.token_count)
+            yield document.uri, describe_location(chunk.location), chunk.token_count
 
 
 def _iter_chunk_sets(

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from rag_assets.common.batches import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
@@ -26,12 +26,8 @@ _GATHER_SECONDS = 0.25
 _MAX_QUERY = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class _JournalEntry:
-    ref: TenantRef
-    kind: EventKind
-    at: datetime
-    payload: Mapping[str, Any]
+_JournalEntry: TypeAlias = SearchProgress | tuple[TenantRef, NewEvent]
+"""A question that calibrates the threshold, or an event of a tenant."""
 
 
 class SearchJournal:
@@ -45,7 +41,7 @@ class SearchJournal:
     def __init__(self, catalog: Catalog, *, recorded: bool = True) -> None:
         self._catalog = catalog
         self._recorded = recorded
-        self._batcher: BackgroundBatcher[_JournalEntry | SearchProgress] = BackgroundBatcher(
+        self._batcher: BackgroundBatcher[_JournalEntry] = BackgroundBatcher(
             self._write,
             name="events of searches",
             gather_seconds=_GATHER_SECONDS,
@@ -65,7 +61,7 @@ class SearchJournal:
     def record(self, ref: TenantRef, kind: EventKind, payload: Mapping[str, Any]) -> None:
         """Write an event in the background."""
         if self._recorded:
-            self._batcher.put(_JournalEntry(ref, kind, datetime.now(UTC), payload))
+            self._batcher.put((ref, NewEvent(kind, datetime.now(UTC), _clean_payload(payload))))
 
     def record_floor(self, progress: SearchProgress) -> None:
         """Record a question's floor in the background; the last one sets the threshold."""
@@ -76,14 +72,14 @@ class SearchJournal:
         """Wait until all events are written."""
         self._batcher.close()
 
-    def _write(self, entries: Sequence[_JournalEntry | SearchProgress]) -> None:
+    def _write(self, entries: Sequence[_JournalEntry]) -> None:
         by_tenant: dict[TenantRef, list[NewEvent]] = {}
         for entry in entries:
             if isinstance(entry, SearchProgress):
                 self._add_floor(entry)
-                continue
-            event = NewEvent(entry.kind, entry.at, _clean_payload(entry.payload))
-            by_tenant.setdefault(entry.ref, []).append(event)
+            else:
+                ref, event = entry
+                by_tenant.setdefault(ref, []).append(event)
         for ref, new in by_tenant.items():
             try:
                 self._catalog.events.append(ref, new)

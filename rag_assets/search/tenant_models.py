@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -59,31 +59,29 @@ class _ClosableModel(Protocol):
 _ModelT = TypeVar("_ModelT", bound=_ClosableModel)
 
 
-@dataclass(slots=True)
-class _CachedModel(Generic[_ModelT]):
-    model: _ModelT
-    renewed_at: float
-
-
 class _ModelCache(Generic[_ModelT]):
-    """A cache of models by key, which drops the least recently used models first."""
+    """A cache of models by key, which drops the least recently used models first.
+
+    The time at which its connections were last renewed is stored with each model.
+    """
 
     def __init__(self) -> None:
-        self._cached: LRUCache[Hashable, _CachedModel[_ModelT]] = LRUCache(_MAX_MODELS)
+        self._cached: LRUCache[Hashable, tuple[_ModelT, float]] = LRUCache(_MAX_MODELS)
 
     async def get(self, key: Hashable, make: Callable[[], _ModelT]) -> _ModelT:
         """Return the cached model for a key; else create it in a thread, as it may read files."""
         cached, now = self._cached.get(key), time.monotonic()
         if cached is None:
-            cached = self._cached.setdefault(key, _CachedModel(await run_sync(make), now))
-        if now - cached.renewed_at > _KEY_SECONDS:
-            cached.renewed_at = now
-            await cached.model.close()
-        return cached.model
+            cached = self._cached.setdefault(key, (await run_sync(make), now))
+        model, renewed_at = cached
+        if now - renewed_at > _KEY_SECONDS:
+            self._cached[key] = model, now
+            await model.close()
+        return model
 
     async def close(self) -> None:
         """Close the models' connections; must be called in the event loop that used them."""
-        models = [cached.model for cached in self._cached.values()]
+        models = [model for model, _ in self._cached.values()]
         self._cached.clear()
         for model in models:
             await model.close()
