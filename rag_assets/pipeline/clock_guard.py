@@ -38,7 +38,7 @@ class ClockDoubt:
 
     @property
     def message(self) -> str:
-        """Return a sentence that says what is wrong with the clock, and that nothing is deleted."""
+        """Return a sentence about the clock's fault, which also says that nothing is deleted."""
         clock = (
             "nothing is deleted because of its age: this machine's clock shows"
             f" {format_time(self.now)},"

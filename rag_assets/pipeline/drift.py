@@ -187,7 +187,7 @@ def find_index_differences(
     """Return the differences between the indexes of tenants and the catalog, by tenant.
 
     Entries are counted in two requests for all tenants. Tenants with differences are counted a
-    second time. Tenants that are being written to are left out, because they may be between two
+    second time. Tenants that are being written to are skipped, because they may be between two
     steps of a write.
 
     Raises:

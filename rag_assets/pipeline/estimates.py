@@ -188,7 +188,7 @@ def estimate_double_edits(
 ) -> DoubleEditCost | None:
     """Return the cost of an edit while two builds are kept up to date; None if only one is.
 
-    The context and the figures are those of the wanted build.
+    The context and the figures describe the wanted build.
     """
     serving = next((g for g in builds if g.state == "SERVING"), None)
     if serving is None or (wanted is not None and wanted.number == serving.number):

@@ -249,9 +249,9 @@ def compare_vectors(
 
     Args:
         held: the indexed_key of each document.
-        lake: the vectors in the lake, by text_sha256. Entries of other texts are left out. Invalid
-            vectors in the lake are left out too; another check finds those.
-        live: entries of a scan; entries of other versions are left out.
+        lake: the vectors in the lake, by text_sha256. Entries of other texts are ignored. Invalid
+            vectors in the lake are ignored too; another check finds them.
+        live: entries of a scan; entries of other versions are ignored.
     """
     import numpy as np
 

@@ -324,7 +324,7 @@ class MaskedTexts:
     def _list_documents_with_texts(
         self, ids: Collection[str], found: Collection[str]
     ) -> list[Document]:
-        """Return those of these documents whose current text is among the found texts."""
+        """Return the documents, among these, whose current text is a found text."""
         ctx = self._ctx
         return [
             document

@@ -46,7 +46,7 @@ _EVERY_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class DocumentNote:
-    """Why a document failed, or what was left out, in one line without text of the document."""
+    """Why a document failed, or which parts were omitted: one line without the document's text."""
 
     document_id: str
     uri: str

@@ -59,7 +59,7 @@ def compare_contents(
 ) -> ContentsReport:
     """Read a share of a tenant's documents again and compare them with the catalog.
 
-    Documents whose listing facts differ from the catalog are left out: the next listing finds them.
+    Documents whose listing facts differ from the catalog are skipped: the next listing finds them.
     """
     # Read this before the rows: a listing recorded between both reads would make rows seem left
     # over.

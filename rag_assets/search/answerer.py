@@ -175,7 +175,7 @@ async def compare_meanings(
 ) -> Mapping[int, Sequence[float]]:
     """Return the cosines between each claim and the blocks of its passage, by citation number.
 
-    Passages are left out if words alone decide which of their blocks the claim is about. If the
+    Passages are skipped if words alone decide which of their blocks the claim is about. If the
     model cannot be used, the result is empty, so that the answer does not fail.
     """
     asked = [cited_hit for cited_hit in cited if cited_hit.is_undecided]

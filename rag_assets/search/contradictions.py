@@ -67,7 +67,7 @@ _SAME_ORDER: Final = 0.75
 _ALIKE: Final = 0.6
 """Minimum similarity of word order at which a replaced word is looked for."""
 _LACKED_WORDS: Final = 2
-"""Number of words after "without" that are searched for what is lacking."""
+"""Number of words after "without" that are searched for the missing thing."""
 _MAX_WORDS: Final = 80
 _MAX_REPLACED: Final = 3
 _MIN_PREFIXED_LETTERS: Final = 4

@@ -372,7 +372,7 @@ class SearchProgress:
             all documents that contain their text.
         has_joined_documents: whether passages already name the other documents that contain their
             texts.
-        altered_ids: ids of entries that were altered in the index, and are left out.
+        altered_ids: ids of entries that were altered in the index; searches omit them.
         unread_ids: ids of entries that could not be read, or were altered, in this attempt.
         excluded_ids: ids of entries that could not be read in earlier attempts.
         reranking: scores of the reranker; None without reranking.

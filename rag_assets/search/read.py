@@ -88,7 +88,7 @@ class ReadStep:
     async def read_more(
         self, progress: SearchProgress, order: Sequence[DistinctText]
     ) -> SearchProgress:
-        """Read further texts after those already read; entries that cannot be read are left out."""
+        """Read further texts after those already read; entries that cannot be read are skipped."""
         after = await self._read(progress, order)
         self._altered.report(after.owner.tenant, after.altered_ids)
         return replace(after, passages=[*progress.passages, *after.passages])

@@ -168,7 +168,7 @@ def list_negative_stems(language: str) -> frozenset[str]:
 
 @cache
 def get_counterparts(language: str) -> Mapping[str, frozenset[str]]:
-    """Return the stems of each role's counterparts, by stem: for "tenant", those of "landlord"."""
+    """Return the stems of each role's counterparts, by stem; for "tenant", of "landlord"."""
     counterparts: dict[str, frozenset[str]] = {}
     for pair in _LISTS["roles"].get(language, "").splitlines():
         sides = [_stem_words(side, language) for side in pair.split(":")]

@@ -176,7 +176,7 @@ def split_blocks(request: ChunkRequest) -> list[Passage]:
     """Return the blocks of a page as separate passages; empty if the page fits the limit.
 
     A block that fits into a passage becomes one passage, whatever it contains. A longer block is
-    cut like a separate text. Headings are left out, because the passage that contains a heading
+    cut like a separate text. Headings are omitted, because the passage that contains a heading
     also contains the text below it.
     """
     parsed = request.parsed

@@ -205,7 +205,7 @@ def build_embedding_text(
 ) -> str:
     """Return the text to embed for a chunk: title and headings, context, and the chunk's text.
 
-    `title` must be a title found in the content. File names and paths are left out on purpose, so
+    `title` must be a title found in the content. File names and paths are excluded on purpose, so
     that a renamed file needs no new embedding. A change of indentation, line ends or trailing
     blanks in source code needs no new embedding either, nor does a change of the evidence lines of
     a derived document.

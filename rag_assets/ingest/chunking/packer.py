@@ -151,7 +151,7 @@ def _find_word_starts(text: str, floor: int, high: int) -> tuple[list[int], list
     """Return two lists of positions in text[floor:high] at which an overlap may start.
 
     The first list has the starts of words. The second also has cut positions within long words.
-    `floor` itself is left out: it may lie inside a word, or at the start of the whole passage.
+    `floor` itself is excluded: it may lie inside a word, or at the start of the whole passage.
     """
     words, pieces = [], []
     for at, rank in find_word_cuts(text, floor, high):
@@ -235,7 +235,7 @@ def pack(
       counts towards the size of the passage, which never exceeds the limit.
     - Text around a span masked by a described pattern is a separate passage, as small as a sentence
       or line, so that dropping it loses little other text.
-    - Front matter is left out, because it is metadata. White space at both ends is left out too.
+    - Front matter is omitted, because it is metadata. White space at both ends is omitted too.
     - The heading path is the common part of the paths of all text that is not overlap.
 
     Time and memory grow in proportion to the text, whatever its content.

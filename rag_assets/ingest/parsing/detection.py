@@ -190,7 +190,7 @@ def iter_file_pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def detect_zip_type(file: BinaryIO, media_type: str | None) -> str:
-    """Return the media type of the Office document in a ZIP archive: that of its main part."""
+    """Return the media type of the main part of the Office document in a ZIP archive."""
     if _count_marks(file, _CENTRAL_ENTRY) > _MAX_ENTRIES:
         raise DocumentTooCostly(
             f"the archive has more than {_MAX_ENTRIES:,} entries", hint=ARCHIVE_HINT

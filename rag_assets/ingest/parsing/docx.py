@@ -2,7 +2,7 @@
 
 The XML itself is parsed, without a library for Word documents
 (docs/decisions/10-document-types-and-readers.md). Headers, footers, comments, tables of contents,
-deleted and hidden text are left out. Page numbers are unknown, because only a program that lays out
+deleted and hidden text are omitted. Page numbers are unknown, because only a program that lays out
 the document can determine them.
 """
 

@@ -1,7 +1,7 @@
 """HTML: headings, paragraphs, lists, tables and code as a reader sees them.
 
-Scripts and styles, hidden elements, navigation, form controls and a page's footer are left out. If
-a page has exactly one <main>, everything around it is left out too. No resource of a page is
+Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted. If
+a page has exactly one <main>, everything around it is omitted too. No resource of a page is
 fetched.
 """
 

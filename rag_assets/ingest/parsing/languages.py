@@ -75,7 +75,7 @@ def parse_language(name_or_tag: str) -> str:
 _REVISION = 2
 """Must be increased whenever the same text may be assigned a different language."""
 
-# Headings are left out: they are short, and would be every other block above single paragraphs.
+# Headings are ignored: they are short, and would be every other block above single paragraphs.
 _PROSE = frozenset({"paragraph", "list", "table", "row"})
 _SAMPLED_BLOCKS = 6
 _SAMPLE_CHARACTERS = 600

@@ -114,14 +114,14 @@ class OcrTime:
         return paragraphs
 
     def build_notes(self, pages: int) -> tuple[str, ...]:
-        """Return a note with the number of pages left out; empty if no page was left out."""
+        """Return a note with the number of omitted pages; empty if none was omitted."""
         if not self.left_out:
             return ()
         most = f"{self._limits.ocr_seconds:g} seconds of a document, {PAGE_SECONDS:g} of a page"
         return (f"{self.left_out:,} of {pages:,} pages are left out: OCR has {most}",)
 
     def require_any_page(self) -> None:
-        """Reject a document if all of its pages were left out for lack of time."""
+        """Reject a document if all of its pages were omitted for lack of time."""
         if self.left_out and not self.read:
             raise DocumentTimeout(f"OCR of a page took longer than {PAGE_SECONDS:g} s")
 

@@ -2,7 +2,7 @@
 
 The XML itself is parsed, without a library for presentations
 (docs/decisions/10-document-types-and-readers.md). Hidden slides, dates, footers, slide numbers and
-charts are left out.
+charts are omitted.
 """
 
 from __future__ import annotations

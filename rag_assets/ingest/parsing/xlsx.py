@@ -1,7 +1,7 @@
 """XLSX: each sheet is a section, its header a heading above its rows, each row a block.
 
 calamine reads the last computed values of the cells, without formulas and macros. It gets a copy
-of the workbook that contains only sheets, styles and texts. Hidden sheets are left out.
+of the workbook that contains only sheets, styles and texts. Hidden sheets are omitted.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _NEEDED = frozenset({"worksheet", "sharedStrings", "styles"})
 _PACKAGE_PARTS = ("[Content_Types].xml", "_rels/.rels")
 _LARGEST_WHOLE = 1e15  # above it, even spreadsheets do not keep all digits
-# One pattern for the reference of any cell, one for that of a filled cell. Repetitions are bounded,
-# so that no tag is scanned twice.
+# References of any cell, and of a filled cell. Repetitions are bounded, so that no tag is scanned
+# twice.
 _REFERENCE = re.compile(rb"""r\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
 _FILLED = re.compile(
     rb"""<(?:\w{1,20}:)?c\s[^<>]{0,200}?\br\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']"""

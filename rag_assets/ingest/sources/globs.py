@@ -250,7 +250,7 @@ def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> GlobRules:
 
 @lru_cache(maxsize=256)  # many folders have the same short .gitignore
 def compile_gitignore(content: bytes) -> GlobRules:
-    """Parse and compile the content of a .gitignore; malformed patterns are left out.
+    """Parse and compile the content of a .gitignore; malformed patterns are ignored.
 
     Raises:
         ValueError: the content is longer than MAX_GITIGNORE_BYTES, or has more than

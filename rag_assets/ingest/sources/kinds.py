@@ -61,7 +61,7 @@ class OriginDescription:
 
     Attributes:
         commit: id of the commit that the ref resolves to; None before the first commit.
-        differing: those of the requested paths whose file in the worktree differs from the commit,
+        differing: the requested paths whose file in the worktree differs from the commit,
             is missing, or was never committed. None in a bare repository.
     """
 

@@ -332,7 +332,7 @@ class FilteringSource(Protocol):
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Return the number of documents left out of the last listing, by the name of the rule."""
+        """Return the number of documents that rules excluded from the last listing, by rule."""
         ...
 
 

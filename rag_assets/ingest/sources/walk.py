@@ -109,7 +109,7 @@ def walk_root(
 ) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the wanted regular files below a folder, with POSIX paths, in a stable order.
 
-    Links are not followed; files that vanish during the walk are left out.
+    Links are not followed; files that vanish during the walk are skipped.
 
     Args:
         folders: receives, by path, the identities of the root (path "") and of the mount points
