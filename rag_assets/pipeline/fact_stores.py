@@ -57,43 +57,33 @@ class FactStore(Protocol):
     @property
     def tables(self) -> Sequence[Table]:
         """Return the store's tables; Postgres runs ANALYZE on them after large writes."""
-        ...
 
     def prepare(self, ctx: TenantContext, work: SliceWork) -> None:
         """Determine the kinds of the definitions in a slice, before its documents are published."""
-        ...
 
     def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
         """Return the kinds of the definitions in each document; indexed keys include them."""
-        ...
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
         """Return the source type of a chunk that contains a definition."""
-        ...
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
         """Return the recorder that stores facts when a version of their text is published."""
-        ...
 
     def finish(self, ctx: TenantContext) -> DerivedWork:
         """Derive further documents from the facts of all files."""
-        ...
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
         """Return why a tenant needs a run although no document is pending, or None."""
-        ...
 
     def uses_source(self, tenant: Tenant, source: str) -> bool:
         """Return whether the store derives documents from this source."""
-        ...
 
     def withdraw(self, ctx: TenantContext, source: str) -> None:
         """Delete the documents derived from a source, because its access scope has changed."""
-        ...
 
     def repair(self, ctx: TenantContext, share: DailyShare) -> StoreRepair:
         """Repair rows and derived documents that differ from the facts in the lake."""
-        ...
 
 
 def list_all_stores() -> Iterable[FactStore]:
@@ -140,15 +130,12 @@ class FollowUp(Protocol):
 
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
         """Return why a tenant needs a run although no source changed; None if it needs none."""
-        ...
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
         """Return the hashes of texts other than chunks; the lake must keep their vectors."""
-        ...
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
         """Do as much of the remaining work as is possible; return results for the run's page."""
-        ...
 
 
 def find_unfinished_follow_up(profile: str, catalog: Catalog, tenant_id: str) -> str | None:

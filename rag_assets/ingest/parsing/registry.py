@@ -41,7 +41,6 @@ class ParseFunction(Protocol):
             DocumentRejected: the document cannot be read; the message gives the reason without
                 quoting the document.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,23 +173,18 @@ class RecordStore(Protocol):
 
     def iter_records(self, source: str) -> Iterator[StoredRecord]:
         """Yield every record of one source, without its text."""
-        ...
 
     def text(self, document_id: str) -> str | None:
         """Return the text of one record; None if the record no longer exists."""
-        ...
 
     def list_withheld(self, source: str) -> frozenset[str]:
         """Return the ids of documents that listings withhold although their records exist."""
-        ...
 
     def find_former_text(self, document_id: str, content_sha256: str) -> str | None:
         """Return an earlier text of a record with this hash; None if it is not kept."""
-        ...
 
     def state(self, source: str) -> str:
         """Return a value that changes whenever a record changes, without reading all records."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +212,6 @@ class UploadStore(Protocol):
 
     def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         """Yield every upload of one source that is not disabled."""
-        ...
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
         """Yield the content of one upload in pieces; its hash is checked after the last piece.
@@ -226,11 +220,9 @@ class UploadStore(Protocol):
             DocumentVanished: the upload was deleted.
             BlobMissing, BlobAltered: the content of the upload is lost.
         """
-        ...
 
     def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
         """Return an upload's earlier content with this hash, in pieces; None if it is not kept."""
-        ...
 
 
 class DocumentSource(Protocol):
@@ -239,12 +231,10 @@ class DocumentSource(Protocol):
     @property
     def name(self) -> str:
         """Return the source's name from the tenant's configuration, a part of every document_id."""
-        ...
 
     @property
     def max_bytes(self) -> int:
         """Return the size in bytes above which a document of this source is refused."""
-        ...
 
     def list(self) -> Iterator[ListedDocument]:
         """Yield every document of the source; the source is listed as the iterator is consumed.
@@ -253,7 +243,6 @@ class DocumentSource(Protocol):
             ListingFailed: part of the source cannot be listed. The documents yielded so far are
                 incomplete, so a missing document must not be taken as deleted.
         """
-        ...
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """Return the whole content of one document.
@@ -264,11 +253,9 @@ class DocumentSource(Protocol):
             DocumentVanished: the document was removed; the next listing will not contain it.
             DocumentRejected: reading the document is not allowed, or no longer allowed.
         """
-        ...
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of a document in pieces of at most 1 MiB; raises the same as read()."""
-        ...
 
 
 @runtime_checkable
@@ -277,7 +264,6 @@ class StateSource(Protocol):
 
     def state(self) -> str:
         """Return a value that is the same as before if and only if the listing is the same."""
-        ...
 
 
 @runtime_checkable
@@ -286,7 +272,6 @@ class FormerContentSource(Protocol):
 
     def read_former(self, document_path: str, content_sha256: str) -> bytes | None:
         """Return a document's earlier content that has this hash; None if it is not kept."""
-        ...
 
 
 @runtime_checkable
@@ -295,7 +280,6 @@ class WithholdingSource(Protocol):
 
     def list_withheld(self) -> frozenset[str]:
         """Return the ids of the withheld documents; they are not listed, but not deleted either."""
-        ...
 
 
 @runtime_checkable
@@ -305,7 +289,6 @@ class DiskSource(Protocol):
     @property
     def disk(self) -> DiskReader:
         """Return the reader that sets a time limit on each read of the source's folder."""
-        ...
 
 
 @runtime_checkable
@@ -319,11 +302,9 @@ class FolderSource(Protocol):
         The keys are paths; the paths of all documents in a folder start with its key. If there is
         only one root, its key is "".
         """
-        ...
 
     def locate_folder(self, folder: str) -> Path:
         """Return the absolute path of a folder, given its key in `folders`."""
-        ...
 
 
 @runtime_checkable
@@ -333,7 +314,6 @@ class FilteringSource(Protocol):
     @property
     def left_out(self) -> Mapping[str, int]:
         """Return the number of documents that rules excluded from the last listing, by rule."""
-        ...
 
 
 def compute_document_id(source: str, path: str) -> str:

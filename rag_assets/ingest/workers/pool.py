@@ -103,7 +103,6 @@ class WorkerTask(Protocol[_Outcome_co]):
 
     def execute(self, worker: WorkerProcess) -> _Outcome_co:
         """Execute the task on a worker, and return its outcome; called in a thread of the pool."""
-        ...
 
 
 class WorkerPool:
