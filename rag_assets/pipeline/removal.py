@@ -109,7 +109,6 @@ def purge_tenant(
     settings: Settings,
     *,
     by: str,
-    clock: Clock | None = None,
     delete_history: Callable[[], None] | None = None,
 ) -> Receipt:
     """Delete every entry, file and row of a tenant, and prove it.
@@ -131,8 +130,7 @@ def purge_tenant(
         raise pending
     require_no_hold(catalog.holds.all(record.id), record.id, "removing the tenant")
     catalog.tenants.set_state(record.id, "REMOVING")
-    at = (clock or Clock()).now()
-    erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)
+    erasure = catalog.erasures.begin_removal(record.ref, by=by, at=Clock().now())
     if "lake" not in erasure.counts:
         erasure = catalog.erasures.note(erasure, "lake", _count_lake_rows(lake, record))
     proof = read_proof(erasure)

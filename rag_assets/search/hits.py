@@ -44,15 +44,10 @@ def build_excerpt(
 
 
 def build_part_excerpt(
-    text: str,
-    question: str,
-    start: int,
-    end: int,
-    length: int = EXCERPT_CHARACTERS,
-    *,
-    language: str | None = None,
+    text: str, question: str, start: int, end: int, *, language: str | None = None
 ) -> str:
     """Return an excerpt about text[start:end], with all of that part if it fits."""
+    length = EXCERPT_CHARACTERS
     before, part, after = text[:start].split(), text[start:end].split(), text[end:].split()
     words = [*before, *part, *after]
     first, last = 0, len(part)
