@@ -82,14 +82,14 @@ class CheckedSentence:
     Attributes:
         start, end: character offsets in the answer, half open; the markers after the sentence
             are included.
-        shared: share of its words that those passages contain, 0 to 1.
-        verdict: the result of the checks. "uncited": it cites nothing. "unknown": it cites only
-            numbers that do not exist. "unsupported": the cited passages have too few of its words,
-            lack its addresses or figures, or contradict it. "unchecked": it is in another language
-            than those passages, which have its figures and names. "no claim": it is a heading, a
-            question or the introduction of a list, and contains no link.
-        missing: its numbers, dates, units and names that those passages do not have, and its
-            words that they contradict; empty if the sentence has any other fault.
+        shared: share of the sentence's words that the cited passages contain, 0 to 1.
+        verdict: the result of the checks. "uncited": the sentence cites nothing. "unknown": it
+            cites only numbers that do not exist. "unsupported": the cited passages have too few of
+            its words, lack its addresses or figures, or contradict it. "unchecked": it is in
+            another language than the cited passages, which have its figures and names. "no claim":
+            it is a heading, a question or the introduction of a list, and contains no link.
+        missing: numbers, dates, units and names that the cited passages lack, and words that they
+            contradict; empty if the sentence has any other fault.
     """
 
     start: int

@@ -346,17 +346,11 @@ class SearchProgress:
     `passages`; their other changes are discarded (see SearchPlan).
 
     Attributes:
-        search: the request with the tenant's defaults.
         serving: the generation that answers.
-        owner: owner of the index entries that are searched.
-        caller: who makes the request.
-        principals: principals whose grants apply to the caller.
         scopes: access scopes by which searches of the index filter. None for no filter: the
             caller reads too many scopes, so that verification alone decides.
         moved: pages for which the scopes in index entries are out of date.
         pages: readable pages that the request is limited to; None without such a limit.
-        timings: durations of the parts of this search.
-        patience: time limits of the parts of this search.
         fetch_all: whether rankings are fetched in full; otherwise their first candidates may be
             enough.
         fetch_factor: number of candidates to fetch, as a multiple of the number in the first
