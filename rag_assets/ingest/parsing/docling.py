@@ -35,8 +35,8 @@ _INDENT = " "  # two for each level, since docling counts a list and its item as
 def iter_pieces(document: DoclingDocument) -> Iterator[Piece]:
     """Yield the pieces of a document in reading order, without running headers and footers."""
     items = document.iterate_items()
-    for is_list, run in groupby(items, key=lambda entry: bool(entry[0].label == "list_item")):
-        if is_list:
+    for listed, run in groupby(items, key=lambda entry: _is_list_item(entry[0])):
+        if listed:
             yield from _join_list_items(run)
         else:
             yield from (piece for item, _ in run for piece in _convert_item(item, document))
@@ -83,6 +83,10 @@ def _format_table(item: Any, document: DoclingDocument) -> str:
         lines.append(" | ".join(" ".join(cell.split()) for cell in cells).strip())
     caption = clean(item.caption_text(document))
     return "\n".join(filter(None, [caption, *lines]))
+
+
+def _is_list_item(item: Any) -> bool:
+    return bool(item.label == "list_item")
 
 
 def _get_page(item: Any) -> int | None:
