@@ -27,7 +27,7 @@ from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
 from rag_assets.search.model import Caller, Hit, SearchRequest
-from rag_assets.search.plan import installed_steps
+from rag_assets.search.plan import load_installed_steps
 from rag_assets.systems.code_memory.catalog.found_relations import FoundSymbol
 from rag_assets.systems.code_memory.retrieval.walk import Walker
 from rag_assets.systems.code_memory.symbols.names import name_parts
@@ -167,7 +167,7 @@ async def _ask(session: Session, names: Sequence[str]) -> list[Sequence[Hit]]:
         session.catalog,
         session.store,
         session.embedders,
-        steps=installed_steps(),
+        steps=load_installed_steps(),
         journaled=False,
     )
     try:

@@ -22,7 +22,7 @@ from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Hit, SearchRequest
-from rag_assets.search.plan import DEFAULT_STEPS, StepLists, installed_steps
+from rag_assets.search.plan import DEFAULT_STEPS, StepLists, load_installed_steps
 from rag_assets.systems.code_memory.retrieval.question_subject import QuestionKinds
 from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES
 
@@ -49,7 +49,7 @@ class Variant:
 
 
 _PLAIN: Final = tuple(
-    name for name in installed_steps().profiles[_PROFILE] if name not in DEFAULT_STEPS
+    name for name in load_installed_steps().profiles[_PROFILE] if name not in DEFAULT_STEPS
 )
 _ARRANGING: Final = "rag_assets.systems.code_memory.retrieval.steps.expand"
 
@@ -161,7 +161,7 @@ async def _ask_all(session: Session, variant: Variant, questions: Sequence[Quest
 
 def build_steps(variant: Variant) -> StepLists:
     """Return the steps of code memory without those that a variant leaves out."""
-    installed = installed_steps()
+    installed = load_installed_steps()
     names = [one for one in installed.profiles[_PROFILE] if one not in variant.omitted_steps]
     return StepLists(installed.added, {_PROFILE: names})
 

@@ -59,17 +59,16 @@ def chunks(
             ),
             "seconds": seconds(report.seconds),
             "tokens per chunk": bar_chart(
-                "Chunks of at most so many tokens", _histogram(report.token_counts)
+                "Chunks of at most so many tokens", _build_histogram(report.token_counts)
             ),
             "first chunks": table(
-                {"document": "string", "place": "string", "tokens": "int"},
-                [(c.uri, c.place, c.tokens) for c in report.sample],
+                {"document": "string", "place": "string", "tokens": "int"}, report.sample
             ),
         }
     )
 
 
-def _histogram(token_counts: Sequence[int]) -> list[tuple[str, int]]:
+def _build_histogram(token_counts: Sequence[int]) -> list[tuple[str, int]]:
     largest = max(token_counts, default=_BINS)
     width = -(-largest // _BINS)
     counts = [0] * _BINS

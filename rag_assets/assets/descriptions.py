@@ -5,13 +5,13 @@ from collections.abc import Mapping
 import dagster as dg
 
 
-def _schema(columns: Mapping[str, tuple[str, str]]) -> dg.TableSchema:
+def _build_schema(columns: Mapping[str, tuple[str, str]]) -> dg.TableSchema:
     return dg.TableSchema(
         [dg.TableColumn(name, kind, text) for name, (kind, text) in columns.items()]
     )
 
 
-DOCUMENT_COLUMNS = _schema(
+DOCUMENT_COLUMNS = _build_schema(
     {
         "document_id": ("string", "hash of the source's name and the path in it"),
         "uri": ("string", "source and path, for display"),
@@ -27,7 +27,7 @@ DOCUMENT_COLUMNS = _schema(
         "modified_at": ("timestamp", "when the content was last changed, according to its source"),
     }
 )
-PARSED_COLUMNS = _schema(
+PARSED_COLUMNS = _build_schema(
     {
         "key": ("string", "parse_key: hash of content, type, parsers and secret rules"),
         "digest": ("string", "hash of the output; part of the next key"),
@@ -41,7 +41,7 @@ PARSED_COLUMNS = _schema(
         "created_at": ("timestamp", "when it was computed"),
     }
 )
-CHUNK_COLUMNS = _schema(
+CHUNK_COLUMNS = _build_schema(
     {
         "key": (
             "string",
@@ -56,14 +56,14 @@ CHUNK_COLUMNS = _schema(
         "created_at": ("timestamp", "when it was computed"),
     }
 )
-EMBEDDING_COLUMNS = _schema(
+EMBEDDING_COLUMNS = _build_schema(
     {
         "text_sha256": ("string", "hash of the embedded text: title, headings, context, passage"),
         "vector": ("binary", "little-endian float32 values, with norm 1"),
         "created_at": ("timestamp", "when it was stored"),
     }
 )
-ENTRY_COLUMNS = _schema(
+ENTRY_COLUMNS = _build_schema(
     {
         "tenant": ("keyword", "the tenant; also the routing"),
         "generation": ("integer", "generation of the tenant"),
@@ -84,7 +84,6 @@ ENTRY_COLUMNS = _schema(
         "vector": ("dense_vector", "compared by cosine; not in _source"),
     }
 )
-
 
 _RUN = (
     "Numbers are for one run unless stated otherwise; Plots shows them over time. A run for a"

@@ -33,7 +33,6 @@ def build_usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.Tabl
     """Return a table of the usage of a run, the day and the month, with their spending caps.
 
     Args:
-        used: the run's usage.
         before: dollars that the same sync spent in earlier runs.
     """
     day = today()
@@ -44,14 +43,14 @@ def build_usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.Tabl
     return table(
         _COLUMNS,
         [
-            _row("this run", used, caps, "per_run"),
-            _row("today", of_day, caps, "per_day"),
-            _row("this month", of_month, caps, "per_month"),
+            _build_row("this run", used, caps, "per_run"),
+            _build_row("today", of_day, caps, "per_day"),
+            _build_row("this month", of_month, caps, "per_month"),
         ],
     )
 
 
-def _row(
+def _build_row(
     period: str, used: Usage, caps: Mapping[CapName, Cap], name: CapName
 ) -> Sequence[str | int]:
     cap = caps.get(name)

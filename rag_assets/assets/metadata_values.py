@@ -22,12 +22,7 @@ _BAR = "#4f43dd"
 
 
 def table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.TableMetadataValue:
-    """Return a table of values without links.
-
-    Args:
-        columns: Dagster's type of each column, by name.
-        rows: values in the order of the columns.
-    """
+    """Return a table of values without links; the columns have Dagster's types by name."""
     names = list(columns)
     return dg.MetadataValue.table(
         records=[dg.TableRecord(dict(zip(names, row, strict=True))) for row in rows],
@@ -57,12 +52,7 @@ def documents_link(tenant_id: str, words: str, status: str | None = None) -> str
 
 
 def render_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Return a Markdown table.
-
-    Args:
-        columns: the header; a leading ">" aligns a column to the right.
-        rows: the rows, with cells in Markdown.
-    """
+    """Return a Markdown table; a leading ">" aligns a column to the right."""
     head = " | ".join(column.removeprefix(">") for column in columns)
     rule = " | ".join("---:" if column.startswith(">") else "---" for column in columns)
     body = [f"| {' | '.join(row)} |" for row in rows]
@@ -83,9 +73,7 @@ def notes(
 
     Args:
         columns: headers of the document, its note, and an optional third value.
-        rows: the notes, each with its third value ("" without this column).
         advice: a remedy for all these documents.
-        status: status of the documents, for a link to all of them.
     """
     if not rows:
         return dg.MetadataValue.md("none")
@@ -113,7 +101,6 @@ def bar_chart(
     """Return a small bar chart as an SVG image in Markdown; "none" if all counts are 0.
 
     Args:
-        title: the unit of the counts.
         bars: label and count of each bar, from left to right; Dagster displays up to seven bars
             inline.
         format_count: formats a count, in at most about seven characters.
@@ -133,13 +120,7 @@ def bar_chart(
 def series_chart(
     title: str, values: Sequence[float], first: str, last: str
 ) -> dg.MarkdownMetadataValue:
-    """Return a chart of many values over time, with slim bars; "none" if all are 0.
-
-    Args:
-        title: name of the values, with the highest value, because bars have no labels.
-        values: the values, earliest first; Dagster displays up to 31 inline.
-        first, last: the times of the first and the last value.
-    """
+    """Return a chart of up to 31 values over time, with slim bars; "none" if all are 0."""
     most = max(values, default=0)
     if not most:
         return dg.MetadataValue.md("none")

@@ -63,12 +63,12 @@ def parsed_text(
             "pages per second": round(rate, 1),
             "masked": report.masked,
             "seconds": seconds(report.seconds),
-            "by format": _by_format(report.formats),
+            "by format": _build_format_table(report.formats),
         }
     )
 
 
-def _by_format(formats: Mapping[str | None, FormatReport]) -> dg.TableMetadataValue:
+def _build_format_table(formats: Mapping[str | None, FormatReport]) -> dg.TableMetadataValue:
     rows = [
         (
             get_format_name(media_type),

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 import dagster as dg
 
 from rag_assets.assets.descriptions import ENTRY_COLUMNS, SEARCH_INDEX
-from rag_assets.assets.generations import generations_report
 from rag_assets.assets.metadata_values import documents_link, notes, render_table, seconds, table
+from rag_assets.assets.reports import build_generations_report
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, asset
@@ -16,7 +16,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import derive_documents, run_follow_up
 from rag_assets.pipeline.publishing import publish_slice
 from rag_assets.pipeline.slices import DocumentNote, find_remedy, find_wait_reason, load_work
-from rag_assets.pipeline.upkeep import compact_due, describe_compactions
+from rag_assets.pipeline.upkeep import describe_compactions
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import PublishJudge, Workbench
@@ -36,7 +36,7 @@ def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     facts = render_table(
         ("", ""), _list_facts(ctx, tenant, ctx.store.indexes.view_name(ctx.ref.id))
     )
-    return dg.MetadataValue.md(f"{_headline(tenant)}\n\n{facts}")
+    return dg.MetadataValue.md(f"{_format_headline(tenant)}\n\n{facts}")
 
 
 def count_by_format(ctx: TenantContext) -> dg.TableMetadataValue:
@@ -69,7 +69,7 @@ def list_failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     )
 
 
-def _headline(tenant: TenantSummary) -> str:
+def _format_headline(tenant: TenantSummary) -> str:
     counts, id_ = tenant.documents, tenant.tenant_id
     failed = documents_link(id_, f"{counts.get('FAILED', 0):,} failed", "FAILED")
     ready = documents_link(id_, format_count(counts.get("READY", 0), "document"), "READY")
@@ -119,9 +119,10 @@ def search_index(
             "failed documents": list_failed_documents(ctx),
             "by format": count_by_format(ctx),
         }
-        merged = describe_compactions(compact_due(ctx))
+        # No row is deleted: the weekly compaction determines which rows are not needed.
+        merged = describe_compactions(ctx.lake.compact_due())
         if work.is_superseded or work.generation.state != "SERVING":
-            builds = generations_report(names, ctx, current=True)
+            builds = build_generations_report(names, ctx, current=True)
             if builds is not None:
                 context.log_event(builds)
         if report.documents or derived.changed:
@@ -167,12 +168,7 @@ def search_index(
 def _iter_reports_of_systems(
     context: dg.AssetExecutionContext, names: Naming, ctx: TenantContext, *, is_small: bool
 ) -> Iterator[dg.AssetMaterialization]:
-    """Yield the materializations of systems' assets that report on published documents.
-
-    Args:
-        is_small: whether the run is one of several or changed little, so that a report from the
-            last hour is recent enough.
-    """
+    """Yield reports of systems' assets; a small run repeats none within an hour."""
     for name, make in installed_systems().load("run_reports").items():
         if is_small and _is_reported(context, names.asset_key(name)):
             continue

@@ -22,7 +22,6 @@ from rag_assets.resources.workbench import (
 _REPAIRS = 2
 """Maximum repairs of the lake in one step; if a disk damages more files, a person must act."""
 
-
 _P = ParamSpec("_P")
 _Result: TypeAlias = dg.MaterializeResult[None]
 _Stage: TypeAlias = Callable[Concatenate[dg.AssetExecutionContext, _P], _Result]

@@ -318,7 +318,7 @@ def accept_clock(
             say(f"The clock is trusted ({format_time(doubt)}): there is nothing to accept.")
         return True
     if doubt.kind == "skewed":
-        raise doubt.error()
+        raise doubt.build_error()
     consequences = [
         _measure_consequences(catalog, record, doubt.now) for record in catalog.tenants.all()
     ]

@@ -52,7 +52,7 @@ def prune(
         report = prune_tenant(ctx, by=operator(), confirm=confirm)
     expunge_pruned(ctx.catalog, ctx.store, ctx.ref, progress)
     if confirm and report.doubt is not None:
-        raise report.doubt.error()
+        raise report.doubt.build_error()
     if as_json:
         print_json(
             {

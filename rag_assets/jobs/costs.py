@@ -2,7 +2,7 @@
 
 import dagster as dg
 
-from rag_assets.assets.embedding_cost import daily_costs
+from rag_assets.assets.reports import iter_daily_costs
 from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, job
 from rag_assets.resources.workbench import Workbench, clear_failures
@@ -21,7 +21,7 @@ def report_tenant_costs(
     with clear_failures(workbench.installation):
         present = {r.id for r in workbench.postgres.catalog().tenants.all() if r.state == "ACTIVE"}
         count = 0
-        for report in daily_costs(names, workbench.postgres.catalog().usage, today()):
+        for report in iter_daily_costs(names, workbench.postgres.catalog().usage, today()):
             if report.partition in present:
                 context.log_event(report)
                 count += 1

@@ -3,7 +3,7 @@
 import dagster as dg
 from pydantic import Field
 
-from rag_assets.assets.generations import generations_report
+from rag_assets.assets.reports import build_generations_report
 from rag_assets.declarations import Naming, job
 from rag_assets.pipeline.generation_moves import BuildOrder, publish_build
 from rag_assets.resources.tenant_lock import TenantLockResource
@@ -46,7 +46,7 @@ def publish_configured_build(
         )
         order = BuildOrder.create(ctx, config.by, config.reason)
         build = publish_build(ctx, order, judge, number=config.generation, force=config.force)
-        report = generations_report(names, ctx)
+        report = build_generations_report(names, ctx)
     if report is not None:
         context.log_event(report)
     if build.state == "HELD":

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 import dagster as dg
 
-from rag_assets.assets.retrieval_quality import quality_report
+from rag_assets.assets.reports import build_quality_report
 from rag_assets.common.errors import BuildNotAskable, RequestsStopped
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
@@ -58,7 +58,7 @@ def measure_tenants(
         except (BuildNotAskable, RequestsStopped) as error:
             # The tenant's check warns of the error; the run does not fail because of one tenant.
             return f"not measured: {error.advice}"
-        report = quality_report(names, record.id, found)
+        report = build_quality_report(names, record.id, found)
         context.log_event(report)
         return report.description
 

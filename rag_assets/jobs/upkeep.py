@@ -5,8 +5,7 @@ from functools import partial
 
 import dagster as dg
 
-from rag_assets.assets.generations import generations_report
-from rag_assets.assets.retention import retention_report
+from rag_assets.assets.reports import build_generations_report, build_retention_report
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
 from rag_assets.declarations import Naming, job
@@ -88,12 +87,12 @@ def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None
 def _report_builds_if_several(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
     """Return a report on the builds of a tenant; None for a tenant with at most one build."""
     live = ctx.catalog.generations.live(ctx.ref.id)
-    return generations_report(names, ctx) if len(live) > 1 else None
+    return build_generations_report(names, ctx) if len(live) > 1 else None
 
 
 def _report_retention_if_any(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
     found = report_retention(ctx)
-    return None if found.is_empty else retention_report(names, ctx.ref.id, found)
+    return None if found.is_empty else build_retention_report(names, ctx.ref.id, found)
 
 
 @job(

@@ -81,11 +81,8 @@ class AuditReport:
     """The result of an export.
 
     Attributes:
-        path: path of the archive.
         sha256: hash of the manifest, which holds the hashes of all other files. An auditor who
             keeps a copy of this hash elsewhere can later tell whether the archive was altered.
-        records: the number of lines in each file; 1 for a JSON document.
-        chain: the result of verifying the chain of receipts.
     """
 
     path: Path
@@ -103,7 +100,8 @@ def export_audit(
         UnknownTenant: no tenant has that id.
         ConfigurationError: the file exists, or cannot be written.
     """
-    _require_absent(path)
+    if os.path.lexists(path):
+        raise _build_file_exists_error(path)
     try:
         descriptor, name = tempfile.mkstemp(prefix=draft_prefix(path), dir=path.parent)
     except OSError as error:
@@ -324,11 +322,6 @@ def _to_json_value(value: Any) -> Any:
     if isinstance(value, UUID):
         return str(value)
     return float(value)  # Postgres numerics are amounts in dollars.
-
-
-def _require_absent(path: Path) -> None:
-    if os.path.lexists(path):
-        raise _build_file_exists_error(path)
 
 
 def _build_file_exists_error(path: Path) -> ConfigurationError:

@@ -50,7 +50,7 @@ from rag_assets.models.factory import find_price
 from rag_assets.models.prices import split_embedder_id
 from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.slices import SliceWork, postpone_documents
+from rag_assets.pipeline.slices import SliceWork, build_failure, postpone_documents
 from rag_assets.storage.catalog.builds.batches import (
     FETCH_RETRY_INTERVAL,
     EmbeddingBatch,
@@ -62,7 +62,6 @@ from rag_assets.storage.catalog.documents.model import Document, Failure
 _GIVE_UP_AFTER = BATCH_WINDOW + timedelta(hours=1)
 _FIRST_PAUSE = timedelta(minutes=1)
 _MAX_PAUSE = timedelta(hours=1)
-
 
 _MAX_SUBMISSION = timedelta(hours=1)
 """No submission takes longer than this."""
@@ -82,14 +81,7 @@ def submit_batches(
     """Submit the missing texts of a slice as batches, if there are more than batch_above.
 
     Texts in open batches are not sent again. Texts over the token limit are left for the embedder
-    to reject.
-
-    Args:
-        missing: text_sha256 of texts without a vector.
-        items_of: reads texts.
-
-    Returns:
-        Why the provider accepted no text or only some of them; else None.
+    to reject. Return why the provider accepted no text or only some of them; else None.
     """
     above = ctx.tenant.embedder.batch_above
     lacking = missing - set(map_texts_to_batches(ctx))
@@ -121,11 +113,7 @@ def map_texts_to_batches(ctx: TenantContext) -> dict[str, int]:
 def defer_documents(
     ctx: TenantContext, work: SliceWork, waiting: Iterable[tuple[Document, Set[str]]]
 ) -> int:
-    """Defer the documents whose missing vectors are all in open batches; return how many.
-
-    Args:
-        waiting: documents, each with the text_sha256 of its texts without a vector, if any.
-    """
+    """Defer the documents whose missing vectors are all in open batches; return how many."""
     submitted = map_texts_to_batches(ctx)
     if not submitted:
         return 0
@@ -142,16 +130,14 @@ def defer_documents(
 def _build_batch_failure(document: Document, batch: EmbeddingBatch) -> Failure:
     hours = BATCH_WINDOW.total_seconds() / 3600
     problem = f"; its last poll failed: {batch.error}" if batch.error else ""
-    return Failure(
-        document.document_id,
-        document.document_key,
+    reason = (
         f"its texts are in batch {batch.batch_id} of {split_embedder_id(batch.embedder_id)[0]},"
         f" submitted {batch.submitted_at:%Y-%m-%d %H:%M} UTC, which takes up to {hours:.0f} hours"
-        f"{problem}",
-        "queued",
-        # A batch may be late, or its results unavailable: never retry immediately.
-        max(batch.submitted_at + _GIVE_UP_AFTER, datetime.now(UTC) + FETCH_RETRY_INTERVAL),
+        f"{problem}"
     )
+    # A batch may be late, or its results unavailable: never retry immediately.
+    again = max(batch.submitted_at + _GIVE_UP_AFTER, datetime.now(UTC) + FETCH_RETRY_INTERVAL)
+    return build_failure(document, reason, "queued", again)
 
 
 def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget: Spending) -> None:
@@ -183,11 +169,7 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
 
 
 def _require_no_fresh_failure(ctx: TenantContext) -> None:
-    """Require that the waiting time after failed batches is over; it grows with each failure.
-
-    Raises:
-        ProviderUnavailable: the waiting time is not over.
-    """
+    """Raise ProviderUnavailable during the pause after failures, which grows with each."""
     failures = ctx.catalog.batches.failures(ctx.ref.id, ctx.embedder.embedder_id)
     if failures is None:
         return
@@ -211,7 +193,6 @@ async def recover_submission(
     list has lacked it twice.
 
     Args:
-        batch: a batch in state SUBMITTING.
         locked: whether the caller holds the tenant's lock, so that no other run can be submitting
             the batch at the same time.
     """
@@ -235,14 +216,7 @@ async def recover_submission(
 def poll_batches(
     catalog: Catalog, embedders: Embedders, batches: Iterable[EmbeddingBatch]
 ) -> list[str]:
-    """Poll the state of batches; release the documents of finished batches.
-
-    Args:
-        batches: open batches, of any tenants.
-
-    Returns:
-        The failures, one line each.
-    """
+    """Poll open batches, release the documents of finished ones, and return failures as lines."""
     batches = list(batches)
     if not batches:
         return []
@@ -309,23 +283,14 @@ def _record_status(catalog: Catalog, batch: EmbeddingBatch, status: BatchStatus)
 
 
 def _is_late(catalog: Catalog, batch: EmbeddingBatch) -> bool:
-    """Return whether a batch has been open for too long.
-
-    If so, its texts are sent again, and charged again.
-    """
+    """Return whether a batch has been open for so long that its texts are sent again."""
     trusted = get_deletion_time(catalog, Clock())
     return not isinstance(trusted, ClockDoubt) and trusted - batch.submitted_at > ABANDONED_AFTER
 
 
 @dataclass(frozen=True, slots=True)
 class CollectionResult:
-    """The result of fetching the batches that had ended.
-
-    Attributes:
-        texts: number of texts whose vectors were stored in the lake.
-        tokens: number of tokens charged for these texts.
-        outage: why no request may be sent for now; None if requests may be sent.
-    """
+    """The result of fetching ended batches; `outage` says why no request may be sent for now."""
 
     texts: int = 0
     tokens: int = 0
@@ -338,11 +303,7 @@ class CollectionResult:
 
 
 def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> CollectionResult:
-    """Fetch batches that have ended, and resolve interrupted submissions.
-
-    Args:
-        embedder_id: only batches of this embedder; None: of all.
-    """
+    """Fetch ended batches, of one embedder or of all, and resolve interrupted submissions."""
     done = CollectionResult()
     for batch in ctx.catalog.batches.list_open(ctx.ref.id):
         if embedder_id not in {None, batch.embedder_id}:
@@ -365,12 +326,7 @@ def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> Colle
 
 
 def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
-    """Find out whether an interrupted submission was accepted, before anything else is sent.
-
-    Raises:
-        ProviderUnavailable: the outcome is not known yet.
-        ProviderError: the provider does not answer.
-    """
+    """Find out whether an interrupted submission was accepted, before sending anything else."""
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     if not asyncio.run(
         run_and_close(api, recover_submission(ctx.catalog, api, batch, locked=True))
@@ -383,16 +339,7 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
 
 
 def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResult:
-    """Fetch the vectors of an ended batch, and write them into the lake.
-
-    After an interruption, the batch can be fetched again.
-
-    Returns:
-        The result; empty if the vectors are unavailable, temporarily or permanently.
-
-    Raises:
-        ProviderRefused: the response is unusable.
-    """
+    """Fetch the vectors of an ended batch, and write them into the lake; this can be repeated."""
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     keys = ctx.catalog.batches.text_hashes(ctx.ref.id, batch.embedder_id)[batch.id]
     wanted = ctx.lake.missing_vectors(batch.embedder_id, keys)
@@ -469,10 +416,8 @@ class _BatchFetch:
     async def run(self, api: BatchApi) -> None:
         """Store every result; texts without a valid vector are sent again, outside of a batch.
 
-        Raises:
-            MalformedResponse: no vector is valid, or the file is malformed. Vectors that were read
-                before the error are kept, because they are charged.
-            ProviderError: see BatchApi.results.
+        If no vector is valid, or the file is malformed, raise MalformedResponse. Vectors that were
+        read before the error are kept, because they are charged.
         """
         try:
             async for result in api.results(self._batch.batch_id or ""):

@@ -37,12 +37,7 @@ _SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class CanaryTarget:
-    """A tenant's embedder, and the distance by which its vectors may move.
-
-    Attributes:
-        limit: the largest cosine distance that passes.
-        price: price of the request; None if unknown.
-    """
+    """A tenant's embedder, and the largest cosine distance by which its vectors may move."""
 
     ref: TenantRef
     embedder: Embedder
@@ -60,13 +55,10 @@ class CanaryResult:
     """The result of probing an embedder.
 
     Attributes:
-        limit: the largest cosine distance that passes.
         distances: cosine distance of each probe's vector from its first vector, which is stored;
             empty if no vectors were compared.
-        since: when the first vectors were made.
         at: when the embedder last answered; None if it never answered.
         is_new: whether this is the first result, or its verdict differs from the last result's.
-        error: why the embedder did not answer now; None if it did.
     """
 
     ref: TenantRef
@@ -109,9 +101,7 @@ def run_canary(
 ) -> list[CanaryResult]:
     """Probe embedders, compare their vectors with the first vectors, and record the results.
 
-    Args:
-        targets: at most one embedder of each tenant.
-        fresh: the largest age of a measurement that is reused.
+    There is at most one embedder per tenant. Measurements younger than `fresh` are reused.
     """
     known = catalog.probes.find({target.ref.id: target.embedder.embedder_id for target in targets})
     known = {id_: stored for id_, stored in known.items() if stored.probes_key == PROBES_KEY}
@@ -132,10 +122,7 @@ def run_canary(
 
 
 async def _probe_embedders(embedders: Mapping[str, Embedder]) -> dict[str, Answer | RagAssetsError]:
-    """Probe the embedders; return the answer or the error of each, by tenant id.
-
-    An embedder that several tenants share is probed once. Only a few probes run at the same time.
-    """
+    """Probe each distinct embedder once, a few at a time; return its answer or error by tenant."""
     room = asyncio.Semaphore(_CONCURRENCY)
 
     async def ask(embedder: Embedder) -> Answer | RagAssetsError:

@@ -32,33 +32,14 @@ _SAMPLE_OF_EACH = 3
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkSample:
-    """One chunk, as it is shown in Dagster.
-
-    It has no text and no headings, because a purge could not delete them from Dagster's tables.
-
-    Attributes:
-        place: the position of the chunk in the document, in words.
-    """
-
-    uri: str
-    place: str
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
 class ChunkingReport:
     """Report on chunking the slice's documents.
 
     Attributes:
-        chunks: chunks made by this run.
-        reused: documents whose chunks were already in the lake.
-        masked_secrets: number of credentials masked in the documents that this run chunked.
         dropped_secrets: number of chunks dropped because of a credential: they match a described
             pattern, or only masked characters remain of them.
-        secrets: the first documents with credentials, and the rules that found the credentials.
-        token_counts: number of tokens of each chunk made by this run.
-        sample: the first chunks of the first documents.
+        sample: uri, location and token count of the first chunks. Their text and headings are
+            missing, because a purge could not delete them from Dagster's tables.
     """
 
     documents: int = 0
@@ -68,18 +49,13 @@ class ChunkingReport:
     dropped_secrets: int = 0
     secrets: tuple[SecretNote, ...] = ()
     token_counts: tuple[int, ...] = field(default=(), repr=False)
-    sample: tuple[ChunkSample, ...] = ()
+    sample: tuple[tuple[str, str, int], ...] = ()
     seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class SecretNote:
-    """The credentials that one rule found in a document; the note never contains their text.
-
-    Attributes:
-        lines: the first lines on which such credentials start, counted from 1.
-        dropped: number of chunks dropped because of these credentials.
-    """
+    """The credentials that one rule found in a document; the note never contains their text."""
 
     uri: str
     rule: str
@@ -101,7 +77,7 @@ def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
     dropped: dict[str, tuple[DroppedRow, ...]] = {}
     masked: dict[str, dict[str, list[int]]] = {}
     token_counts: list[int] = []
-    sample: list[ChunkSample] = []
+    sample: list[tuple[str, str, int]] = []
     for made in batched(_iter_chunk_sets(ctx, todo, masked), _WRITTEN_DOCUMENTS):
         ctx.lake.append_chunk_sets(made)
         dropped |= {row.key: row.dropped for row in made if row.dropped}
@@ -127,21 +103,17 @@ def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
 
 def _iter_samples(
     by_key: Mapping[str, list[ParsedDocument]], rows: Iterable[ChunkSetRow]
-) -> Iterator[ChunkSample]:
+) -> Iterator[tuple[str, str, int]]:
     for row in rows:
         document = by_key[row.key][0].document
         for chunk in row.chunks[:_SAMPLE_OF_EACH]:
-            yield ChunkSample(document.uri, describe_location(chunk.location), chunk.token_count)
+            yield document.uri, describe_location(chunk.location), chunk.token_count
 
 
 def _iter_chunk_sets(
     ctx: TenantContext, todo: list[ParsedDocument], masked: dict[str, dict[str, list[int]]]
 ) -> Iterator[ChunkSetRow]:
-    """Yield the chunk sets of documents; worker processes make them if there is enough work.
-
-    Args:
-        masked: is filled with the lines of masked credentials, keyed by chunk set and rule.
-    """
+    """Yield the chunk sets of documents; worker processes make them if there is enough work."""
     texts = _iter_texts(ctx, todo, masked)
     small = sum(item.document.facts.size for item in todo) < _WORKERS_BYTES
     if small and not any(map(partial(_needs_worker, ctx), todo)):

@@ -30,14 +30,7 @@ ACCEPT: Final = "rag-assets installation accept-clock"
 
 @dataclass(frozen=True, slots=True)
 class ClockDoubt:
-    """The reason why the current time is not trusted.
-
-    Attributes:
-        kind: whether the clock is far ahead of the trusted time, behind it, or far from Postgres's
-            clock.
-        now: the time of this machine.
-        trusted: the latest trusted time, and Postgres's time.
-    """
+    """Why the current time is not trusted: it is ahead, behind, or far from Postgres's clock."""
 
     kind: Literal["ahead", "behind", "skewed"]
     now: datetime
@@ -45,7 +38,7 @@ class ClockDoubt:
 
     @property
     def message(self) -> str:
-        """Return a sentence that says what is wrong with the clock, and that nothing is deleted."""
+        """Return a sentence about the clock's fault, which also says that nothing is deleted."""
         clock = (
             "nothing is deleted because of its age: this machine's clock shows"
             f" {format_time(self.now)},"
@@ -71,7 +64,7 @@ class ClockDoubt:
         """Return the message and the hint in one line."""
         return f"{self.message}; {self.hint}"
 
-    def error(self) -> ClockDoubted:
+    def build_error(self) -> ClockDoubted:
         """Return the error to raise in a command that would delete data because of its age."""
         return ClockDoubted(self.message, hint=self.hint)
 
@@ -91,15 +84,11 @@ def get_deletion_time(catalog: Catalog, clock: Clock) -> datetime | ClockDoubt:
 
 
 def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
-    """Make the current time the trusted time, and correct recorded times that lie after it.
-
-    Raises:
-        ClockDoubted: the current time is far from Postgres's time.
-    """
+    """Make the current time the trusted time, and correct recorded times that lie after it."""
     former, now, boot = catalog.clock.read(), clock.machine(), clock.boot()
     doubt = find_doubt(former, now, boot)
     if doubt is not None and doubt.kind == "skewed":
-        raise doubt.error()
+        raise doubt.build_error()
     catalog.clock.replace(now, boot)
     accepted = {"time": stamp(now), "trusted": stamp(former.at), "by": by}
     for record in catalog.tenants.all():
@@ -109,12 +98,7 @@ def accept_time(catalog: Catalog, clock: Clock, *, by: str) -> None:
 
 
 def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> ClockDoubt | None:
-    """Return why a machine's time is not trusted; None if it is.
-
-    Args:
-        trusted: the latest trusted time, and Postgres's time.
-        boot: how long the machine has been running; None if its system does not report it.
-    """
+    """Return why a machine's time is not trusted; None if it is."""
     if abs(now - trusted.server_at) > MOST_SKEW:
         return ClockDoubt("skewed", now, trusted)
     if now < trusted.at - MOST_SKEW:

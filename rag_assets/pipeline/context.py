@@ -49,7 +49,6 @@ from rag_assets.tenants.profiles import get_profile
 BYTES_PER_SECOND = 64 * 1024 * 1024
 """Limit of the reading rate, so that other readers of the same disk are not slowed down."""
 
-
 VECTORS_PAUSE = timedelta(minutes=1)
 """How long no request is sent to the separate vector store after it did not answer."""
 
@@ -61,7 +60,6 @@ class DailyShare:
     Attributes:
         days: length of the cycle in which everything is compared once; with 1, everything is
             compared at once.
-        day: today.
     """
 
     days: int
@@ -97,8 +95,6 @@ class SliceLimits:
     """Limits of one run's slice.
 
     Attributes:
-        documents: the largest number of documents.
-        megabytes: approximate limit of source content.
         parse_seconds: time after which no further document is sent to the parsers.
         embed_seconds: time after which no further text is sent to the embedder.
         list_seconds: time after which no more of the records that were pushed in bulk are listed.
@@ -129,11 +125,9 @@ class TenantContext:
 
     Attributes:
         guard: raises if this process no longer holds the tenant's lock; called before writes.
-        log: writes a line of progress.
         batch_api, embedder_of: return, for the id of one of the tenant's present or past embedders,
             its batch API and the embedder itself.
         kept_pool: keeps worker processes from stage to stage; without it each stage starts its own.
-        clock: determines ages.
         scanned: the rules and findings of the last scan of the tenant's stores for credentials; see
             TenantRecord.
         has_changed: whether the change watcher has seen the tenant's sources change during the run.
@@ -169,11 +163,7 @@ class TenantContext:
 
     @cached_property
     def parse_options(self) -> ParseOptions:
-        """Return the tenant's parsing options, resolved once and not for each document.
-
-        Raises:
-            ConfigurationError: a variable, a package or a language's data is missing.
-        """
+        """Return the tenant's parsing options, resolved once and not for each document."""
         options = self.tenant.parser.options
         if get_profile(self.tenant.profile).drops_described_secrets:
             return replace(options, strict_secrets=True)
@@ -219,6 +209,10 @@ class TenantContext:
         embedder = self.embedder if same else self.embedder_of(tenant.embedder)
         return replace(self, tenant=tenant, embedder=embedder)
 
+    def has_index(self, generation: Generation) -> bool:
+        """Return whether the index that a generation's entries were written to still exists."""
+        return self.store.indexes.presence(build_index_ref(generation)) == "present"
+
     def index_spec(self, generation: Generation) -> IndexSpec:
         """Return the number of dimensions and the kind of a build's index."""
         return choose_index_spec(generation, self.tenant)
@@ -228,9 +222,9 @@ class TenantContext:
         return build_owner(self.ref, generation)
 
     def writer(self, generation: Generation) -> EntryWriter:
-        """Return the writer of a generation's entries, including its separate vector store, if any.
+        """Return the writer of a generation's entries, including its separate vector store.
 
-        After a failed write, the separate vector store answers no searches until it has caught up.
+        After a failed write, that store answers no searches until it has caught up.
         """
         if generation.vectors_beside is None or self.store.vectors is None:
             return self.store.entries
@@ -253,11 +247,7 @@ class TenantContext:
         )
 
     def chunk_set_key(self, document: Document, parsed_digest: str, media_type: str) -> str:
-        """Return the key of a document's chunks in the lake.
-
-        Args:
-            parsed_digest: hash of its parsed text.
-        """
+        """Return the key of a document's chunks in the lake."""
         chosen = self.chunk_parameters(document, media_type)
         return compute_chunk_set_key(parsed_digest, media_type, chosen)
 

@@ -34,12 +34,9 @@ class IndexState:
     """The state of one generation's index, compared with the catalog.
 
     Attributes:
-        index: whether the index that was written to is present, missing, or replaced by another.
         alias_correct: whether the tenant's alias shows exactly the serving generation. Also True
             for a generation that is not serving, and for an index that was lost together with its
             alias.
-        drift: the differences between the entries and the catalog.
-        fits: whether the index has the mapping that the generation needs.
     """
 
     generation: Generation
@@ -67,11 +64,7 @@ class IndexState:
 class IndexDifference(NamedTuple):
     """A difference between an index and the catalog, found by counting.
 
-    Attributes:
-        text: the difference in words.
-        is_replaced: whether a different index replaced the build's index, perhaps on
-            purpose.
-        is_lost: whether the build's index does not exist.
+    Another index may have replaced the build's index on purpose.
     """
 
     text: str
@@ -144,13 +137,7 @@ def _compare_build(
     document_ids: Collection[str] | None = None,
     strangers: Collection[ScannedEntry] = (),
 ) -> Drift:
-    """Compare the entries of a generation with the catalog, one by one.
-
-    Args:
-        generations: the tenant's live generations.
-        document_ids: the documents to compare; None: all.
-        strangers: further entries, which belong to none of the tenant's builds.
-    """
+    """Compare the entries of a generation, or of some documents, with the catalog."""
     others = [g.number for g in generations if g.number != generation.number]
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     owner = ctx.owner(generation)
@@ -167,14 +154,7 @@ def _compare_build_by_counts(
     generations: Collection[Generation],
     doubtful: Collection[str],
 ) -> Drift:
-    """Compare a generation by the number of entries of each document.
-
-    Where the numbers differ, the entries are compared one by one.
-
-    Args:
-        generations: the tenant's live generations.
-        doubtful: documents whose entries are compared one by one in any case.
-    """
+    """Compare documents by counts; compare differing and doubtful ones entry by entry."""
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)
@@ -193,10 +173,7 @@ def _compare_build_by_counts(
 
 
 def _has_fitting_mapping(ctx: TenantContext, generation: Generation) -> bool:
-    """Return whether an index has the mapping that its build needs.
-
-    The result is True for a build that can no longer be written.
-    """
+    """Return whether an index fits its build; True if the build can no longer be written."""
     try:
         spec = ctx.for_build(generation).index_spec(generation)
     except BuildNotWritable:
@@ -210,7 +187,7 @@ def find_index_differences(
     """Return the differences between the indexes of tenants and the catalog, by tenant.
 
     Entries are counted in two requests for all tenants. Tenants with differences are counted a
-    second time. Tenants that are being written to are left out, because they may be between two
+    second time. Tenants that are being written to are skipped, because they may be between two
     steps of a write.
 
     Raises:

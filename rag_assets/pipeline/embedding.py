@@ -11,7 +11,6 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,7 +21,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     RequestsStopped,
 )
-from rag_assets.common.failure_kinds import FailureKind, failure_kind
+from rag_assets.common.failure_kinds import failure_kind
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.protocol import Vectors
@@ -39,6 +38,7 @@ from rag_assets.pipeline.slices import (
     SliceWork,
     StageProgress,
     StageTime,
+    build_failure,
     compute_retry_time,
     is_permanent,
     postpone_documents,
@@ -47,7 +47,7 @@ from rag_assets.pipeline.slices import (
 from rag_assets.pipeline.versions import list_slice_documents, record_given_up
 from rag_assets.storage.catalog.accounts.usage import Usage
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.documents.model import Document, Failure
+from rag_assets.storage.catalog.documents.model import Document
 
 if TYPE_CHECKING:
     import numpy as np
@@ -61,17 +61,12 @@ _FLUSH_ITEMS = 2_000
 _FLUSH_SECONDS = 3.0
 _PAID_FLUSH_SECONDS = 0.1
 
-
 _TRANSIENT_KINDS = frozenset({"provider-unavailable", "provider-limits", "bad-response"})
 
 
 @dataclass(frozen=True, slots=True)
 class _WaitingDocument:
-    """A document of the slice that lacks vectors.
-
-    Attributes:
-        texts: text_sha256 of the document's chunks, in order.
-    """
+    """A document of the slice that lacks vectors, with the text_sha256 of its chunks in order."""
 
     parsed: ParsedDocument
     texts: tuple[str, ...]
@@ -86,19 +81,12 @@ class EmbeddingReport:
     """Report on embedding the slice's chunks.
 
     Attributes:
-        embedded: number of texts embedded by this run.
+        embedded, remaining: numbers of texts embedded by this run, and left for the next run.
         reused: number of distinct texts whose vector was already in the lake.
-        collected: number of vectors fetched from batches of the provider.
-        submitted: number of the slice's texts that are in open batches.
-        remaining: number of texts left for the next run.
-        failed: number of documents quarantined because one of their texts has no vector; includes
-            documents of later slices if no more texts can be embedded.
-        used: texts, tokens and requests sent to the provider, and their cost.
-        promised: cost in dollars of the batches submitted by this run.
+        failed: number of quarantined documents; includes documents of later slices if no more texts
+            can be embedded.
         halted: whether embedding is stopped until a person acts or a spending cap renews. Then
             every document that lacks a vector is quarantined, in any slice.
-        outage: why no more texts could be embedded, or why a response is unusable.
-        remedy: the remedy for the outage.
     """
 
     embedded: int = 0
@@ -121,9 +109,6 @@ def embed_chunks(ctx: TenantContext, work: SliceWork, *, spent: float = 0.0) -> 
     A failing embedder does not fail the stage. Finished vectors are kept, and the affected
     documents are quarantined with the reason. The index stage still handles removals and complete
     documents.
-
-    Args:
-        spent: dollars that the same sync spent in earlier runs.
 
     Raises:
         ConfigurationError: spending caps are set, but the price is unknown.
@@ -279,10 +264,7 @@ def _report_halt(
 def _report_stop(
     ctx: TenantContext, work: SliceWork, outage: ProviderError, report: EmbeddingReport
 ) -> EmbeddingReport:
-    """Report why no more texts could be embedded.
-
-    If retrying is useless for now, the waiting documents of all slices are quarantined.
-    """
+    """Report an outage; if retrying is useless, quarantine the waiting documents of all slices."""
     held = quarantine_waiting(ctx, work, outage) if is_permanent(outage) else 0
     return replace(
         report,
@@ -339,11 +321,11 @@ def _fail_incomplete(
         if refused is not None and former is not None:
             record_given_up(ctx, work, item.document.document_id, former.document_key)
         elif refused is not None:
-            failures.append(_build_failure(item.document, refused, "text-rejected", None))
+            failures.append(build_failure(item.document, refused, "text-rejected"))
         elif lacking and outage is not None:
             again = compute_retry_time(item.document, outage)
             failures.append(
-                _build_failure(item.document, outage.advice, failure_kind(outage), again)
+                build_failure(item.document, outage.advice, failure_kind(outage), again)
             )
     postpone_documents(ctx, work, failures)
     return len(failures)
@@ -357,23 +339,12 @@ def _find_refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | No
     return None
 
 
-def _build_failure(
-    document: Document, reason: str, kind: FailureKind, again: datetime | None
-) -> Failure:
-    return Failure(document.document_id, document.document_key, reason, kind, again)
-
-
 def get_vectors(
     ctx: TenantContext, generation: Generation, texts: Mapping[str, str]
 ) -> tuple[dict[str, npt.NDArray[np.float32]], str | None]:
-    """Return the vectors of texts; embed the missing ones and store them in the lake.
+    """Return unit vectors of texts by hash, and why some are missing.
 
-    Args:
-        ctx: context of the build (TenantContext.for_build).
-        texts: the texts, by the sha256_hex of each.
-
-    Returns:
-        Unit vectors by hash, of shape (dimensions,), and why some of them are missing.
+    The build's embedder makes missing vectors, and the lake stores them.
     """
     import numpy as np
 

@@ -6,8 +6,8 @@ interrupted anywhere; the next run repeats them as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Set
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Set
+from dataclasses import replace
 from typing import Any
 
 from rag_assets.common.errors import ErasureIncomplete
@@ -45,30 +45,11 @@ from rag_assets.storage.lake.model import DeadKeys
 from rag_assets.storage.lake.store import Lake
 
 
-@dataclass(frozen=True, slots=True)
-class ErasureStore:
-    """A store from which documents are erased.
-
-    Attributes:
-        name: the store's name in receipts.
-        erase: erases the remaining data of the documents.
-        count: counts the data to be erased, before any is erased; None: the catalog knows the count
-            when the erasure starts.
-    """
-
-    name: str
-    erase: Callable[[TenantContext, Erasure], None]
-    count: Callable[[TenantContext, Erasure], Mapping[str, int]] | None = None
-
-
 def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Receipt]:
     """Finish the tenant's open erasures, including those that a killed process started.
 
     While the catalog may have been restored from an older dump, no erasure is finished: the catalog
     may not know what else needs the same text.
-
-    Args:
-        seconds: time after which a scan for credentials is left to the next run.
     """
     erasures = ctx.catalog.erasures.list_open(ctx.ref.id)
     if erasures and not may_delete(ctx):
@@ -96,14 +77,7 @@ def _settle_if_possible(ctx: TenantContext, erasure: Erasure) -> Receipt | None:
 
 
 def rescan_tenant(ctx: TenantContext, *, by: str, seconds: float | None = None) -> Receipt | None:
-    """Scan stored data for credentials, if the rules have changed since the last scan.
-
-    Args:
-        seconds: time after which the rest is left to the next run.
-
-    Returns:
-        The receipt, if credentials were found and everything was scanned.
-    """
+    """Scan stored data if the rules have changed; return a receipt if credentials were erased."""
     unfinished = begin_scan(ctx, by=by)
     return None if unfinished is None else settle_scan(ctx, unfinished, seconds=seconds)
 
@@ -121,7 +95,7 @@ def settle_scan(
     if not may_delete(ctx):
         return None
     erasure = _record_counts(ctx, erasure)
-    _erase_entries(ctx, erasure)
+    _erase_entries(ctx)
     needed = find_needed_keys(ctx)
     dead = _list_credential_keys(erasure, needed)
     # Vectors stay: the other chunks need their vectors again when the masked texts are chunked.
@@ -146,15 +120,10 @@ def settle_discard(ctx: TenantContext, erasure: Erasure) -> Receipt:
 
 
 def settle_erasure(ctx: TenantContext, erasure: Erasure) -> Receipt:
-    """Erase the documents of an erasure from every store, then write its receipt.
-
-    Raises:
-        ErasureIncomplete: data of a purged document still exists; the erasure stays open.
-    """
+    """Erase the documents of an erasure from every store, then write its receipt."""
     erasure = _record_counts(ctx, erasure)
     if erasure.kind != "purge":
-        for store in STORES:
-            store.erase(ctx, erasure)
+        _erase_everywhere(ctx, erasure)
         ctx.guard()
         return ctx.catalog.erasures.end(erasure)
     notes = Lake(ctx.settings.lake_url).notes
@@ -170,8 +139,7 @@ def _erase_and_prove(ctx: TenantContext, erasure: Erasure, notes: LakeNotes) -> 
         ctx.guard()
         erasure = keep_traces(ctx.catalog, notes, erasure, collect_traces(ctx, erasure, dead))
     traces = drop_living_traces(ctx, read_traces(notes, erasure))
-    for store in STORES:
-        store.erase(ctx, erasure)
+    _erase_everywhere(ctx, erasure)
     proof = _expunge(ctx, erasure, traces)
     ctx.guard()
     return proof
@@ -199,30 +167,16 @@ def purge_documents(ctx: TenantContext, document_ids: Collection[str], *, by: st
 
 
 def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
-    """Record how much data each store will erase; return the erasure with these counts.
-
-    This must happen before any data is erased.
-    """
-    for store in STORES:
-        if store.count is not None and store.name not in erasure.counts:
-            counts = store.count(ctx, erasure)
-            ctx.guard()
-            erasure = ctx.catalog.erasures.note(erasure, store.name, counts)
-    return erasure
+    """Record how many rows of the lake will be erased, before any is; the catalog has the rest."""
+    if "lake" in erasure.counts:
+        return erasure
+    counts = _count_lake_rows(ctx, erasure)
+    ctx.guard()
+    return ctx.catalog.erasures.note(erasure, "lake", counts)
 
 
 def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:
-    """Remove the last copies of purged documents from events and files, and prove it.
-
-    Recorded questions are redacted, and deleted rows and entries are removed from the files of
-    Postgres and of the index.
-
-    Returns:
-        The proof for the receipt; see prove_erasure.
-
-    Raises:
-        ErasureIncomplete: data of the documents still exists.
-    """
+    """Remove the last copies of purged documents from events and files, and prove it."""
     ctx.guard()
     # A recorded question may quote the text.
     names = [*traces.names, *traces.document_ids]
@@ -242,11 +196,7 @@ def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, 
 
 
 def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
-    """Delete entries of builds that the catalog does not have, for example after a restore.
-
-    Returns:
-        The names of the indexes that had such entries.
-    """
+    """Delete entries of builds that the catalog lacks; return the names of their indexes."""
     strays = find_remaining_entries(ctx, traces)
     for index_name, ids in strays.items():
         ctx.guard()
@@ -257,13 +207,7 @@ def _erase_stray_entries(ctx: TenantContext, traces: Traces) -> frozenset[str]:
 def _clean_files(
     ctx: TenantContext, rewritten: Collection[str], indexes: Set[str] = frozenset()
 ) -> tuple[int | None, int]:
-    """Remove deleted entries and rows from files; return how many entries and rows remain.
-
-    Args:
-        rewritten: tables whose pages are all rewritten.
-        indexes: indexes from which entries were deleted, besides the indexes of the tenant's
-            builds.
-    """
+    """Remove deleted entries and rows from files; return how many entries and rows remain."""
     indexes |= {generation.index_name for generation in ctx.catalog.generations.live(ctx.ref.id)}
     deleted_entries = add_counts_left(ctx.store.indexes.expunge(name) for name in sorted(indexes))
     if ctx.store.vectors is not None:
@@ -271,7 +215,17 @@ def _clean_files(
     return deleted_entries, ctx.catalog.traces.vacuum([*rewritten])
 
 
-def _erase_entries(ctx: TenantContext, erasure: Erasure) -> None:
+def _erase_everywhere(ctx: TenantContext, erasure: Erasure) -> None:
+    """Erase documents from index, lake and blobs.
+
+    Postgres deletes its rows in the transactions that start and end an erasure.
+    """
+    _erase_entries(ctx)
+    _erase_lake_rows(ctx, erasure)
+    _erase_blobs(ctx, erasure)
+
+
+def _erase_entries(ctx: TenantContext) -> None:
     remove_deleted(ctx)
     clean_up(ctx)
 
@@ -331,12 +285,3 @@ def _list_credential_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
 def _list_text_hashes(ctx: TenantContext, chunk_set_keys: Collection[str]) -> set[str]:
     hashes = ctx.lake.chunk_hashes(chunk_set_keys)
     return {text for of_document in hashes.values() for text in of_document}
-
-
-STORES = (
-    ErasureStore("index", _erase_entries),
-    ErasureStore("lake", _erase_lake_rows, _count_lake_rows),
-    ErasureStore("blobs", _erase_blobs),
-)
-"""Every store except Postgres, which deletes its rows in the transactions that start and end an
-erasure."""

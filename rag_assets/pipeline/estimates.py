@@ -7,7 +7,7 @@ tenant or machine. A figure that was never measured is reported as unknown, with
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from rag_assets.common.errors import BuildNotWritable
 from rag_assets.models.factory import find_price
@@ -21,23 +21,29 @@ _BYTES_PER_NUMBER = 4
 
 
 @dataclass(frozen=True, slots=True)
-class PlannedWork:
-    """The work that a sync would do.
+class MeasuredWork:
+    """The work on documents that are due.
 
     Attributes:
-        parsed, cut: numbers of texts and chunk sets that it would append to the lake.
-        embedded: number of vectors that it would append to the lake.
-        written: number of entries that it would write.
-        preparing_seconds: time that parsing and chunking took for the plan.
-        batch: whether the vectors come from the provider's batch API.
+        parse: number of contents that would be parsed; the text of the others is in the lake.
+        cut: number of chunk sets that would be made; the others are in the lake.
+        embeddings, reused: numbers of distinct texts without and with a vector.
+        seconds: time that parsing and chunking took.
+        read: number of documents whose text was checked for a language that the embedder supports.
+        unread: number of these documents in an unsupported language, by language.
     """
 
-    parsed: int
-    cut: int
-    embedded: int
-    written: int
-    preparing_seconds: float
-    batch: bool
+    parse: int = 0
+    cut: int = 0
+    failed: int = 0
+    chunks: int = 0
+    embeddings: int = 0
+    reused: int = 0
+    tokens: int = 0
+    seconds: float = 0.0
+    read: int = 0
+    unread: Mapping[str, int] = field(default_factory=dict)
+    sample: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +68,10 @@ class DoubleEditCost:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The estimates of a plan.
+    """The duration and the disk usage, before compaction, of a sync; None if a part is unknown.
 
     Attributes:
-        seconds: duration of the sync; None if a part of it was never measured.
-        bytes: disk usage in lake and index, before compaction; None if a part of it was never
-            measured.
-        rates_lacking, sizes_lacking: the parts of `seconds` and of `bytes` that were never
-            measured.
+        rates_lacking, sizes_lacking: the parts that were never measured.
     """
 
     seconds: float | None
@@ -81,14 +83,11 @@ class Estimate:
 NOTHING_TO_ESTIMATE = Estimate(0.0, 0)
 
 
-def estimate_sync(ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork) -> Estimate:
-    """Estimate a sync's duration and disk usage; read the sizes of lake and index.
-
-    Args:
-        ctx: the tenant's context, configured for the build that the sync works on.
-        builds: all builds of the tenant, oldest first.
-    """
-    parts = {"reading": work.preparing_seconds, **_estimate_seconds(ctx, builds, work)}
+def estimate_sync(
+    ctx: TenantContext, builds: Sequence[Generation], work: MeasuredWork, *, is_batch: bool
+) -> Estimate:
+    """Estimate a sync's duration and disk usage; read the sizes of lake and index."""
+    parts = {"reading": work.seconds, **_estimate_seconds(ctx, builds, work, is_batch=is_batch)}
     sizes = {
         what: average and count * average for what, count, average in _list_sizes(ctx, builds, work)
     }
@@ -104,22 +103,19 @@ def _sum_parts(parts: Mapping[str, float | None]) -> tuple[float | None, tuple[s
 
 
 def _estimate_seconds(
-    ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork
+    ctx: TenantContext, builds: Sequence[Generation], work: MeasuredWork, *, is_batch: bool
 ) -> dict[str, float | None]:
-    """Return the seconds that each part of the work takes, at the last measured rate.
-
-    A part is named by its rate; it is None if the rate was never measured.
-    """
+    """Return the seconds that each part takes; None if its rate was never measured."""
     embedder_id = ctx.embedder.embedder_id
     embedding = [g.pace.texts_per_second for g in builds if g.embedder_id == embedder_id]
     writing = [g.pace.entries_per_second for g in builds]
     parts: dict[str, float | None] = {}
-    if work.embedded and not work.batch:
+    if work.embeddings and not is_batch:
         rate = _find_newest_rate(embedding)
-        parts[f"texts embedded per second by {embedder_id}"] = rate and work.embedded / rate
-    if work.written:
+        parts[f"texts embedded per second by {embedder_id}"] = rate and work.embeddings / rate
+    if work.chunks:
         rate = _find_newest_rate(writing)
-        parts["entries written per second"] = rate and work.written / rate
+        parts["entries written per second"] = rate and work.chunks / rate
     return parts
 
 
@@ -129,18 +125,18 @@ def _find_newest_rate(rates: Sequence[float | None]) -> float | None:
 
 
 def _list_sizes(
-    ctx: TenantContext, builds: Sequence[Generation], work: PlannedWork
+    ctx: TenantContext, builds: Sequence[Generation], work: MeasuredWork
 ) -> Iterator[tuple[str, int, float | None]]:
     """Yield the label, the count and the average bytes of each kind of data to be added."""
-    tables = ctx.lake.size() if work.parsed or work.cut or work.embedded else {}
-    if work.parsed:
-        yield "bytes of a parsed text", work.parsed, _find_bytes_per_row(tables.get("parsed_text"))
+    tables = ctx.lake.size() if work.parse or work.cut or work.embeddings else {}
+    if work.parse:
+        yield "bytes of a parsed text", work.parse, _find_bytes_per_row(tables.get("parsed_text"))
     if work.cut:
         yield "bytes of a document's passages", work.cut, _find_bytes_per_row(tables.get("chunks"))
-    if work.embedded:
-        yield "bytes of a vector", work.embedded, _find_bytes_per_vector(ctx, builds, tables)
-    if work.written:
-        yield "bytes of an entry", work.written, _find_bytes_per_entry(ctx, builds)
+    if work.embeddings:
+        yield "bytes of a vector", work.embeddings, _find_bytes_per_vector(ctx, builds, tables)
+    if work.chunks:
+        yield "bytes of an entry", work.chunks, _find_bytes_per_entry(ctx, builds)
 
 
 def _find_bytes_per_row(size: TableSize | None) -> float | None:
@@ -192,10 +188,7 @@ def estimate_double_edits(
 ) -> DoubleEditCost | None:
     """Return the cost of an edit while two builds are kept up to date; None if only one is.
 
-    Args:
-        ctx: the tenant's context, configured for the wanted build.
-        wanted: the build that should answer; None if it is not opened yet.
-        chunks, documents, cost: the plan's figures for the wanted build.
+    The context and the figures describe the wanted build.
     """
     serving = next((g for g in builds if g.state == "SERVING"), None)
     if serving is None or (wanted is not None and wanted.number == serving.number):
@@ -222,11 +215,7 @@ def estimate_double_edits(
 
 
 def _has_other_vectors(ctx: TenantContext, serving: Generation) -> bool:
-    """Return whether the two builds need different texts or different vectors.
-
-    Args:
-        ctx: the tenant's context, configured for the wanted build.
-    """
+    """Return whether the two builds need different texts or different vectors."""
     if ctx.embedder.embedder_id != serving.embedder_id:
         return True
     theirs = read_recipe(serving)

@@ -37,13 +37,7 @@ Kinds: TypeAlias = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DerivedWork:
-    """The work of a fact store at the end of a run.
-
-    Attributes:
-        changed: number of derived documents that are new, changed or deleted; the next listing
-            finds them.
-        lines: figures for the run's page.
-    """
+    """The number of derived documents that changed, and figures for the run's page."""
 
     changed: int = 0
     lines: Mapping[str, str] = field(default_factory=dict)
@@ -51,12 +45,7 @@ class DerivedWork:
 
 @dataclass(frozen=True, slots=True)
 class StoreRepair:
-    """The differences that a fact store repaired.
-
-    Attributes:
-        description: the differences in words; "" if there were none.
-        figures: the figures for the event of the repair, by name.
-    """
+    """The differences that a fact store repaired, in words ("" without any) and as figures."""
 
     description: str = ""
     figures: Mapping[str, int] = field(default_factory=dict)
@@ -68,55 +57,33 @@ class FactStore(Protocol):
     @property
     def tables(self) -> Sequence[Table]:
         """Return the store's tables; Postgres runs ANALYZE on them after large writes."""
-        ...
 
     def prepare(self, ctx: TenantContext, work: SliceWork) -> None:
         """Determine the kinds of the definitions in a slice, before its documents are published."""
-        ...
 
     def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
         """Return the kinds of the definitions in each document; indexed keys include them."""
-        ...
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
-        """Return the source type of a chunk that contains a definition.
-
-        Args:
-            kinds: kinds of the definitions in the chunk's document.
-            source_type: source type of the chunk's document.
-        """
-        ...
+        """Return the source type of a chunk that contains a definition."""
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
-        """Return the recorder that stores facts when a version of their document is published.
-
-        Args:
-            media_types: media types of the texts, by chunk_set_key.
-        """
-        ...
+        """Return the recorder that stores facts when a version of their text is published."""
 
     def finish(self, ctx: TenantContext) -> DerivedWork:
-        """Derive further documents from the facts of all files.
-
-        This is called at the end of each run of any tenant.
-        """
-        ...
+        """Derive further documents from the facts of all files."""
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
         """Return why a tenant needs a run although no document is pending, or None."""
-        ...
 
     def uses_source(self, tenant: Tenant, source: str) -> bool:
         """Return whether the store derives documents from this source."""
-        ...
 
     def withdraw(self, ctx: TenantContext, source: str) -> None:
         """Delete the documents derived from a source, because its access scope has changed."""
-        ...
 
     def repair(self, ctx: TenantContext, share: DailyShare) -> StoreRepair:
         """Repair rows and derived documents that differ from the facts in the lake."""
-        ...
 
 
 def list_all_stores() -> Iterable[FactStore]:
@@ -130,20 +97,6 @@ def list_fact_stores(tenant: Tenant) -> list[FactStore]:
         return []
     stores = _load_stores(installed_systems())
     return [stores[name] for name in tenant.fact_readers if name in stores]
-
-
-def build_recorders(ctx: TenantContext, media_types: Mapping[str, str]) -> list[RowRecorder]:
-    """Return the recorders of the tenant's fact stores for texts that are published.
-
-    Args:
-        media_types: media types of the texts, by chunk_set_key.
-    """
-    return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
-
-
-def list_fact_tables(tenant: Tenant) -> list[Table]:
-    """Return the tables of the fact stores of a tenant."""
-    return [table for store in list_fact_stores(tenant) for table in store.tables]
 
 
 def find_kinds(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kinds]:
@@ -177,22 +130,12 @@ class FollowUp(Protocol):
 
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
         """Return why a tenant needs a run although no source changed; None if it needs none."""
-        ...
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
         """Return the hashes of texts other than chunks; the lake must keep their vectors."""
-        ...
 
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
-        """Do as much of the remaining work as is possible now.
-
-        Args:
-            serving: the generation that answers the tenant's questions.
-
-        Returns:
-            The results, for the run's page.
-        """
-        ...
+        """Do as much of the remaining work as is possible; return results for the run's page."""
 
 
 def find_unfinished_follow_up(profile: str, catalog: Catalog, tenant_id: str) -> str | None:
@@ -208,11 +151,7 @@ def list_follow_up_texts(ctx: TenantContext) -> frozenset[str]:
 
 
 def run_follow_up(ctx: TenantContext) -> Mapping[str, Any]:
-    """Run the follow-up of the tenant's system.
-
-    Returns:
-        The results for the run's page; empty without a follow-up or a serving build.
-    """
+    """Run the follow-up of the tenant's system; return its results for the run's page."""
     found = _load_follow_up(ctx.tenant.profile)
     serving = None if found is None else ctx.catalog.generations.serving(ctx.ref.id)
     if found is None or serving is None:

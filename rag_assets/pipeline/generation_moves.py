@@ -33,11 +33,7 @@ _FRESH = timedelta(minutes=10)
 
 @dataclass(frozen=True, slots=True)
 class BuildOrder:
-    """Who ordered an action on a build, and why; both are kept with the build and in events.
-
-    Attributes:
-        reason: the reason, with credentials masked.
-    """
+    """Who ordered an action on a build, and why; both are kept with the build and in events."""
 
     by: str
     reason: str
@@ -49,11 +45,7 @@ class BuildOrder:
 
 
 def unpin_build(ctx: TenantContext, order: BuildOrder) -> bool:
-    """Remove the pin, so that the configuration determines the answering build again.
-
-    Returns:
-        Whether a build was pinned.
-    """
+    """Remove the pin, so that the configuration chooses the build; return whether there was one."""
     pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
         return False
@@ -102,11 +94,7 @@ def publish_build(
 
 
 def require_configured(ctx: TenantContext, number: int) -> None:
-    """Require that this is the build of the tenant's configuration.
-
-    Raises:
-        ConfigurationError: the configuration's build has another number, or does not exist.
-    """
+    """Require that this is the build of the tenant's configuration."""
     _get_generation(ctx, number)
     live = ctx.catalog.generations.live(ctx.ref.id)
     configured = find_build(live, ctx.tenant, ctx.embedder.embedder_id)
@@ -147,13 +135,9 @@ def choose_rollback_build(ctx: TenantContext, number: int | None) -> Generation:
 
 
 def roll_back(ctx: TenantContext, generation: Generation, order: BuildOrder, *, now: bool) -> bool:
-    """Pin a build that answered before, and let it answer once it is up to date.
+    """Pin a build that answered before; let it answer now, or once it is up to date.
 
-    Args:
-        now: let it answer immediately; the next sync brings it up to date.
-
-    Returns:
-        Whether it answers already.
+    Return whether it answers already.
     """
     build = ctx.for_build(generation)
     pin = Pin(generation.number, order.by, order.reason)
@@ -169,12 +153,7 @@ def roll_back(ctx: TenantContext, generation: Generation, order: BuildOrder, *, 
 
 
 def discard_build(ctx: TenantContext, number: int, order: BuildOrder) -> Generation:
-    """Delete a build that does not answer; return it as it was before.
-
-    Raises:
-        ConfigurationError: the build does not exist, answers searches, or is pinned.
-        CatalogSetBack: the catalog lacks changes, and so may lack builds.
-    """
+    """Delete a build that neither answers nor is pinned; return it as it was before."""
     require_current(ctx)
     generation = _get_generation(ctx, number)
     if generation.state == "SERVING":
@@ -235,25 +214,16 @@ def _get_generation(ctx: TenantContext, number: int) -> Generation:
 
 @dataclass(frozen=True, slots=True)
 class BuildReport:
-    """The state of one build.
+    """The state of one build, with the results of the checks that judged it.
 
     Attributes:
-        number: the number of the generation.
-        differs: differences from the serving build, one line each.
         wanted: whether this build should answer: it is pinned, or it is the configuration's build.
-        current: whether syncs keep it up to date.
-        not_writable: why it cannot be brought up to date.
-        documents, entries: numbers of documents and entries in the build.
-        of_documents: number of all documents of the tenant.
         of_entries: about how many entries the build will hold.
         behind: number of documents whose present content the build lacks; None if unknown.
         waiting: number of documents that wait for a provider or a person.
         per_second: documents indexed per second, while the build is being made.
         remaining_seconds: time until it is complete at this rate; None while unknown.
-        spent: dollars spent so far.
-        planned: about how many dollars the build will cost in total; None without a price.
-        checks: results of the checks that judged it.
-        pinned: by whom, when and why it was pinned.
+        spent, planned: dollars spent so far and in total, estimated; None without a price.
         since: when it entered its state, as far as recorded.
     """
 
@@ -290,7 +260,6 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     """Return a report on each of a tenant's builds, oldest first; read-only.
 
     Args:
-        ctx: the tenant's context, as configured.
         current: report only the serving build and the builds that syncs keep up to date, because
             each reported build costs a count of all documents.
     """
@@ -402,15 +371,7 @@ def _compute_rate(progress: BuildProgress, now: datetime) -> float | None:
 
 
 def _estimate_total_cost(ctx: TenantContext, generation: Generation, share: float) -> float | None:
-    """Return about how many dollars the whole build costs, judging by its finished documents.
-
-    Args:
-        share: the finished share of the documents, 0 to 1.
-
-    Returns:
-        The cost; None if no price is known, no document is finished, or the build cannot be
-            written.
-    """
+    """Estimate the dollars that the whole build costs, by its finished share; None if unknown."""
     try:
         build = ctx.for_build(generation)
     except BuildNotWritable:

@@ -26,7 +26,6 @@ class CheckFinding:
 
     Attributes:
         check: its full name, such as "search_index.drift".
-        description: one line for people.
         blocks: whether the build must not be published.
     """
 
@@ -53,12 +52,7 @@ def publish(
     pin: Pin | None = None,
     notes: Mapping[str, object] | None = None,
 ) -> None:
-    """Make a build serve: one transaction changes the catalog, then the alias is derived from it.
-
-    Args:
-        findings: findings of the checks that judged the build.
-        pin: a pin that is set in the same transaction.
-    """
+    """Make a build serve in one transaction, which may also pin it, and point the alias to it."""
     ctx.guard()
     checks = None if findings is None else [finding.as_row() for finding in findings]
     ctx.catalog.generations.publish(ctx.ref, generation, checks=checks, pin=pin)
@@ -70,17 +64,10 @@ def publish(
 def publish_when_complete(
     ctx: TenantContext, generation: Generation, judge: Judge | None = None
 ) -> bool:
-    """Publish a build that is not serving, once no document is pending and all entries exist.
+    """Publish a wanted build once no document is pending and all entries exist.
 
-    A pinned build is published without being judged, because it has served before.
-
-    Args:
-        ctx: the context of stages that work on the build.
-        generation: the wanted build.
-        judge: evaluates the checks that decide whether the build is published; None: no checks.
-
-    Returns:
-        Whether the build serves now.
+    A pinned build is published without being judged, because it has served before. Return whether
+    the build serves now.
 
     Raises:
         IndexInconsistent: the build holds a wrong number of entries.
@@ -112,11 +99,7 @@ def publish_when_complete(
 
 
 def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge | None) -> bool:
-    """Publish a complete build if it passes every check, else hold it with the reason.
-
-    Returns:
-        Whether it serves now.
-    """
+    """Publish a complete build if it passes every check, else hold it; return whether it serves."""
     findings = [] if judge is None else judge(ctx, generation)
     blocking = [finding for finding in findings if finding.blocks]
     ctx.guard()
@@ -133,20 +116,13 @@ def publish_if_passed(ctx: TenantContext, generation: Generation, judge: Judge |
 
 
 def count_unfinished(ctx: TenantContext, generation: Generation) -> int:
-    """Return how many documents are missing from a build, including those that wait for a retry.
-
-    A source that is only partly listed counts as one document.
-    """
+    """Return how many documents a build lacks; a source that is partly listed counts as one."""
     left = ctx.catalog.index.unfinished_count(ctx.ref.id, generation.number, ctx.config_key)
     return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
 
 def require_entries(ctx: TenantContext, generation: Generation) -> None:
-    """Require that a build holds as many entries as it should.
-
-    Raises:
-        IndexInconsistent: the build holds a different number of entries.
-    """
+    """Require that a build holds as many entries as it should."""
     expected = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
     live = ctx.store.entries.count(generation.index_name, ctx.owner(generation))
     if live != expected:
@@ -158,10 +134,7 @@ def require_entries(ctx: TenantContext, generation: Generation) -> None:
 
 
 def drop_generation(ctx: TenantContext, generation: Generation) -> None:
-    """Delete a build's entries, then its row; an interrupted removal is continued later.
-
-    An index that holds no other build is deleted as a whole, before the row that names it.
-    """
+    """Delete a build's entries, or its whole index if it holds no other build; then its row."""
     ctx.guard()
     generation = ctx.catalog.generations.begin_removal(ctx.ref, generation)
     dedicated = generation.index_name in ctx.store.indexes.dedicated(ctx.ref.id)
@@ -195,12 +168,7 @@ def is_alias_right(ctx: TenantContext, generation: Generation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ActiveBuild:
-    """A build that a tenant's runs bring up to date.
-
-    Attributes:
-        context: the context of stages that work on it.
-        is_superseded: whether the wanted build is a different one.
-    """
+    """A build that runs bring up to date; superseded if the wanted build is a different one."""
 
     context: TenantContext
     generation: Generation
@@ -274,10 +242,9 @@ def find_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, Act
 
 
 def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
-    """Record how a tenant's builds were made, before its configuration is replaced.
+    """Record the recipes of builds by earlier versions, before the configuration is replaced.
 
-    Builds made by earlier versions of the program have no recipe. The recipe is known only for
-    builds of the current configuration.
+    The recipe is known only for builds of the current configuration.
     """
     unknown = [g for g in catalog.generations.live(record.id) if g.recipe is None]
     if not unknown or record.state == "REMOVING":
@@ -296,10 +263,6 @@ def require_index(ctx: TenantContext, generation: Generation) -> None:
     """Require that a build's index is the index that was written to, and can be searched.
 
     The loss of an index is recorded in the catalog; `drift_offenders` repairs it.
-
-    Raises:
-        IndexInconsistent: the index is missing, or was replaced by one of the same name.
-        IndexUnavailable: the index is closed, blocked or red.
     """
     presence = ctx.store.indexes.presence(build_index_ref(generation))
     if presence != "present":

@@ -36,18 +36,18 @@ larger."""
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """The difference between a live index and the catalog.
+    """The difference between a live index and the catalog, with ids of documents and entries.
 
     Attributes:
         expected, live: numbers of the generation's entries in the catalog and in the index.
-        missing: ids of documents with missing entries.
-        altered: ids of documents with an entry that another program changed, or whose access scope
-            differs from the catalog.
-        orphans: ids of entries of this tenant that belong to no recorded version.
-        foreign: ids of entries that are routed to this tenant but carry another tenant's id, or the
-            other way round.
-        displaced: ids of the documents that the foreign entries belonged to.
-        vectors: ids of documents with an entry whose vector differs from the lake's.
+        missing: documents with missing entries.
+        altered: documents with an entry that another program changed, or whose access scope differs
+            from the catalog.
+        orphans: entries of this tenant that belong to no recorded version.
+        foreign: entries that are routed to this tenant but carry another tenant's id, or vice
+            versa.
+        displaced: documents that the foreign entries belonged to.
+        vectors: documents with an entry whose vector differs from the lake's.
     """
 
     expected: int
@@ -100,7 +100,6 @@ def compare_index(
     Memory grows with the number of documents, not with the number of entries.
 
     Args:
-        live: every entry that a scan found for the tenant.
         others: the tenant's other live generations, whose entries are ignored.
         leaving: ids of deleted documents, whose entries the next sync deletes.
     """
@@ -116,7 +115,7 @@ def compare_index(
             entry.generation in elsewhere or entry.document_id in leaving
         ):
             continue
-        elif not _belongs(entry, owner, tallies):
+        elif not _is_recorded_entry(entry, owner, tallies):
             strange[entry.id] = False
         else:
             count += 1
@@ -149,7 +148,6 @@ def find_suspects(
     """Return the ids of documents whose entries in a generation differ from the catalog.
 
     Args:
-        leaving: ids of deleted documents, whose entries the next sync deletes.
         ids: makes the id that an entry should have (see entry_ids), if the counts include ids;
             None: compare numbers alone.
     """
@@ -186,9 +184,6 @@ def _find_own_entries(
     """Find the ids that belong to missing entries of documents; return the document of each id.
 
     These entries are this installation's own entries with changed fields. Each is counted as seen.
-
-    Args:
-        ids: ids of entries that match no document by their fields.
     """
     found: dict[str, str] = {}
     for document_id, tally in tallies.items():
@@ -202,7 +197,7 @@ def _find_own_entries(
     return found
 
 
-def _belongs(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
+def _is_recorded_entry(entry: ScannedEntry, owner: Owner, tallies: dict[str, _Tally]) -> bool:
     tally = tallies.get(entry.document_id)
     return (
         tally is not None
@@ -229,12 +224,7 @@ class VectorDrift:
 def compare_entries(
     ctx: TenantContext, generation: Generation, share: DailyShare, entries: int
 ) -> VectorDrift:
-    """Find a build's entries with changed fields, or with a vector that differs from the lake's.
-
-    Args:
-        share: the texts whose entries are compared.
-        entries: about how many entries the build has.
-    """
+    """Find a build's entries with changed fields, or with a vector that differs from the lake's."""
     held = {
         version.document_id: version.indexed_key
         for version in ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
@@ -259,9 +249,9 @@ def compare_vectors(
 
     Args:
         held: the indexed_key of each document.
-        lake: the vectors in the lake, by text_sha256. Entries of other texts are left out. Invalid
-            vectors in the lake are left out too; another check finds those.
-        live: entries of a scan; entries of other versions are left out.
+        lake: the vectors in the lake, by text_sha256. Entries of other texts are ignored. Invalid
+            vectors in the lake are ignored too; another check finds them.
+        live: entries of a scan; entries of other versions are ignored.
     """
     import numpy as np
 

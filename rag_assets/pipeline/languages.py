@@ -47,11 +47,7 @@ _NEEDED_SHARE: Final = 0.25
 
 
 class UnreadDocuments:
-    """Counts the documents in scripts that an embedder does not support, by their first chunks.
-
-    Args:
-        embedder: the embedder that makes the documents' vectors.
-    """
+    """Counts the documents in scripts that an embedder does not support, by their first chunks."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder
@@ -59,11 +55,7 @@ class UnreadDocuments:
         self.by_language: Counter[str] = Counter()
 
     def add(self, language: str | None, chunks: Iterable[Chunk]) -> None:
-        """Count one document; if its script is not supported, count it under its language, too.
-
-        Args:
-            language: the document's language; None or "" if uncertain.
-        """
+        """Count one document; if its script is not supported, count it under its language, too."""
         first = [chunk.text for chunk, _ in zip(chunks, range(_SAMPLED_CHUNKS), strict=False)]
         self.documents += 1
         if not is_read(self._embedder, "\n".join(first)):
@@ -71,16 +63,7 @@ class UnreadDocuments:
 
 
 def describe_unread(embedder_id: str, by_language: Mapping[str, int], documents: int) -> str:
-    """Return a sentence on unsupported documents and a suitable embedder.
-
-    Args:
-        embedder_id: id of the embedder in use.
-        by_language: number of unsupported documents by language.
-        documents: number of all documents that were checked.
-
-    Returns:
-        The sentence; "" if all documents are supported.
-    """
+    """Describe unsupported documents and suggest an embedder; "" if all are supported."""
     unread = sum(by_language.values())
     if not unread:
         return ""
@@ -101,13 +84,9 @@ def sample_languages(
 ) -> Counter[str]:
     """Count the natural languages of a few documents of each source.
 
-    A document is left out if it cannot be read, is large, or has no recognizable language or
-    several. The sources are read in a separate thread, so that a disk that hangs cannot delay the
-    caller further.
-
-    Args:
-        tenant, settings, catalog: define the sources, and how they are opened.
-        seconds: time limit; the documents that were read by then are the sample.
+    A document is skipped if it cannot be read, is large, or has several or no recognizable
+    languages. A separate thread reads the sources, so that a disk that hangs does not delay the
+    caller beyond `seconds`; the documents read by then are the sample.
 
     Raises:
         RagAssetsError, OSError: a source cannot be opened.

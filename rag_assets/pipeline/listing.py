@@ -51,7 +51,6 @@ _BULK_BATCH = 2_000
 _BULK_LANE = 1
 """The value of `lane` for bulk imports, and for records that were pushed in bulk."""
 
-
 _SAMPLE = 20
 _WORK_PER_LISTING, _WORK_PER_LISTING_OF_CHANGES = 50.0, 10.0
 """Seconds of work per second of listing, if the change watcher reports no change and if it does."""
@@ -65,7 +64,6 @@ class ListingPace:
 
     Attributes:
         has_changed: whether a change is known that may not be listed yet.
-        is_listing: whether the run that started last lists the sources.
 
     Args:
         clock: returns seconds.
@@ -93,7 +91,6 @@ class ListingPace:
         """Record that a run has ended.
 
         Args:
-            seconds: how long its listing took.
             has_vanished: whether documents had left their source, or changed, since they were
                 listed.
         """
@@ -120,12 +117,8 @@ def list_documents(
     keeps its documents as they are, and does not affect the others.
 
     Args:
-        allow_deletes: whether a person has allowed any number of deletions.
         reuse_listings: whether a former run of the same sync has listed the sources; see
             plan_sources.
-
-    Raises:
-        ListingFailed: no source could be listed.
     """
     started = time.monotonic()
     total = ListingReport()
@@ -156,12 +149,7 @@ def list_documents(
 
 
 def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
-    """Record that documents are unchanged, after reading those that might have changed.
-
-    Returns:
-        False if any document has changed. Then the catalog stays as it is, and a run must process
-        the change.
-    """
+    """Record that documents are unchanged, after reading suspects; False if any has changed."""
     plans = list(plan_sources(ctx))
     kinds = {change.kind for plan in plans if plan.listing for change in plan.listing.changes}
     removed = any(plan.listing is None or plan.listing.removed for plan in plans)
@@ -288,14 +276,8 @@ def _write_changes(
 ) -> Sequence[Change]:
     """Write the changes of a listing; write bulk changes only while there is time.
 
-    People wait for the rest of the run. The next run lists the remaining bulk changes.
-
-    Args:
-        ctx, listing, names, scope: see _record_listing.
-        first: documents that are written in any case, before the time limit applies.
-
-    Returns:
-        The changes that were written.
+    People wait for the rest of the run. The next run lists the remaining bulk changes. The changes
+    of the `first` documents are written in any case. Return the changes that were written.
     """
     lines, others = list[Change](), list[Change]()
     for change in listing.changes:
@@ -412,7 +394,7 @@ def _build_row(
     labels: Mapping[str, str],
 ) -> DocumentChange:
     document = change.document
-    metadata = names.source_metadata(document.source_metadata)
+    metadata = names.mask_metadata(document.source_metadata)
     if labels:
         metadata = replace(metadata, metadata={**metadata.metadata, **labels})
     error = None if change.error is None else names.mask(change.error.message)
@@ -425,9 +407,9 @@ def _build_row(
     return DocumentChange(
         document_id=document.document_id,
         source=document.source,
-        source_type=names.source_type(document),
-        path=names.path(document).encode("utf-8", "surrogateescape"),
-        uri=names.uri(document),
+        source_type=names.mask_source_type(document),
+        path=names.mask_path(document).encode("utf-8", "surrogateescape"),
+        uri=names.mask_uri(document),
         facts=document.facts,
         listed_at_ns=listed_at_ns,
         content_sha256=change.content_sha256,
@@ -446,11 +428,7 @@ def _build_row(
 
 @dataclass(frozen=True, slots=True)
 class ListedChange:
-    """One document that was added, changed, removed or moved.
-
-    Attributes:
-        former: the document's former uri; "" unless it was moved.
-    """
+    """One document that was added, changed, removed, or moved from a `former` uri."""
 
     kind: str
     uri: str
@@ -463,16 +441,10 @@ class ListingReport:
     """Report on a listing of all sources.
 
     Attributes:
-        added, changed, removed: numbers of documents.
         touched: number of documents with a new size, time or inode but the same content.
         moved: removed documents whose content was found in another location; each of them is also
             counted as added.
         held: documents that vanished in suspicious numbers and were not deleted.
-        failed: documents that cannot be read, temporarily or permanently.
-        bytes: size of added and changed documents.
-        sample: the first changes.
-        rejected: the first documents that cannot be read, with reasons.
-        unlisted: why sources could not be listed; the other sources were listed.
         left_out: how many files each source excludes, by the rule that excludes them.
     """
 
@@ -509,19 +481,13 @@ def sample_changes(
     names: MaskedNames,
     moved: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[ListedChange, ...]:
-    """Return the first documents that were added, changed, moved or removed.
-
-    Args:
-        changes: documents that were added or changed.
-        documents: the documents of the source that the catalog had before.
-        moved: maps the ids of removed documents to their new ids; each move is reported once.
-    """
+    """Return the first documents that were added, changed, moved or removed."""
     uris = {row.document_id: row.uri for row in documents} if moved else {}
     former = {new: uris[old] for old, new in moved.items()}
     shown = [
         ListedChange(
             "moved" if change.document.document_id in former else change.kind,
-            names.uri(change.document),
+            names.mask_uri(change.document),
             change.document.size,
             former.get(change.document.document_id, ""),
         )
@@ -542,7 +508,7 @@ def list_rejected(changes: Iterable[Change], names: MaskedNames) -> tuple[Docume
     return tuple(
         DocumentNote(
             change.document.document_id,
-            names.uri(change.document),
+            names.mask_uri(change.document),
             names.mask(change.error.message),
         )
         for change in refused[:_SAMPLE]
@@ -551,10 +517,7 @@ def list_rejected(changes: Iterable[Change], names: MaskedNames) -> tuple[Docume
 
 
 def forget_former_contents(ctx: TenantContext) -> None:
-    """Delete former contents of records that neither this run nor a build needs.
-
-    No other run may be active, because it might need them.
-    """
+    """Delete former contents of records that no build needs; no other run may be active."""
     if any(ctx.tenant.source_kind(config).holds_records for config in ctx.tenant.sources):
         forgotten = ctx.catalog.records.forget_former_contents(ctx.ref)
         drop_blobs(ctx.catalog, ctx.blobs, ctx.ref, forgotten)

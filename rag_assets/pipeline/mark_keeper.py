@@ -106,7 +106,6 @@ class SecurityStanding:
     """The result of comparing the catalog's security changes with the stores' journals.
 
     Attributes:
-        standing: whether the catalog lacks changes.
         lost: the missing changes, oldest first; only those that the stores' copies of the journal
             still contain.
     """
@@ -118,7 +117,8 @@ class SecurityStanding:
 class MarkKeeper:
     """Keeps marks and journal in the stores, and compares them with the catalog.
 
-    A store that does not answer is left out: one copy is enough to detect a restored catalog.
+    A store that does not answer is skipped: one copy is enough to detect a restored catalog. If no
+    store answers, methods raise ServiceUnavailable.
 
     Args:
         store: opens the index when it is first needed.
@@ -149,11 +149,7 @@ class MarkKeeper:
     # -- tenants
 
     def find_refusal(self, ref: TenantRef) -> CatalogSetBack | None:
-        """Return why a tenant's data must not be deleted; None if it may be deleted.
-
-        Raises:
-            ServiceUnavailable: no store answers.
-        """
+        """Return why a tenant's data must not be deleted; None if it may be deleted."""
         pending = self.find_pending_restore()
         if pending is not None:
             return pending
@@ -172,15 +168,7 @@ class MarkKeeper:
         )
 
     def standing(self, ref: TenantRef) -> Standing:
-        """Compare a tenant's mark in the catalog with the stores' copies, and update older copies.
-
-        Returns:
-            Whether the catalog lacks changes: "current", "set back", or "unknown" if all copies are
-                lost.
-
-        Raises:
-            ServiceUnavailable: no store answers.
-        """
+        """Compare a tenant's mark with the stores' copies, and update older copies."""
         name = _build_mark_name(ref)
         for _ in range(_ROUNDS):
             # Read the copies first: the catalog's mark can only grow between the two reads.
@@ -200,10 +188,7 @@ class MarkKeeper:
     def _update(
         self, ref: TenantRef, own: CatalogMark, kept: Mapping[StoreName, KeptMark | None]
     ) -> bool:
-        """Update older copies; return whether the catalog's mark has stayed the same meanwhile.
-
-        If two processes write at once, the older mark may be written last, so both compare again.
-        """
+        """Update older copies; return whether the catalog's mark has stayed the same meanwhile."""
         behind = [place for place, k in kept.items() if k is None or k.mark != own.mark]
         if not behind:
             return True
@@ -215,11 +200,7 @@ class MarkKeeper:
         return present is None or present.mark == own.mark
 
     def _flag(self, name: str, kept: Mapping[StoreName, KeptMark | None]) -> None:
-        """Record in each store that the catalog was set back.
-
-        Without this flag, later changes would raise the catalog's mark above the copies, and hide
-        the loss.
-        """
+        """Record a set-back catalog in each store, because later changes would hide the loss."""
         highest = max((k.mark for k in kept.values() if k), key=lambda mark: mark.number)
         for place, present in kept.items():
             if present is None or not present.set_back:
@@ -235,15 +216,11 @@ class MarkKeeper:
         return any(owner in indexes.owners(name) for name in indexes.names())
 
     def accept(self, ref: TenantRef) -> bool:
-        """Accept a tenant's catalog that lacks changes; return whether it lacked any.
-
-        Raises:
-            ServiceUnavailable: a store does not answer.
-        """
+        """Accept a tenant's catalog that lacks changes; return whether it lacked any."""
         if self.standing(ref) == "current":
             return False
         name = _build_mark_name(ref)
-        stores = [self._notes(place) for place in ("lake", "blobs", "index")]
+        stores = [self._get_notes(place) for place in ("lake", "blobs", "index")]
         kept = [KeptMark.parse(notes.read(name)) for notes in stores]
         highest = max((k.mark.number for k in kept if k), default=0)
         self._catalog.marks.advance_mark(ref, highest)
@@ -254,11 +231,8 @@ class MarkKeeper:
         return True
 
     def forget(self, ref: TenantRef) -> None:
-        """Delete a removed tenant's mark in the index.
-
-        The other copies were in the tenant's folders, which have been deleted.
-        """
-        self._notes("index").delete(_build_mark_name(ref))
+        """Delete a removed tenant's mark in the index; the other copies lay in its folders."""
+        self._get_notes("index").delete(_build_mark_name(ref))
 
     # -- tenants that the catalog does not know
 
@@ -279,11 +253,7 @@ class MarkKeeper:
         return any(kept_mark.forgotten for text in notes if (kept_mark := KeptMark.parse(text)))
 
     def was_removed(self, tenant_id: str, incarnation: int | None = None) -> bool:
-        """Return whether a receipt proves a tenant's removal.
-
-        Args:
-            incarnation: only the removal of this incarnation; None: of any.
-        """
+        """Return whether a receipt proves the removal of this incarnation, or of any."""
         receipts = self._catalog.receipts.all(tenant_id)
         removals = {receipt.incarnation for receipt in receipts if receipt.kind == "removal"}
         return bool(removals) if incarnation is None else incarnation in removals
@@ -302,7 +272,7 @@ class MarkKeeper:
         unknown = self.list_unknown_tenants()
         for ref in unknown:
             for place in ("lake", "blobs", "index"):
-                self._notes(place).write(
+                self._get_notes(place).write(
                     _build_mark_name(ref), KeptMark(Mark(0), forgotten=True).as_json()
                 )
         return [ref.id for ref in unknown]
@@ -314,11 +284,7 @@ class MarkKeeper:
         return self._catalog.security.state()
 
     def find_pending_restore(self) -> RestorePending | None:
-        """Return why tokens, grants and holds are not trusted; None if they are.
-
-        Raises:
-            ServiceUnavailable: no store answers.
-        """
+        """Return why tokens, grants and holds are not trusted; None if they are."""
         found = self.security()
         if found.standing == "current":
             return None
@@ -335,11 +301,7 @@ class MarkKeeper:
         )
 
     def security(self) -> SecurityStanding:
-        """Compare the catalog's security changes with the stores' journals; update older journals.
-
-        Raises:
-            ServiceUnavailable: no store answers.
-        """
+        """Compare security changes with the stores' journals, and update older journals."""
         table = self._catalog.security
         for _ in range(_ROUNDS):
             journals = {
@@ -356,11 +318,7 @@ class MarkKeeper:
         return SecurityStanding("current")
 
     def accept_security(self, lost: Sequence[SecurityChange]) -> None:
-        """Accept a catalog that lacks security changes, and copy its journal to the stores.
-
-        Raises:
-            ServiceUnavailable: no store answers.
-        """
+        """Accept a catalog that lacks security changes, and copy its journal to the stores."""
         self._catalog.security.accept(lost)
         text = format_changes(self._catalog.security.newest())
         self._read(_JOURNAL)
@@ -384,7 +342,7 @@ class MarkKeeper:
 
     # -- stores
 
-    def _notes(self, place: StoreName) -> NoteStore:
+    def _get_notes(self, place: StoreName) -> NoteStore:
         match place:
             case "lake":
                 return self._lake.notes
@@ -402,7 +360,7 @@ class MarkKeeper:
         found: dict[StoreName, str | None] = {}
         for place in [*self._list_answering_stores()]:
             try:
-                found[place] = self._notes(place).read(name)
+                found[place] = self._get_notes(place).read(name)
             except RagAssetsError as error:
                 self._pause(place, error)
         if not found:
@@ -416,7 +374,7 @@ class MarkKeeper:
 
     def _write(self, place: StoreName, name: str, text: str) -> bool:
         try:
-            self._notes(place).write(name, text)
+            self._get_notes(place).write(name, text)
         except RagAssetsError as error:
             self._pause(place, error)
             return False
@@ -430,17 +388,7 @@ class MarkKeeper:
 
 
 def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool:
-    """Return whether a store proves that the catalog lacks changes of a tenant.
-
-    This is for deletions from that store alone, so the copies in other stores do not matter.
-
-    Args:
-        notes: the notes of the store.
-        ref: the tenant whose data is to be deleted.
-
-    Raises:
-        ServiceUnavailable: the store does not answer.
-    """
+    """Return whether a store proves lost changes, for deletions from that store alone."""
     # Read the copies first: the catalog's mark can only grow between the two reads.
     kept_mark = KeptMark.parse(notes.read(_build_mark_name(ref)))
     journal = parse_changes(notes.read(_JOURNAL) or "")
@@ -469,11 +417,7 @@ def find_refusal(ctx: TenantContext) -> CatalogSetBack | None:
 
 
 def require_current(ctx: TenantContext) -> None:
-    """Require that the catalog lacks no change of the tenant.
-
-    Raises:
-        CatalogSetBack: the catalog lacks changes, or possibly lacks some.
-    """
+    """Require that the catalog lacks no change of the tenant."""
     if (error := find_refusal(ctx)) is not None:
         raise error
 
@@ -481,13 +425,7 @@ def require_current(ctx: TenantContext) -> None:
 def build_held_warning(
     tenant_id: str, syncs: Sequence[Sync], refused: CatalogSetBack | None
 ) -> str:
-    """Return the warning about documents that disappeared from their source and are kept.
-
-    Args:
-        syncs: the last syncs of its sources with held deletions.
-        refused: why the tenant's data must not be deleted; None if a person only has to confirm the
-            deletions.
-    """
+    """Return the warning about documents that disappeared from their source and are kept."""
     count = format_count(sum(sync.held_deletions for sync in syncs), "document")
     if refused is None:
         reasons = "; ".join(f"source {sync.source}: {sync.held_reason}" for sync in syncs)

@@ -19,12 +19,13 @@ from rag_assets.pipeline.slices import (
     SliceWork,
     StageProgress,
     StageTime,
+    build_failure,
     compute_retry_time,
     postpone_documents,
 )
 from rag_assets.pipeline.source_listing import open_sources
 from rag_assets.privacy.masker import get_masker
-from rag_assets.storage.catalog.documents.model import Document, Failure
+from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.lake.model import ParsedRow
 
 _FLUSH_DOCUMENTS = 250
@@ -36,12 +37,10 @@ _WORKER_BYTES = 512 * 1024
 
 @dataclass(frozen=True, slots=True)
 class FormatReport:
-    """Report on the slice's documents of one format.
+    """Report on the slice's documents of one format; documents with the same content count once.
 
     Attributes:
-        parsed, failed: numbers of contents; two documents with the same content count once.
         pages: number of pages, slides or sheets, if the format has them.
-        characters: number of characters of parsed text.
         seconds: total time of the parser processes, which run in parallel.
     """
 
@@ -73,14 +72,9 @@ class ParsingReport:
     """Report on parsing the slice's documents.
 
     Attributes:
-        reused: number of documents whose text was already in the lake.
         remaining: number of documents left for the next run, because this run's parsing time was
             over.
         vanished: number of documents that left their source, or changed, after they were listed.
-        masked: number of credentials that were masked.
-        ocr_pages: how many of the pages were read by OCR.
-        formats: the reports by media type.
-        failures: the first quarantined documents, with reasons.
         notes: the first documents that were parsed incompletely, with the missing parts.
     """
 
@@ -99,10 +93,7 @@ class ParsingReport:
 
 
 def parse_documents(ctx: TenantContext, work: SliceWork) -> ParsingReport:
-    """Parse the slice's documents without a stored text, and mask credentials in them.
-
-    Documents that cannot be parsed are quarantined.
-    """
+    """Parse documents without a stored text, mask credentials, and quarantine failures."""
     started = time.monotonic()
     by_key: dict[str, list[Document]] = {}
     for document in work.documents:
@@ -113,7 +104,7 @@ def parse_documents(ctx: TenantContext, work: SliceWork) -> ParsingReport:
     stage = _ParsingStage(ctx, work, {key: by_key[key] for key in by_key if key in missing})
     if missing:
         stage.run()
-    return stage.report(reused, time.monotonic() - started)
+    return stage.build_report(reused, time.monotonic() - started)
 
 
 class _ParsingStage:
@@ -138,7 +129,7 @@ class _ParsingStage:
             [documents[0].facts.size for documents in self._missing.values()]
         )
         with ctx.worker_pool() as pool:
-            for outcome in pool.map(self._tasks(), workers=workers):
+            for outcome in pool.map(self._iter_tasks(), workers=workers):
                 documents = self._missing[outcome.key]
                 self._count(documents[0], outcome)
                 if isinstance(outcome.result, ParsedText):
@@ -153,7 +144,7 @@ class _ParsingStage:
         self._quarantine()
         self._defer_vanished()
 
-    def report(self, reused: int, seconds: float) -> ParsingReport:
+    def build_report(self, reused: int, seconds: float) -> ParsingReport:
         formats = self._formats.values()
         return ParsingReport(
             parsed=sum(of.parsed for of in formats),
@@ -165,7 +156,9 @@ class _ParsingStage:
             ocr_pages=sum(of.ocr_pages for of in formats),
             masked=sum(of.masked for of in formats),
             formats=self._formats,
-            failures=_take_first_notes([(d, self._reason(error)) for d, error in self._failures]),
+            failures=_take_first_notes(
+                [(d, self._format_reason(error)) for d, error in self._failures]
+            ),
             notes=_take_first_notes(self._notes),
             seconds=seconds,
         )
@@ -179,7 +172,7 @@ class _ParsingStage:
         before = self._formats.get(media_type, FormatReport())
         self._formats[media_type] = before.plus(result, outcome.seconds)
 
-    def _tasks(self) -> Iterator[ParseTask]:
+    def _iter_tasks(self) -> Iterator[ParseTask]:
         sources = {
             s.name: s for s in open_sources(self._ctx.tenant, self._ctx.settings, self._ctx.catalog)
         }
@@ -219,52 +212,33 @@ class _ParsingStage:
         ctx = self._ctx
         if not self._failures:
             return
-        failures = [
-            Failure(
-                document.document_id,
-                document.document_key,
-                self._reason(error),
-                failure_kind(error),
-                compute_retry_time(document, error)
-                if isinstance(error, DocumentUnreachable)
-                else None,
+        failures = []
+        for document, error in self._failures:
+            is_transient = isinstance(error, DocumentUnreachable)
+            again = compute_retry_time(document, error) if is_transient else None
+            failures.append(
+                build_failure(document, self._format_reason(error), failure_kind(error), again)
             )
-            for document, error in self._failures
-        ]
         postpone_documents(ctx, self._work, failures)
         if self._work.is_superseded:
             return  # The configuration's build reports it.
         ctx.catalog.events.write(
             ctx.ref,
             "document_failed",
-            [{"uri": d.uri, "reason": self._reason(error)} for d, error in self._failures],
+            [{"uri": d.uri, "reason": self._format_reason(error)} for d, error in self._failures],
         )
 
-    def _reason(self, error: RagAssetsError) -> str:
-        """Return why a document failed, with credentials masked.
-
-        A file name in the reason may contain a credential.
-        """
+    def _format_reason(self, error: RagAssetsError) -> str:
+        """Return why a document failed, with credentials masked."""
         return get_masker(self._ctx.settings.local).text(error.advice)
 
     def _defer_vanished(self) -> None:
-        """Defer documents that are missing from their source or differ from the listing.
-
-        They are due again when a listing finds that they have changed.
-        """
+        """Defer vanished or changed documents until a listing finds the change."""
         if not self._vanished:
             return
         again = datetime.now(UTC) + _VANISHED_RETRY
-        failures = [
-            Failure(
-                d.document_id,
-                d.document_key,
-                "missing from its source, or changed since it was listed",
-                "changing",
-                again,
-            )
-            for d in self._vanished
-        ]
+        reason = "missing from its source, or changed since it was listed"
+        failures = [build_failure(d, reason, "changing", again) for d in self._vanished]
         postpone_documents(self._ctx, self._work, failures)
 
 

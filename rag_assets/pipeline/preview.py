@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from rag_assets.billing.spending import Cap, find_present_caps, find_stopping_cap, require_price
@@ -28,7 +28,7 @@ from rag_assets.pipeline.estimates import (
     NOTHING_TO_ESTIMATE,
     DoubleEditCost,
     Estimate,
-    PlannedWork,
+    MeasuredWork,
     estimate_double_edits,
     estimate_sync,
 )
@@ -49,38 +49,7 @@ _BATCH = 200
 _SAMPLED_TEXTS = 8
 """Number of texts that a plan embeds to measure their CPU time."""
 
-
 _MEASURING_SECONDS: Final = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredWork:
-    """The work on documents that are due.
-
-    Attributes:
-        parse: number of contents that would be parsed; the text of the others is in the lake.
-        cut: number of chunk sets that would be made; the others are in the lake.
-        failed: number of contents that would be quarantined.
-        chunks: number of chunks in all documents that would be published.
-        embeddings, reused: numbers of distinct texts without and with a vector.
-        tokens: number of tokens in the texts without a vector.
-        seconds: time that parsing and chunking took.
-        read: number of documents whose text was checked for a language that the embedder supports.
-        unread: number of these documents in an unsupported language, by language.
-        sample: a few of the texts without a vector.
-    """
-
-    parse: int = 0
-    cut: int = 0
-    failed: int = 0
-    chunks: int = 0
-    embeddings: int = 0
-    reused: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    read: int = 0
-    unread: Mapping[str, int] = field(default_factory=dict)
-    sample: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +72,7 @@ class PendingDocument:
 
 
 class _TextCounter:
-    """Counts distinct texts, and those of them that have no vector and are in no open batch."""
+    """Counts distinct texts, and how many lack a vector and are in no open batch."""
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
@@ -113,12 +82,8 @@ class _TextCounter:
         self.unread = UnreadDocuments(ctx.embedder)
         self._sample: dict[str, str] = {}
 
-    def meet(self, texts: dict[str, str | None]) -> None:
-        """Count texts; texts that were counted before are skipped.
-
-        Args:
-            texts: texts by hash; None if the content is not needed.
-        """
+    def count(self, texts: dict[str, str | None]) -> None:
+        """Count texts by hash; the text is None if its content is not needed."""
         new = {key: text for key, text in texts.items() if key not in self._seen}
         self._seen |= set(new)
         without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
@@ -136,7 +101,7 @@ class _TextCounter:
         return tuple(self._sample.values())
 
     @property
-    def seen(self) -> int:
+    def distinct_count(self) -> int:
         """Return the number of distinct texts."""
         return len(self._seen)
 
@@ -144,22 +109,15 @@ class _TextCounter:
 def iter_due_documents(
     ctx: TenantContext, plan: SourcePlan, pending: set[str]
 ) -> Iterator[PendingDocument]:
-    """Yield the documents of a source that the next sync works on.
-
-    Args:
-        pending: ids of listed documents whose entries are out of date.
-    """
+    """Yield the documents of a source that the next sync works on."""
     source = plan.source
     changes = () if plan.listing is None else plan.listing.changes
     for change in changes:
         if change.kind in {"added", "changed"} and change.content_sha256 is not None:
-            document = change.document
+            listed = change.document
             yield PendingDocument(
                 source,
-                document.source_type,
-                document.path,
-                document.uri,
-                document.media_type,
+                *(listed.source_type, listed.path, listed.uri, listed.media_type),
                 ctx.parse_options,
                 change.content_sha256,
             )
@@ -213,7 +171,7 @@ def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> Measured
         failed=failed,
         chunks=chunks,
         embeddings=texts.missing,
-        reused=texts.seen - texts.missing,
+        reused=texts.distinct_count - texts.missing,
         tokens=texts.tokens,
         seconds=time.monotonic() - started,
         read=texts.unread.documents,
@@ -225,14 +183,7 @@ def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> Measured
 def _measure_stored(
     ctx: TenantContext, due: Mapping[str, list[PendingDocument]], texts: _TextCounter
 ) -> MeasuredWork:
-    """Measure the work on documents whose text is in the lake.
-
-    Their chunks are read from the lake, or made in memory.
-
-    Args:
-        due: the documents, by parse_key.
-        texts: counts the texts of their chunks.
-    """
+    """Measure the work on documents whose text is in the lake; read or make their chunks."""
     heads = ctx.lake.parsed_heads(list(due))
     wanted = {
         compute_chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
@@ -245,7 +196,7 @@ def _measure_stored(
         if set_key in stored:
             rows = stored[set_key].chunks
             title = heads[key].title
-            texts.meet({chunk.text_sha256: chunk.build_embedding_text(title) for chunk in rows})
+            texts.count({chunk.text_sha256: chunk.build_embedding_text(title) for chunk in rows})
             texts.unread.add(stored[set_key].language, rows)
             count += len(rows)
         else:
@@ -261,7 +212,7 @@ def _measure_parsed(
     count = 0
     for chosen in ways:
         made = chunk_document(parsed, chosen, parsed_digest=compute_parsed_digest(parsed))
-        texts.meet(
+        texts.count(
             {chunk.text_sha256: chunk.build_embedding_text(parsed.title) for chunk in made.chunks}
         )
         texts.unread.add(made.language, made.chunks)
@@ -298,28 +249,14 @@ class Preview:
     """The work and cost of the next sync.
 
     Attributes:
-        parse: contents that would be parsed; the text of the others is in the lake.
-        cut: chunk sets that would be made; the others are in the lake.
-        failed: documents that would be quarantined.
-        chunks: chunks of the documents that would be published.
-        embeddings: distinct texts that would be embedded; `tokens` counts the tokens of these
-            texts.
+        parse, cut, failed, chunks, embeddings, reused, tokens: see MeasuredWork.
         held: documents that vanished and would be kept.
-        held_reasons: why they would be kept, one reason per source.
-        entries_deleted: entries of removed documents.
         new_generation: whether a new build would be made in addition to the serving build.
-        embedder: the embedder that would make the vectors.
-        per_million: dollars per million tokens; None if no price is known.
         cost: cost of all tokens, in dollars; None if no price is known.
-        batch: whether the provider's batch API would be used.
         waiting: documents that wait for a batch submitted earlier; not counted above.
         unlisted: why sources could not be listed; the other sources were listed.
-        cap: the spending cap that would stop the sync before its end.
-        preparing_seconds: time that parsing and chunking took for the preview.
         embedding_cpu_seconds: CPU time for all texts that would be embedded, extrapolated from a
             few of them; None if no text is embedded on this machine.
-        estimate: duration and disk usage of the sync.
-        twice: the cost of edits while two builds are kept up to date.
         unread: a sentence on documents that the embedder does not support; "" if it supports all.
     """
 
@@ -387,14 +324,6 @@ def preview_sync(ctx: TenantContext) -> Preview:
     above = ctx.tenant.embedder.batch_above
     batch = above is not None and work.embeddings > above
     cost = None if price is None else price.compute_cost(work.tokens, batch=batch)
-    ahead = PlannedWork(
-        parsed=work.parse,
-        cut=work.cut,
-        embedded=work.embeddings,
-        written=work.chunks,
-        preparing_seconds=work.seconds,
-        batch=batch,
-    )
     return Preview(
         added=kinds.count("added"),
         changed=kinds.count("changed"),
@@ -426,7 +355,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
         ),
         preparing_seconds=work.seconds,
         embedding_cpu_seconds=_find_embedding_cpu_seconds(ctx, work),
-        estimate=estimate_sync(ctx, generations, ahead),
+        estimate=estimate_sync(ctx, generations, work, is_batch=batch),
         twice=estimate_double_edits(
             ctx, generations, build, chunks=work.chunks, documents=len(due), cost=cost
         ),
@@ -435,11 +364,7 @@ def preview_sync(ctx: TenantContext) -> Preview:
 
 
 def _find_embedding_cpu_seconds(ctx: TenantContext, work: MeasuredWork) -> float | None:
-    """Return an estimate of the CPU seconds for embedding all texts, after embedding a few.
-
-    Returns:
-        The estimate; None if no text would be embedded on this machine.
-    """
+    """Estimate the CPU seconds for embedding all texts; None if this machine embeds none."""
     if not work.sample or not isinstance(ctx.tenant.embedder.offer, LocalEmbedding):
         return None
     embedder = build_embedder(ctx.tenant.embedder)

@@ -75,12 +75,7 @@ _IN_SERVERLESS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class FormerPlaces:
-    """Former locations of an installation's data.
-
-    Attributes:
-        lakes, blobs: locations that can be opened and still belong to the installation.
-        unseen: the other locations, as listed in receipts.
-    """
+    """Former locations of data that can be opened, and the others, as listed in receipts."""
 
     lakes: tuple[Lake, ...]
     blobs: tuple[BlobStore, ...]
@@ -88,11 +83,7 @@ class FormerPlaces:
 
 
 def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
-    """Open the former locations of lake and blobs.
-
-    Indexes under former prefixes are covered together with the current indexes. A former cluster or
-    vector server is not reached, because its credentials are not kept.
-    """
+    """Open the former locations of lake and blobs; former servers cannot be reached."""
     row = catalog.installation.read()
     if row is None:
         return FormerPlaces((), (), ())
@@ -111,10 +102,9 @@ def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
     return FormerPlaces(tuple(lakes), tuple(blobs), tuple(unseen))
 
 
-def erase_tenant(places: FormerPlaces, ref: TenantRef) -> int:
-    """Delete a tenant's data in former locations; return the number of locations with data left."""
+def purge_tenant_files(stores: Iterable[Lake | BlobStore], ref: TenantRef) -> int:
+    """Delete the files of a tenant and of earlier ones with its id; count stores with data left."""
     left = 0
-    stores: list[Lake | BlobStore] = [*places.lakes, *places.blobs]
     for store in stores:
         for incarnation in list_incarnations(store, ref):
             store.tenant(ref.id, incarnation).purge()
@@ -154,7 +144,6 @@ class Traces:
     """The traces that documents, or a whole tenant, would leave behind.
 
     Attributes:
-        document_ids: ids of the documents; only some of them for a large tenant.
         dead: keys in the lake that no other document needs.
         phrases: parts of their texts that appear nowhere else; a sample if there are many.
         names: uris, and ids of chunks without offsets.
@@ -198,21 +187,14 @@ class Traces:
 
 
 def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Traces:
-    """Collect the traces that documents would leave behind, before they are erased.
-
-    Args:
-        dead: the documents' keys in the lake that no other document needs.
-    """
+    """Collect the traces that documents would leave behind, before they are erased."""
     phrases = list(dict.fromkeys(_iter_phrases_of_chunks(ctx, dead)))
     names = ctx.catalog.traces.list_names(ctx.ref, erasure.document_ids)
     return Traces(erasure.document_ids, dead, phrases, names)
 
 
 def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
-    """Return the traces that no existing document shares.
-
-    A document shares a trace if it was added again, or has the same text or name.
-    """
+    """Return the traces that no existing document shares by its id, text or name."""
     living = ctx.catalog.traces.find_existing(ctx.ref, traces.document_ids)
     ids = [id_ for id_ in traces.document_ids if id_ not in living]
     names = {*traces.names} - {*ctx.catalog.traces.list_names(ctx.ref, sorted(living))}
@@ -240,12 +222,7 @@ def collect_traces_of_tenant(catalog: Catalog, lake: Lake, erasure: Erasure) -> 
 
 
 def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Traces) -> Erasure:
-    """Keep the traces of an erasure until it ends; return the erasure with them.
-
-    Args:
-        erasure: the erasure, before it has erased any data.
-        traces: the traces that it would leave behind.
-    """
+    """Keep the traces of an erasure until it ends; return the erasure with them."""
     key, nonce = AESGCM.generate_key(bit_length=256), os.urandom(_NONCE_BYTES)
     sealed = nonce + AESGCM(key).encrypt(nonce, traces.as_json().encode(), erasure.id.bytes)
     notes.write(_build_key_name(erasure), base64.b64encode(key).decode())
@@ -274,8 +251,7 @@ def replace_traces(
 ) -> None:
     """Record the proof of an erasure in place of its traces, then make the traces unreadable.
 
-    This happens before the receipt is written: a crash after the receipt would leave the key behind
-    forever.
+    This precedes the receipt: a crash after the receipt would leave the key behind forever.
     """
     progress = {name: value for name, value in erasure.progress.items() if name != _KEPT}
     catalog.erasures.record_progress(erasure, {**progress, _PROOF: dict(proof)})
@@ -339,18 +315,7 @@ def prove_erasure(
     *,
     uploaded: bool,
 ) -> dict[str, Any]:
-    """Search every store for remaining data of documents.
-
-    Args:
-        uploaded: whether files were uploaded with the documents.
-        deleted_entries: number of deleted entries that the index's files still contain; None if it
-            cannot be determined.
-        dead_rows: number of deleted rows that Postgres's tables still contain.
-
-    Returns:
-        The kinds of traces searched for, the traces found by store, and the locations that cannot
-        be reached, with the time when data there is deleted.
-    """
+    """Search every store for remaining data of documents."""
     found: dict[str, int | list[str]] = {
         "index": _count_index_entries(ctx, traces),
         "lake": _count_lake_files(ctx, traces),
@@ -367,11 +332,7 @@ def prove_erasure(
 def prove_masked(
     ctx: TenantContext, dead: DeadKeys, deleted_entries: int | None, dead_rows: int
 ) -> dict[str, Any]:
-    """Search for texts with credentials by their hashes, after everything was scanned.
-
-    Args:
-        deleted_entries, dead_rows: see prove_erasure.
-    """
+    """Search for texts with credentials by their hashes, after everything was scanned."""
     traces = Traces(dead=dead)
     found = {"index": _count_index_entries(ctx, traces), "lake": _count_lake_files(ctx, traces)}
     return _build_document_proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
@@ -383,16 +344,7 @@ def require_nothing_left(
     command: str,
     histories: Sequence[DagsterHistory] = (),
 ) -> None:
-    """Require that a search after an erasure has found no data.
-
-    Args:
-        left: the data found, by store.
-        histories: Dagster instances that still hold runs of the erased data, perhaps in the
-            catalog's database.
-
-    Raises:
-        ErasureIncomplete: data was found.
-    """
+    """Require that a search after an erasure has found no data."""
     places = ", ".join(f"{place}: {found}" for place, found in left.items() if found)
     instances = ", ".join(history.place for history in histories)
     waiting = (
@@ -437,14 +389,7 @@ def build_proof(
     unseen: Sequence[str],
     remote: bool,
 ) -> dict[str, Any]:
-    """Return the kinds of traces searched for and the traces found, as stored in a receipt.
-
-    Args:
-        searched_for: kinds of traces.
-        deleted_entries, dead_rows: see prove_erasure.
-        unseen: former locations of the installation that could not be searched.
-        remote: whether texts were sent to a provider.
-    """
+    """Return the kinds of traces searched for and the traces found, as stored in a receipt."""
     return {
         "searched for": [*searched_for],
         "found": dict(found),
@@ -463,11 +408,7 @@ def build_proof(
 def name_dagster_instance(
     proof: Mapping[str, Any], settings: Settings, others: Sequence[DagsterHistory]
 ) -> dict[str, Any]:
-    """Add the Dagster instances with records of the tenant to the proof of its removal.
-
-    Args:
-        others: instances that still hold records of the tenant.
-    """
+    """Add the Dagster instances with records of the tenant to the proof of its removal."""
     folder = settings.dagster_home or settings.own_dagster_home
     until = "deleted by its sensor `tenants`; start its daemon"
     remaining = {f"runs in the Dagster instance {other.place}": until for other in others}
@@ -489,8 +430,7 @@ def name_dagster_instance(
 def find_remaining_entries(ctx: TenantContext, traces: Traces) -> dict[str, set[str]]:
     """Return the ids of the entries that still contain data of the documents, by index.
 
-    Such an entry has the id or a hash of a document, or a phrase in a text that no document needs.
-    The catalog may lack the build that the entry belongs to, for example after a restore.
+    Entries of builds that the catalog lacks, for example after a restore, are found as well.
     """
     needed = find_needed_keys(ctx).known.texts or set()
     values = {"document_id": traces.document_ids, "text_sha256": sorted(traces.dead.texts)}
@@ -519,11 +459,7 @@ def _count_index_entries(ctx: TenantContext, traces: Traces) -> int:
 
 
 def _count_lake_files(ctx: TenantContext, traces: Traces) -> int:
-    """Return how many files of the lake still contain rows or phrases of the documents.
-
-    Phrases count only in rows that no other document needs. Files that no table lists are searched
-    as well.
-    """
+    """Return how many files still contain rows or phrases of the documents and of no other one."""
     return len(ctx.lake.files_holding(traces.dead, traces.phrases, find_needed_keys(ctx).known))
 
 

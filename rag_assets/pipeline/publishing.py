@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 
 from rag_assets.common.batches import batched
 from rag_assets.common.errors import TenantGone, TenantLocked
-from rag_assets.pipeline.context import TenantContext, build_index_ref
-from rag_assets.pipeline.fact_stores import build_recorders, list_fact_stores, list_fact_tables
+from rag_assets.pipeline.context import TenantContext
+from rag_assets.pipeline.fact_stores import list_fact_stores
 from rag_assets.pipeline.generations import (
     ActiveBuild,
     Judge,
@@ -44,7 +44,6 @@ _MANY_DOCUMENTS = 500
 _MANY_FILES = 100
 """Number of published source files after which statistics are refreshed; each has many facts."""
 
-
 _PAGES = 5_000
 
 
@@ -54,11 +53,7 @@ class PublishingReport:
 
     Attributes:
         upserted, deleted: numbers of entries.
-        documents: number of documents published by this run.
-        unchanged: number of documents whose entries were already up to date.
-        removed: number of documents whose entries were deleted.
         live: number of entries that the generation must hold.
-        pending: number of documents that wait for a next run.
     """
 
     upserted: int = 0
@@ -75,14 +70,7 @@ class PublishingReport:
 def publish_slice(
     ctx: TenantContext, work: SliceWork, judge: Judge | None = None
 ) -> PublishingReport:
-    """Delete removed documents from every live generation, then publish complete documents.
-
-    Args:
-        ctx: the tenant's context, as configured.
-
-    Raises:
-        IndexInconsistent: the index was lost, or a complete build holds a wrong number of entries.
-    """
+    """Delete removed documents from every live generation, then publish complete documents."""
     started = time.monotonic()
     generation = work.generation
     require_index(ctx, generation)
@@ -113,7 +101,8 @@ def publish_slice(
     follow_moved_pages(ctx)
     forget_former_contents(ctx)
     if len(due) >= (_MANY_FILES if ctx.tenant.reads_facts else _MANY_DOCUMENTS):
-        ctx.catalog.index.refresh_statistics(list_fact_tables(ctx.tenant))
+        tables = [table for store in list_fact_stores(ctx.tenant) for table in store.tables]
+        ctx.catalog.index.refresh_statistics(tables)
     # This run may be the first one after a run that died before it published the build.
     wanted = (
         open_active_builds(ctx).wanted
@@ -139,7 +128,9 @@ def publish_slice(
 
 
 def _list_recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[RowRecorder]:
-    return build_recorders(ctx, {version.chunk_set_key: version.media_type for version in versions})
+    """Return the recorders of the tenant's fact stores for versions that are published."""
+    media_types = {version.chunk_set_key: version.media_type for version in versions}
+    return [store.recorder(ctx, media_types) for store in list_fact_stores(ctx.tenant)]
 
 
 def _count_pending(ctx: TenantContext, work: SliceWork) -> int:
@@ -148,11 +139,7 @@ def _count_pending(ctx: TenantContext, work: SliceWork) -> int:
 
 
 def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
-    """Delete the entries of deleted documents from every generation that may hold them.
-
-    Returns:
-        The number of documents, and the number of entries.
-    """
+    """Delete removed documents' entries from every build; return how many of both."""
     generations = {g.number: g for g in ctx.catalog.generations.live(ctx.ref.id)}
     documents = entries = 0
     removals = ctx.catalog.index.removals(ctx.ref.id)
@@ -182,15 +169,11 @@ def clean_up(ctx: TenantContext) -> int:
 def _delete_other_versions(
     ctx: TenantContext, generation: Generation, kept: Mapping[str, str | None]
 ) -> int:
-    """Delete all entries of these documents except one version of each.
+    """Delete all entries of documents except the `kept` version; return how many.
 
-    Args:
-        kept: the indexed_key of the version to keep, by document id; None: keep none.
-
-    Returns:
-        The number of deleted entries.
+    `kept` has the indexed_key to keep by document id; None keeps no version.
     """
-    if ctx.store.indexes.presence(build_index_ref(generation)) != "present":
+    if not ctx.has_index(generation):
         return 0
     return ctx.writer(generation).delete_other_versions(
         generation.index_name, ctx.owner(generation), kept, guard=ctx.guard
@@ -277,13 +260,13 @@ def _publish_batch(
     ctx.catalog.events.write(ctx.ref, "document_indexed", events)
     if ctx.tenant.reads_facts:
         ctx.catalog.events.write(ctx.ref, "rag_chunk_indexed", _list_chunk_events(batch, entries))
-    kept = {v.document.document_id: v.key for v in batch}
     if before and not may_delete(ctx):
         # The documents stay marked, so that their former entries are deleted after the catalog is
         # accepted.
         return len(entries), 0
     deleted = 0
     if before:
+        kept = {v.document.document_id: v.key for v in batch}
         old = {document_id: kept[document_id] for document_id in before}
         deleted = writer.delete_other_versions(
             index_name, ctx.owner(generation), old, guard=ctx.guard, refreshed=True
@@ -293,13 +276,9 @@ def _publish_batch(
 
 
 def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str]) -> int:
-    """Set the access scope of the slice's entries to the scope in the catalog.
+    """Set the access scope of the slice's entries to the scope in the catalog; return how many.
 
-    Args:
-        published: documents that will be written to the slice's own build in any case.
-
-    Returns:
-        The number of changed entries.
+    Documents in `published` are written to the slice's own build in any case.
     """
     moved = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
@@ -309,7 +288,7 @@ def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str])
             for document in work.documents
             if not (own and document.document_id in published)
         }
-        if not scopes or ctx.store.indexes.presence(build_index_ref(generation)) != "present":
+        if not scopes or not ctx.has_index(generation):
             continue
         moved += ctx.writer(generation).set_scopes(
             generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
@@ -320,21 +299,14 @@ def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str])
 def follow_moved_pages(ctx: TenantContext) -> int:
     """Update the access scope of the entries of documents whose page was moved.
 
-    This runs after entries were written, because a document that was read before its page was moved
-    has entries with the former scope. A page that is moved again in the meantime is left for the
-    next run.
-
-    Returns:
-        The number of changed entries.
+    This follows writing, because a document that was read before its page moved has entries with
+    the former scope. A page that moves again meanwhile is left for the next run. Return the number
+    of changed entries.
     """
     moved = ctx.catalog.pages.find_moved(ctx.ref.id)
     if moved is None:
         return 0
-    generations = [
-        generation
-        for generation in ctx.catalog.generations.live(ctx.ref.id)
-        if ctx.store.indexes.presence(build_index_ref(generation)) == "present"
-    ]
+    generations = [g for g in ctx.catalog.generations.live(ctx.ref.id) if ctx.has_index(g)]
     changed = 0
     for uuids in batched(moved.uuids, _PAGES):
         scopes = ctx.catalog.pages.find_document_scopes(ctx.ref.id, uuids)

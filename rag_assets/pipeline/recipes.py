@@ -26,7 +26,6 @@ from rag_assets.tenants.model import IndexConfig, Tenant
 
 Settings: TypeAlias = Mapping[str, Any]
 
-
 _LABELS = {
     "chunker": "chunker",
     "chunkers": "rules of chunkers",
@@ -42,12 +41,8 @@ class Recipe:
     """How a build is made, apart from its embedder, which the build's row stores separately.
 
     Attributes:
-        chunker: all settings of the tenant's chunker.
-        chunkers: the chunker settings of each rule, with the rule's conditions.
         chunker_version, schema_version: versions of the code that opened the build.
-        vector_index: the kind of the build's index.
         configured_index: the kind in the tenant's configuration, or "auto".
-        placement: placement of the build's entries.
     """
 
     chunker: Settings
@@ -81,11 +76,7 @@ class Recipe:
         return {**asdict(self), "chunkers": [dict(rule) for rule in self.chunkers]}
 
     def configure_tenant(self, tenant: Tenant) -> Tenant:
-        """Return the tenant, reconfigured so that its runs make builds of this recipe.
-
-        Raises:
-            ValueError: a chunker no longer exists, or its settings have changed.
-        """
+        """Return the tenant, reconfigured so that its runs make builds of this recipe."""
         rules = tuple(ChunkerRule.model_validate(rule) for rule in self.chunkers)
         index = IndexConfig(placement=self.placement, vector_index=self.configured_index)
         chunker = ChunkerConfig.model_validate(self.chunker)
@@ -98,10 +89,7 @@ def read_recipe(generation: Generation) -> Recipe | None:
 
 
 def find_recipe(generation: Generation, tenant: Tenant) -> Recipe | None:
-    """Return a build's recipe if the tenant's configuration produces it; else None.
-
-    The embedder is not compared.
-    """
+    """Return a build's recipe if the tenant's configuration produces it; else None."""
     kind = _map_kinds_by_key(tenant, generation.embedder_id).get(generation.key)
     return None if kind is None else Recipe.from_tenant(tenant, kind)
 
@@ -163,12 +151,7 @@ def find_wanted_build(
 
 
 def compute_generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:
-    """Return the hash that distinguishes one complete build of a tenant from another.
-
-    Args:
-        embedder_id: id of the embedder that makes the vectors.
-        kind: kind of the index.
-    """
+    """Return the hash that distinguishes one complete build of a tenant from another."""
     chosen = tenant.chunker.parameters
     # Include rules only if there are any: the keys of tenants without rules must not change.
     rules = [[rule.identity() for rule in tenant.chunkers]] if tenant.chunkers else []
@@ -195,9 +178,6 @@ def compute_config_key(tenant: Tenant, embedder_id: str) -> str:
     analysis. If one of these changes, no new generation is made: their new output replaces the
     previous output document by document. The parser's limits and passwords are included as well, so
     that failed documents are retried after one of them changes.
-
-    Raises:
-        ConfigurationError: a password's variable, or another value in the settings, is missing.
     """
     parser, chosen = tenant.parser, tenant.index.vector_index
     # The kind of a build does not matter for this key. The key keeps the value from the time when

@@ -18,12 +18,12 @@ from rag_assets.pipeline.proof import (
     add_counts_left,
     build_proof,
     collect_traces_of_tenant,
-    erase_tenant,
     has_traces,
     keep_traces,
     list_incarnations,
     name_dagster_instance,
     open_former_places,
+    purge_tenant_files,
     read_proof,
     read_traces,
     replace_traces,
@@ -59,12 +59,7 @@ def prove_removal(
     traces: Traces,
     former: FormerPlaces,
 ) -> dict[str, Any]:
-    """Clean the files shared with other tenants, search for remaining data, and return the proof.
-
-    Args:
-        traces: the traces collected before the removal.
-        former: former locations of lake and blobs, from which the tenant is erased as well.
-    """
+    """Clean the files shared with other tenants, and prove that no data remains."""
     catalog, store = stores.catalog, stores.store
     names = store.indexes.names()
     deleted_entries: list[int | None] = []
@@ -92,7 +87,7 @@ def prove_removal(
         ),
     }
     if former.lakes or former.blobs:
-        found["former places"] = erase_tenant(former, record.ref)
+        found["former places"] = purge_tenant_files((*former.lakes, *former.blobs), record.ref)
     embedder = record.config.get("embedder", {})
     remote = embedder.get("provider", "local") not in {"local", "deterministic"}
     searched_for = ["the tenant", *traces.kinds]
@@ -114,7 +109,6 @@ def purge_tenant(
     settings: Settings,
     *,
     by: str,
-    clock: Clock | None = None,
     delete_history: Callable[[], None] | None = None,
 ) -> Receipt:
     """Delete every entry, file and row of a tenant, and prove it.
@@ -124,12 +118,6 @@ def purge_tenant(
     The state REMOVING is written first. It stops every writer that still has the tenant's context.
     Interrupting the removal is safe: the next call continues. Data of a later tenant with the same
     id is kept until an operator releases it, because a restored catalog may lack that tenant.
-
-    Args:
-        delete_history: deletes Dagster's records of the tenant.
-
-    Returns:
-        The receipt, which outlives the tenant.
 
     Raises:
         OnHold: data of the tenant is held.
@@ -142,8 +130,7 @@ def purge_tenant(
         raise pending
     require_no_hold(catalog.holds.all(record.id), record.id, "removing the tenant")
     catalog.tenants.set_state(record.id, "REMOVING")
-    at = (clock or Clock()).now()
-    erasure = catalog.erasures.begin_removal(record.ref, by=by, at=at)
+    erasure = catalog.erasures.begin_removal(record.ref, by=by, at=Clock().now())
     if "lake" not in erasure.counts:
         erasure = catalog.erasures.note(erasure, "lake", _count_lake_rows(lake, record))
     proof = read_proof(erasure)
@@ -157,7 +144,7 @@ def purge_tenant(
         store.indexes.drop(index_name)
     if store.vectors is not None:
         store.vectors.drop_tenant(record.id)
-    _purge_files(lake, blobs, record)
+    purge_tenant_files((lake, blobs), record.ref)
     keeper.forget(record.ref)
     shutil.rmtree(settings.data_docs / record.id, ignore_errors=True)
     if delete_history is not None:
@@ -211,13 +198,6 @@ def find_interrupted_removals(catalog: Catalog) -> list[TenantRecord]:
         for record in catalog.tenants.all()
         if record.state == "REMOVING" and not catalog.lock.is_held(record.id)
     ]
-
-
-def _purge_files(lake: Lake, blobs: BlobStore, record: TenantRecord) -> None:
-    """Delete the folders of a tenant, and of earlier tenants with its id."""
-    for store in (lake, blobs):
-        for incarnation in list_incarnations(store, record.ref):
-            store.tenant(record.id, incarnation).purge()
 
 
 def _count_lake_rows(lake: Lake, record: TenantRecord) -> Mapping[str, int]:
@@ -318,11 +298,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorSto
 def _sweep(
     store: VectorStore, index_name: str, tenant_id: str, incarnations: Container[int]
 ) -> int:
-    """Delete a removed tenant's entries until a scan finds none; return how many were deleted.
-
-    Raises:
-        IndexInconsistent: new entries keep appearing.
-    """
+    """Delete a removed tenant's entries until a scan finds none; return how many were deleted."""
     deleted = 0
     for _ in range(_SWEEPS):
         scanned = store.entries.scan(index_name, tenant_id)

@@ -13,7 +13,7 @@ from rag_assets.common.batches import batched
 from rag_assets.common.errors import LakeDamaged
 from rag_assets.common.formatting import format_count
 from rag_assets.common.hashing import HashRange
-from rag_assets.pipeline.context import DailyShare, TenantContext, build_index_ref
+from rag_assets.pipeline.context import DailyShare, TenantContext
 from rag_assets.pipeline.drift import IndexState, inspect_index
 from rag_assets.pipeline.fact_stores import StoreRepair, list_all_stores
 from rag_assets.pipeline.generations import (
@@ -45,11 +45,6 @@ class Repair:
     """The differences that a repair found, as they were before it.
 
     Attributes:
-        states: the state of each build's index.
-        lake: the missing rows and damaged files of the lake.
-        contents: documents whose content differs from the recorded content; the next sync reads
-            them again.
-        stores: repairs of fact stores.
         vectors_beside: number of builds whose separate vector store differed and was filled again.
     """
 
@@ -89,11 +84,7 @@ class Repair:
 
 
 def repair_tenant(ctx: TenantContext, share: DailyShare | None = None) -> Repair:
-    """Repair a tenant's stores; the next sync writes missing entries and reads altered documents.
-
-    Args:
-        share: the part of contents, vectors and files that is compared; None: all.
-    """
+    """Repair a tenant's stores, or a share of their contents; the next sync does the rest."""
     share = share or DailyShare(1, ctx.clock.now().date())
     contents = compare_contents(ctx, share)
     if contents.altered or contents.gone:
@@ -124,20 +115,19 @@ def repair_index(ctx: TenantContext, share: DailyShare | None = None) -> list[In
             if may_delete(ctx):
                 _replace_index(build)
         elif build is not None and not state.drift.is_empty:
-            _repair(ctx, state)
+            _repair_entries(ctx, state)
     for state in states:
         if state.generation.number not in builds:
             _repair_other(ctx, state)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     # While the catalog may have been restored from an older dump, a lost index is not replaced.
-    if serving is not None and ctx.store.indexes.presence(build_index_ref(serving)) == "present":
+    if serving is not None and ctx.has_index(serving):
         ctx.guard()
-        owner = ctx.owner(serving)
-        ctx.store.indexes.publish(serving.index_name, owner)
+        ctx.store.indexes.publish(serving.index_name, ctx.owner(serving))
     return states
 
 
-def _repair(ctx: TenantContext, state: IndexState) -> None:
+def _repair_entries(ctx: TenantContext, state: IndexState) -> None:
     generation, drift = state.generation, state.drift
     ctx.guard()
     if generation.state in {"COMPLETE", "HELD"}:
@@ -158,7 +148,7 @@ def _repair_other(ctx: TenantContext, state: IndexState) -> None:
     damaged = state.replaceable or bool(drift.damaged)
     if not damaged:
         if not drift.is_empty:
-            _repair(ctx, state)
+            _repair_entries(ctx, state)
         return
     if generation.state == "SERVING":
         if not state.replaceable:
@@ -233,11 +223,8 @@ class LakeDrift:
     """The difference between the rows that live builds need from the lake and the rows it has.
 
     Attributes:
-        files: files that the tables list, but that cannot be read.
-        losses: the losses of each build with missing rows.
         nowhere: text_sha256 of the texts whose vectors are neither in the lake nor in an index, by
             embedder_id; these texts have to be embedded again.
-        versions: how many versions were compared, in all builds.
     """
 
     files: tuple[DamagedFile, ...] = ()
@@ -268,9 +255,6 @@ def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
     """Compare the lake with the needs of the live builds; read-only.
 
     Only keys are compared. The files of the share are also read completely, to find damaged ones.
-
-    Args:
-        share: the part of the files to read completely.
     """
     files = tuple(ctx.lake.find_damaged_files(share.hashes))
     readable = ctx.lake.readable()
@@ -309,12 +293,7 @@ def find_lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[s
 
 
 def find_texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> set[str]:
-    """Return the hashes of those texts whose vectors are still in an index.
-
-    Args:
-        embedder_id: the embedder of the vectors.
-        texts: text_sha256 of the texts to look up.
-    """
+    """Return the hashes of those texts whose vectors are still in an index."""
     found: set[str] = set()
     for generation in list_builds(ctx, embedder_id):
         owner = ctx.owner(generation)
@@ -435,23 +414,19 @@ def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str
     for generation in list_builds(ctx, embedder_id):
         for batch in batched(sorted(left), _AT_ONCE):
             entries = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), batch)
-            left -= _append(ctx, embedder_id, generation.dimensions, entries)
+            left -= _append_vectors(ctx, embedder_id, generation.dimensions, entries)
 
 
 def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) -> None:
-    """Copy all vectors that the lake does not have from the index to the lake.
-
-    Args:
-        versions: number of versions in all builds, by which the work is divided.
-    """
+    """Copy all vectors that the lake lacks from the index, in parts sized by `versions`."""
     for generation in list_builds(ctx, embedder_id):
         entries = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
         for hashes in HashRange().parts(1 + max(entries, versions) // _AT_ONCE):
             found = ctx.store.entries.vectors(generation.index_name, ctx.owner(generation), hashes)
-            _append(ctx, embedder_id, generation.dimensions, found)
+            _append_vectors(ctx, embedder_id, generation.dimensions, found)
 
 
-def _append(
+def _append_vectors(
     ctx: TenantContext, embedder_id: str, dimensions: int, entries: Iterable[EntryVector]
 ) -> set[str]:
     """Append the vectors of unaltered entries to the lake; return their text_sha256."""

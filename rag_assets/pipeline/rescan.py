@@ -13,7 +13,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -46,7 +46,6 @@ from rag_assets.storage.lake.model import ParsedRow
 _ENCODED = "in another encoding"
 """Replaces the rule's name if a credential is found only in the decoded form of a name."""
 
-
 _BATCH = 2_000
 _CHUNK_SETS = 200
 NOT_SCANNED = "not scanned in time"
@@ -62,7 +61,6 @@ class MaskedNames:
     to load, so it is not used again if only contents changed.
 
     Args:
-        known: the documents of the source that the catalog has.
         declared_types: source types that programs declare, and so need no masking.
     """
 
@@ -76,7 +74,7 @@ class MaskedNames:
         self._masker = masker
         self._declared_types = declared_types
 
-    def source_type(self, document: ListedDocument) -> str:
+    def mask_source_type(self, document: ListedDocument) -> str:
         """Return a document's source type; with credentials masked if its source chose it."""
         is_declared = document.source_type in self._declared_types
         return document.source_type if is_declared else self.mask(document.source_type)
@@ -85,18 +83,18 @@ class MaskedNames:
         """Scan the metadata of many documents together."""
         self._masker.prime(text for document in documents for text in self._iter_texts(document))
 
-    def uri(self, document: ListedDocument) -> str:
+    def mask_uri(self, document: ListedDocument) -> str:
         """Return a document's uri with credentials masked; the uri stays unique."""
         if document.source_metadata.uri is not None:
             return self.mask(document.source_metadata.uri)
         # The former uri of a pushed record may not derive from its path.
         uri = None if document.revision is not None else self._uris.get(document.document_id)
         if uri is None:
-            uri = build_uri(document.source, self._distinct_path(document))
+            uri = build_uri(document.source, self._mask_path_distinctly(document))
             self._uris[document.document_id] = uri
         return uri
 
-    def path(self, document: ListedDocument) -> str:
+    def mask_path(self, document: ListedDocument) -> str:
         """Return a document's path with credentials masked; ListedPaths resolves it for reading."""
         if document.document_id in self._uris and document.revision is None:
             known = parse_path(self._uris[document.document_id])
@@ -104,7 +102,7 @@ class MaskedNames:
                 return known
         return self.mask(document.path)
 
-    def source_metadata(self, source: SourceMetadata) -> SourceMetadata:
+    def mask_metadata(self, source: SourceMetadata) -> SourceMetadata:
         """Return a document's metadata from its source with credentials masked."""
         if source is NO_METADATA:
             return source
@@ -113,7 +111,7 @@ class MaskedNames:
             shown = self.mask(name)
             while shown in metadata:
                 shown += "*"
-            metadata[shown] = self._value(name, value)
+            metadata[shown] = self._mask_value(name, value)
         return replace(
             source,
             title=None if source.title is None else self.mask(source.title),
@@ -126,9 +124,9 @@ class MaskedNames:
         """Return the text with credentials masked."""
         return self._masker.text(text)
 
-    def _value(self, name: str, value: Any) -> Any:
+    def _mask_value(self, name: str, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._value(name, item) for item in value]
+            return [self._mask_value(name, item) for item in value]
         if isinstance(value, bool) or value is None:
             return value
         text = str(value)
@@ -148,11 +146,8 @@ class MaskedNames:
                 yield str(item)
                 yield f"{name}: {item}"
 
-    def _distinct_path(self, document: ListedDocument) -> str:
-        """Return the path with credentials masked.
-
-        A masked path ends with a part of the document's id, so that it is unique.
-        """
+    def _mask_path_distinctly(self, document: ListedDocument) -> str:
+        """Return the path with credentials masked, made unique by the document's id."""
         path = self.mask(document.path)
         if path == document.path:
             return path
@@ -171,11 +166,7 @@ def have_settings_changed(last: Sync | None, settings: str) -> bool:
 def mask_rows(
     rows: Sequence[Document], masker: Masker, scanner: SecretScanner
 ) -> tuple[list[MaskedDocument], Mapping[str, int]]:
-    """Mask the credentials in documents' rows.
-
-    Returns:
-        The rows that change, and how many credentials were found in them, by rule.
-    """
+    """Mask credentials in documents' rows; return the changed rows, and finds of each rule."""
     masker.prime(text for row in rows for text in _iter_texts(row))
     found, rules = [], Counter[str]()
     for row in rows:
@@ -192,26 +183,10 @@ def mask_rows(
 
 def build_change_from_row(row: Document) -> DocumentChange:
     """Return the change by which a listing would have written this row."""
-    return DocumentChange(
-        document_id=row.document_id,
-        source=row.source,
-        source_type=row.source_type,
-        path=row.path,
-        uri=row.uri,
-        facts=row.facts,
-        listed_at_ns=row.listed_at_ns,
-        content_sha256=row.content_sha256,
-        modified_at=row.modified_at,
-        media_type=row.media_type,
-        access_scope=row.access_scope,
-        tags=row.tags,
-        metadata=row.metadata,
-        said_title=row.said_title,
-        error=row.error_message if row.content_sha256 is None else None,
-        error_kind=row.error_kind if row.content_sha256 is None else None,
-        source_id=row.source_id,
-        page_uuid=row.page_uuid,
-    )
+    values = {f.name: getattr(row, f.name) for f in fields(DocumentChange) if f.name != "error"}
+    if row.content_sha256 is None:
+        return DocumentChange(**values, error=row.error_message)
+    return DocumentChange(**{**values, "error_kind": None})
 
 
 def _iter_texts(row: Document) -> Iterator[str]:
@@ -231,7 +206,7 @@ def _decode_path(row: Document) -> str:
 def _build_masked_change(row: Document, masker: Masker) -> DocumentChange:
     """Return the change by which a listing would write this row, with its credentials masked."""
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
-    shown = MaskedNames((), masker).source_metadata(metadata)
+    shown = MaskedNames((), masker).mask_metadata(metadata)
     return replace(
         build_change_from_row(row),
         path=masker.text(_decode_path(row)).encode("utf-8", "surrogateescape"),
@@ -278,8 +253,7 @@ class MaskedTexts:
     def mask_texts(self, keys: Collection[str]) -> FoundTexts | None:
         """Scan the texts with these keys, and store masked copies of those with credentials.
 
-        Returns:
-            The texts with credentials, and the texts that could not be scanned; None without any.
+        Return the texts with credentials, and those that could not be scanned; None without any.
         """
         found: dict[str, _CredentialText] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
@@ -307,11 +281,18 @@ class MaskedTexts:
         }
         for item in find_parsed_documents(ctx, holders):
             chunk_sets[item.chunk_set_key] = ctx.parse_key(item.document)
-        kept = {key: _find_key_for_holds(key, text.masked) for key, text in found.items()}
-        rows = {
-            ctx.parse_key(_with_reindex_request(holder)): found[ctx.parse_key(holder)]
-            for holder in holders
+        # None: the text could not be scanned, so no masked copy is kept for holds.
+        kept = {
+            key: None
+            if text.masked is None
+            else compute_key("masked", key, compute_parsed_digest(text.masked))
+            for key, text in found.items()
         }
+        rows = {}
+        for holder in holders:
+            # One more request to reindex the document changes its parse_key.
+            again = replace(holder, reindex_requests=holder.reindex_requests + 1)
+            rows[ctx.parse_key(again)] = found[ctx.parse_key(holder)]
         if self._has_holds:
             rows |= {new: found[key] for key, new in kept.items() if new is not None}
         masked = [
@@ -331,11 +312,7 @@ class MaskedTexts:
     def _list_hashes(
         self, chunk_sets: Mapping[str, str], found: Mapping[str, _CredentialText]
     ) -> set[str]:
-        """Return the text_sha256 of the chunks that masking changes.
-
-        Args:
-            chunk_sets: the key of each chunk set, with the key of its text.
-        """
+        """Return the text_sha256 of the chunks that masking changes."""
         return {
             chunk.text_sha256
             for keys in batched(chunk_sets, _CHUNK_SETS)
@@ -347,7 +324,7 @@ class MaskedTexts:
     def _list_documents_with_texts(
         self, ids: Collection[str], found: Collection[str]
     ) -> list[Document]:
-        """Return those of these documents whose current text is among the found texts."""
+        """Return the documents, among these, whose current text is a found text."""
         ctx = self._ctx
         return [
             document
@@ -379,15 +356,6 @@ class MaskedTexts:
         return found
 
 
-def _find_key_for_holds(key: str, text: ParsedText | None) -> str | None:
-    return None if text is None else compute_key("masked", key, compute_parsed_digest(text))
-
-
-def _with_reindex_request(document: Document) -> Document:
-    """Return the document with one more request to reindex it, which changes its parse_key."""
-    return replace(document, reindex_requests=document.reindex_requests + 1)
-
-
 def read_rules_version() -> str:
     """Return the version of all rules that decide which text is masked."""
     return f"{rules_version()}, cells {masking.VERSION}, names {MASKING_VERSION}"
@@ -406,14 +374,7 @@ def begin_scan(ctx: TenantContext, *, by: str) -> Erasure | None:
 def scan(
     ctx: TenantContext, erasure: Erasure, scanner: SecretScanner, *, seconds: float | None = None
 ) -> Erasure | None:
-    """Continue a scan where the last run stopped, and hide its findings from searches.
-
-    Args:
-        seconds: time after which the rest is left to the next run.
-
-    Returns:
-        The finished scan; None if data is left to be scanned.
-    """
+    """Continue a scan for up to `seconds`, and hide its findings; return it once it is finished."""
     if erasure.rule != _format_rule(read_rules_version()):
         return erasure  # A scan with newer rules has started; it covers the rest.
     return _Scan(ctx, erasure, scanner).run(seconds)
@@ -437,14 +398,15 @@ class _Scan:
             "names": self._iter_names,
             "columns": self._iter_columns,
         }
+        if place.phase not in phases:
+            return self._erasure
         names = [*phases]
-        for name in names[names.index(place.phase) :] if place.phase in phases else ():
+        for name in names[names.index(place.phase) :]:
             after = place.after if name == place.phase else ""
             for _ in phases[name](after):
                 if deadline is not None and time.monotonic() > deadline:
                     return None
-        if place.phase in phases:
-            self._advance(ScanPosition("stores"))
+        self._advance(ScanPosition("stores"))
         return self._erasure
 
     def _advance(self, place: ScanPosition, **counts: Mapping[str, int]) -> None:

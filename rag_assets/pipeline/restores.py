@@ -30,12 +30,7 @@ RepeatChange: TypeAlias = Callable[[], object]
 
 @dataclass(frozen=True, slots=True)
 class LostChange:
-    """A security change that a restored catalog lacks.
-
-    Attributes:
-        sentence: describes the change, and what it means for the restored catalog.
-        repeat: repeats the change; None if no action is needed, or a person has to act.
-    """
+    """A security change that a restored catalog lacks; it can be repeated if that is useful."""
 
     change: SecurityChange
     sentence: str
@@ -48,10 +43,6 @@ def describe_lost_changes(
     """Return the changes that a restored catalog lacks, oldest first, each with a description.
 
     If several changes concern the same subject, only the last one is returned.
-
-    Args:
-        security: the result of comparing the catalog with the stores' journals.
-        by: name of the person who accepts the restore.
     """
     last: dict[tuple[str | None, str, str, str], SecurityChange] = {}
     for change in security.lost:
@@ -69,12 +60,7 @@ def describe_lost_changes(
 def accept_restore(
     catalog: Catalog, keeper: MarkKeeper, lost: Iterable[LostChange], security: SecurityStanding
 ) -> None:
-    """Accept a restored catalog: repeat changes, end the panel's sessions, raise the epoch.
-
-    Args:
-        lost: the missing changes that still have an effect; they are repeated if possible.
-        security: all missing security changes.
-    """
+    """Accept a restored catalog: repeat changes, end the panel's sessions, raise the epoch."""
     for lost_change in lost:
         if lost_change.repeat is not None:
             lost_change.repeat()
@@ -87,16 +73,7 @@ def _iter_single_changes(change: SecurityChange) -> Iterator[SecurityChange]:
     if not change.kind.startswith("scope_"):
         yield change
         return
-    for principal in change.about:
-        yield SecurityChange(
-            change.id,
-            change.epoch,
-            change.at,
-            change.tenant,
-            change.kind,
-            change.name,
-            (principal,),
-        )
+    yield from (replace(change, about=(principal,)) for principal in change.about)
 
 
 class _Describer:
@@ -112,13 +89,16 @@ class _Describer:
             return None  # Or the change belongs to a tenant that has been removed since.
         on = f"on {change.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
         if change.tenant is None:
-            return self._describe_organization_change(change, on)
+            owner = OrganizationRef(change.about[0])
+            if change.kind in {"token_created", "token_revoked"}:
+                return self._describe_token_change(change, owner, on)
+            return self._describe_removed_key(change, owner, on)
         record = self._catalog.tenants.find(change.tenant)
         if record is None:
             return _describe_unknown_tenant(change, on)
         describe = {
-            "token_created": self._describe_created_token,
-            "token_revoked": self._describe_revoked_token,
+            "token_created": self._describe_token_change,
+            "token_revoked": self._describe_token_change,
             "scope_granted": self._describe_granted_scope,
             "scope_revoked": self._describe_revoked_scope,
             "page_changed": self._describe_changed_page,
@@ -130,20 +110,22 @@ class _Describer:
         }[change.kind]
         return describe(change, record.ref, on)
 
-    def _describe_created_token(
-        self, change: SecurityChange, ref: TenantRef, on: str
+    def _describe_token_change(
+        self, change: SecurityChange, owner: TenantRef | OrganizationRef, on: str
     ) -> LostChange:
-        what = f"{_describe_token(change)} of tenant {ref.id} was created {on}"
-        return LostChange(change, f"{what}, and is unknown to this catalog: create another one")
-
-    def _describe_revoked_token(
-        self, change: SecurityChange, ref: TenantRef, on: str
-    ) -> LostChange:
-        what = f"{_describe_token(change)} of tenant {ref.id} was revoked {on}"
-        valid = {token.token_id for token in self._catalog.service_tokens.all(ref.id)}
-        if change.name not in valid:
+        is_tenant = isinstance(owner, TenantRef)
+        # The first fact about a token of an organization is the organization.
+        named = change if is_tenant else replace(change, about=change.about[1:])
+        action = "created" if change.kind == "token_created" else "revoked"
+        what = f"{_describe_token(named)} of {_name_owner(owner)} was {action} {on}"
+        if action == "created":
+            return LostChange(change, f"{what}, and is unknown to this catalog: create another one")
+        tokens = self._catalog.service_tokens
+        if change.name not in {
+            t.token_id for t in tokens.all(owner.id, of_organization=not is_tenant)
+        }:
             return LostChange(change, f"{what}, and is unknown to this catalog as well")
-        revoke = partial(self._catalog.service_tokens.revoke, ref, change.name)
+        revoke = partial(tokens.revoke, owner, change.name)
         return LostChange(change, f"{what}, and is valid again in this catalog", revoke)
 
     def _describe_granted_scope(
@@ -183,12 +165,14 @@ class _Describer:
         what = f"a hold on {_describe_held(change)} of tenant {ref.id} was lifted {on}"
         return LostChange(change, f"{what}, and is set again in this catalog: lift it again")
 
-    def _describe_removed_key(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
-        what = f"the key of tenant {ref.id} for {change.name} was removed {on}"
-        kept = self._catalog.provider_keys.find(ref, change.name)
-        if kept is None or kept.owner != ref:
+    def _describe_removed_key(
+        self, change: SecurityChange, owner: TenantRef | OrganizationRef, on: str
+    ) -> LostChange:
+        what = f"the key of {_name_owner(owner)} for {change.name} was removed {on}"
+        kept = self._catalog.provider_keys.find(owner, change.name)
+        if kept is None or kept.owner != owner:
             return LostChange(change, f"{what}, and is not in this catalog either")
-        remove = partial(self._catalog.provider_keys.remove, ref, change.name)
+        remove = partial(self._catalog.provider_keys.remove, owner, change.name)
         return LostChange(change, f"{what}, and is used again by this catalog", remove)
 
     def _describe_purge(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
@@ -208,30 +192,6 @@ class _Describer:
         what = f"tenant {ref.id} was removed {on}, and is in this catalog again"
         return LostChange(change, f"{what}: rag-assets tenants remove {ref.id} --yes")
 
-    def _describe_organization_change(self, change: SecurityChange, on: str) -> LostChange:
-        owner = OrganizationRef(change.about[0] if change.about else "")
-        if change.kind in {"token_created", "token_revoked"}:
-            return self._describe_organization_token(change, owner, on)
-        what = f"the key of organization {owner.id} for {change.name} was removed {on}"
-        if self._catalog.provider_keys.find(owner, change.name) is None:
-            return LostChange(change, f"{what}, and is not in this catalog either")
-        remove = partial(self._catalog.provider_keys.remove, owner, change.name)
-        return LostChange(change, f"{what}, and is used again by this catalog", remove)
-
-    def _describe_organization_token(
-        self, change: SecurityChange, owner: OrganizationRef, on: str
-    ) -> LostChange:
-        token = _describe_token(replace(change, about=change.about[1:]))
-        if change.kind == "token_created":
-            what = f"{token} of organization {owner.id} was created {on}"
-            return LostChange(change, f"{what}, and is unknown to this catalog: create another one")
-        what = f"{token} of organization {owner.id} was revoked {on}"
-        tokens = self._catalog.service_tokens
-        if change.name not in {t.token_id for t in tokens.all(owner.id, of_organization=True)}:
-            return LostChange(change, f"{what}, and is unknown to this catalog as well")
-        revoke = partial(tokens.revoke, owner, change.name)
-        return LostChange(change, f"{what}, and is valid again in this catalog", revoke)
-
     def _list_documents(self, ref: TenantRef, hashes: Sequence[str]) -> list[str]:
         """Return the ids of the tenant's documents that have these keyed hashes."""
         if not hashes:
@@ -248,11 +208,7 @@ class _Describer:
                 return  # The catalog has no data of the tenant that could be deleted.
 
     def _purge(self, ref: TenantRef, ids: Sequence[str], sealed: Sequence[str]) -> None:
-        """Withhold documents immediately; the tenant's next run erases them from every store.
-
-        Documents that the catalog does not know are kept out by tombstones with their purged
-        contents.
-        """
+        """Withhold documents until the next run erases them; tombstones keep out unknown ones."""
         now = datetime.now(UTC)
         with self._hold_lock(ref):
             self._catalog.erasures.restore_tombstones(ref, sealed)
@@ -277,6 +233,10 @@ def _describe_unknown_tenant(change: SecurityChange, on: str) -> LostChange | No
     return LostChange(
         change, f"tenant {change.tenant}, which this catalog does not know: {action} {on}"
     )
+
+
+def _name_owner(owner: TenantRef | OrganizationRef) -> str:
+    return f"{'tenant' if isinstance(owner, TenantRef) else 'organization'} {owner.id}"
 
 
 def _describe_token(change: SecurityChange) -> str:

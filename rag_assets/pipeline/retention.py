@@ -23,19 +23,13 @@ from rag_assets.tenants.model import Tenant
 _MAX_UNCONFIRMED = 20
 """Up to this many documents of a source are pruned, whatever their share."""
 
-
 SOON: Final = timedelta(days=7)
 _SHOWN: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
 class HeldPrune:
-    """A source in which so many documents are due for pruning that a person has to confirm it.
-
-    Attributes:
-        due: number of documents due for pruning.
-        documents: number of all documents in the source.
-    """
+    """A source with so many documents due that a person has to confirm their pruning."""
 
     source: str
     due: int
@@ -48,11 +42,7 @@ class PruningReport:
 
     Attributes:
         receipts: receipts of this run's pruning, and of an earlier interrupted one.
-        held: sources that wait for a person's confirmation.
         doubt: why pruning was skipped, if the clock may be wrong.
-        corrected: number of rows that had a time in the future.
-        events: number of deleted search events.
-        refused: why pruning was skipped, if the catalog lacks changes.
     """
 
     receipts: tuple[Receipt, ...] = ()
@@ -101,8 +91,7 @@ class PruningReport:
 def prune_tenant(ctx: TenantContext, *, by: str, confirm: bool = False) -> PruningReport:
     """Prune documents and search events that exceed their retention, from every store.
 
-    Args:
-        confirm: whether a person has allowed pruning any share of a source's documents.
+    With `confirm`, a person has allowed pruning any share of a source's documents.
     """
     receipts = settle_open(ctx)
     now = get_deletion_time(ctx.catalog, ctx.clock)
@@ -147,12 +136,7 @@ def _correct_times(ctx: TenantContext, now: datetime) -> int:
 def _prune_documents(
     ctx: TenantContext, now: datetime, *, by: str, confirm: bool = False
 ) -> PruningReport:
-    """Prune documents that exceed their retention.
-
-    Args:
-        now: a trusted time, from which ages are counted.
-        confirm: see prune_tenant.
-    """
+    """Prune documents that exceed their retention at a trusted time."""
     cutoffs = compute_cutoffs(ctx.tenant, now)
     if cutoffs is None:
         return PruningReport()
@@ -187,12 +171,7 @@ def compute_cutoffs(tenant: Tenant, now: datetime) -> Cutoffs | None:
 
 
 def find_held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]:
-    """Return the sources with suspiciously many due documents.
-
-    Args:
-        share: the share of a source's documents that may be pruned without confirmation; None: any
-            share.
-    """
+    """Return the sources with more due documents than their share; None allows any share."""
     if share is None:
         return ()
     counts: Mapping[str, int] = Counter(document.source for document in due.documents)
@@ -216,7 +195,6 @@ class DueNext:
     """The documents of one source type that have a limited retention.
 
     Attributes:
-        next: when the oldest document is past its retention.
         soon: number of documents due within the period SOON, including those due now.
     """
 
@@ -231,12 +209,7 @@ class RetentionReport:
 
     Attributes:
         rule: the retention setting; None if everything is kept.
-        due: the aging documents, by source type.
-        holds: the holds, oldest first.
-        held_documents: how many documents the holds cover.
         prunes_to_confirm: number of documents whose pruning a person has to confirm, by source.
-        receipts: the last receipts, newest first.
-        receipt_count: number of all receipts.
         doubt: why no data is deleted because of its age, if the clock may be wrong.
     """
 

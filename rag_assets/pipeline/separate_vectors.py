@@ -33,7 +33,6 @@ class SeparateVectorState:
     """The vectors of one build in the separate store, compared with the catalog.
 
     Attributes:
-        differing: documents whose vectors do not match the catalog.
         unsound: number of vectors whose length is not 1.
     """
 
@@ -48,11 +47,7 @@ class SeparateVectorState:
 
 
 def compare_separate_vectors(ctx: TenantContext) -> list[SeparateVectorState]:
-    """Compare separately stored vectors with the catalog, for every live build that has some.
-
-    Raises:
-        VectorsUnavailable: the server does not answer.
-    """
+    """Compare separately stored vectors with the catalog, for every live build that has some."""
     return [
         SeparateVectorState(
             generation,
@@ -70,10 +65,6 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
 
     Returns:
         The build with its new state: "filling" if entries of the index are missing or were altered.
-
-    Raises:
-        VectorsUnavailable: the server does not answer.
-        NoVectorBackend: the server lacks the extension.
     """
     vectors.require()
     owner, table = ctx.owner(generation), ctx.catalog.generations
@@ -96,11 +87,7 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
 
 
 def drop_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors) -> Generation:
-    """Delete a build's vectors from the separate store; its index answers from then on.
-
-    Raises:
-        VectorsUnavailable: the server does not answer.
-    """
+    """Delete a build's vectors from the separate store; its index answers from then on."""
     ctx.guard()
     table = ctx.catalog.generations
     was_answering = generation.vectors_beside == "answering"
@@ -113,11 +100,7 @@ def drop_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
 
 
 def repair_vectors(ctx: TenantContext) -> int:
-    """Fill the separate vector store of every build that has one.
-
-    Returns:
-        The number of builds whose store differed from the catalog.
-    """
+    """Fill every build's separate vector store; return how many differed from the catalog."""
     differed = 0
     for vectors, generation in _list_separate_builds(ctx):
         try:
@@ -165,11 +148,7 @@ def _make_equal(
 def _list_ids(
     owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersion]
 ) -> list[str]:
-    """Return the ids of all entries that these documents should have.
-
-    Args:
-        counted: the indexed version of each document, with its number of chunks.
-    """
+    """Return the ids of all entries that these documents should have."""
     id_of = entry_ids(owner)
     versions = (counted[id_] for id_ in documents if id_ in counted)
     return [
@@ -182,11 +161,7 @@ def _list_ids(
 def _iter_entries(
     ctx: TenantContext, generation: Generation, wanted: Mapping[str, str]
 ) -> Iterator[StoredEntry]:
-    """Yield the unaltered index entries of these versions.
-
-    Args:
-        wanted: the indexed_key of each document.
-    """
+    """Yield the unaltered index entries of these versions, given by document and indexed_key."""
     entries, owner, name = ctx.store.entries, ctx.owner(generation), generation.index_name
     if len(wanted) <= _MAX_SINGLE_READS:
         found = entries.of_documents(name, owner, wanted)

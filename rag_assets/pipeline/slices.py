@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
     RagAssetsError,
     WrongShape,
 )
-from rag_assets.common.failure_kinds import failure_kind
+from rag_assets.common.failure_kinds import FailureKind, failure_kind
 from rag_assets.ingest.sources.records import EXCLUDED
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import ActiveBuild, find_builds, open_active_builds
@@ -46,12 +46,7 @@ _EVERY_SECONDS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class DocumentNote:
-    """A note on one document: why it failed, or which part of it was left out.
-
-    Attributes:
-        uri: the document's printable name.
-        text: one line without credentials and without text of the document.
-    """
+    """Why a document failed, or which parts were omitted: one line without the document's text."""
 
     document_id: str
     uri: str
@@ -100,9 +95,6 @@ class SliceWork:
     """A slice with its documents.
 
     Attributes:
-        context: the context for stages that work on the slice's build.
-        generation: the build that the documents are written to.
-        config_key: the key of the build's configuration.
         documents: the documents, most urgent first, without deleted and excluded ones.
         unlisted: why sources could not be listed when the run started.
         is_superseded: whether the tenant's configuration asks for a different build.
@@ -127,10 +119,6 @@ class StageTime:
     Urgent documents may be in the slice, or may have changed since the run started. So a run ends
     soon if it contains an edit or an edit waits for it. Other documents still make progress in
     every run.
-
-    Args:
-        seconds: the full time.
-        is_hurried: whether an urgent document is in the slice.
     """
 
     def __init__(self, ctx: TenantContext, seconds: float, *, is_hurried: bool = False) -> None:
@@ -141,12 +129,7 @@ class StageTime:
         self._is_hurried = is_hurried
 
     def is_over(self, *, is_urgent: bool) -> bool:
-        """Return whether the stage must end before it starts the next document.
-
-        Args:
-            is_urgent: whether that document is urgent; other documents have less time while urgent
-                documents wait.
-        """
+        """Return whether the stage must end before it starts the next document."""
         now = time.monotonic()
         if is_urgent or now < self._hurried_deadline:
             return now >= self.deadline
@@ -159,8 +142,6 @@ class ParsedDocument:
     """A document of the slice whose parsed text is in the lake.
 
     Attributes:
-        title: the title found in its content.
-        media_type: the type of its content.
         parse_key, chunk_set_key: the keys of its text and its chunks in the lake.
         former: the former version that the text belongs to; None for the document's present text.
     """
@@ -332,10 +313,7 @@ def is_permanent(outage: RagAssetsError) -> bool:
 
 
 def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
-    """Return when a document is retried automatically.
-
-    A sync started by a person retries it immediately.
-    """
+    """Return when a document is retried automatically."""
     now = datetime.now(UTC)
     if isinstance(outage, _FOR_A_PERSON):
         return NEVER
@@ -349,12 +327,15 @@ def compute_retry_time(document: Document, outage: RagAssetsError) -> datetime:
     return now + wait
 
 
-def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsError) -> int:
-    """Quarantine all waiting documents that lack a vector, in this slice and later ones.
+def build_failure(
+    document: Document, reason: str, kind: FailureKind, retry_at: datetime | None = None
+) -> Failure:
+    """Return why a document cannot be published now, and when it is tried again, if ever."""
+    return Failure(document.document_id, document.document_key, reason, kind, retry_at)
 
-    Returns:
-        The number of documents.
-    """
+
+def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsError) -> int:
+    """Quarantine all waiting documents that lack a vector, in any slice; return how many."""
     waiting = ctx.catalog.index.pending(
         ctx.ref.id, work.generation.number, work.config_key, for_superseded_build=work.is_superseded
     )
@@ -362,14 +343,9 @@ def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsErr
     for document_ids in batched(waiting, _BATCH):
         documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
         complete = _find_complete(ctx, documents)
+        kind = failure_kind(outage)
         failures = [
-            Failure(
-                d.document_id,
-                d.document_key,
-                outage.advice,
-                failure_kind(outage),
-                compute_retry_time(d, outage),
-            )
+            build_failure(d, outage.advice, kind, compute_retry_time(d, outage))
             for d in documents
             if d.document_id not in complete
         ]
@@ -422,9 +398,9 @@ class StageProgress:
 
     def _report(self, now: float) -> None:
         self._reported = self._count
-        self._log(self._line(now))
+        self._log(self._format_line(now))
 
-    def _line(self, now: float) -> str:
+    def _format_line(self, now: float) -> str:
         seconds = max(now - self._started, 1e-6)
         rate = self._count / seconds
         left = (self._total - self._count) / rate if rate else 0.0

@@ -7,10 +7,9 @@ contents are hashed again over a cycle of several days, one share each day.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeAlias
 
 from rag_assets.common.errors import DocumentVanished, ListingFailed
 from rag_assets.ingest.sources.diff import Digest, hash_documents
@@ -34,12 +33,10 @@ class ContentsReport:
     """The comparison of a share of the documents with their sources.
 
     Attributes:
-        compared: how many documents were read.
         altered: ids of documents whose content differs although their listing facts, such as size
             and times, equal those in the catalog.
         gone: ids of documents that a source no longer has, but that no listing will delete, because
             the source's state equals the state at its last recorded listing.
-        unlisted: names of sources that could not be listed, and were not compared.
     """
 
     compared: int = 0
@@ -62,10 +59,7 @@ def compare_contents(
 ) -> ContentsReport:
     """Read a share of a tenant's documents again and compare them with the catalog.
 
-    Documents whose listing facts differ from the catalog are left out: the next listing finds them.
-
-    Args:
-        bytes_per_second: limit of the reading rate.
+    Documents whose listing facts differ from the catalog are skipped: the next listing finds them.
     """
     # Read this before the rows: a listing recorded between both reads would make rows seem left
     # over.
@@ -79,12 +73,10 @@ def compare_contents(
         settings = compute_settings_key(ctx.tenant, config)
         known_state = compute_state_digest(source, settings)
         digest = ListingDigest(settings)
-        comparison = _Comparison(rows, share)
+        comparison = _Comparison(rows, share, RateLimiter(bytes_per_second))
         try:
             chosen = comparison.iter_chosen(digest.list_source(source))
-            found = comparison.altered(
-                hash_documents(source, _limit_rate(chosen, RateLimiter(bytes_per_second)))
-            )
+            found = comparison.find_altered(hash_documents(source, chosen))
             altered = _drop_changed(source, rows, found)
         except ListingFailed:
             total = total.plus(ContentsReport(unlisted=(source.name,)))
@@ -103,11 +95,7 @@ def compare_contents(
 
 
 def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
-    """Make the next listing read documents even if they look unchanged.
-
-    Args:
-        document_ids: ids of the documents; all documents by default.
-    """
+    """Make the next listing read these documents, or all, even if they look unchanged."""
     ctx.guard()
     ctx.catalog.documents.read_again(ctx.ref, document_ids)
     ctx.catalog.syncs.reset(ctx.ref)
@@ -116,9 +104,12 @@ def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) 
 class _Comparison:
     """Compares one listing with the catalog's rows of a source, while the listing is read."""
 
-    def __init__(self, rows: Mapping[str, CatalogDocument], share: DailyShare) -> None:
+    def __init__(
+        self, rows: Mapping[str, CatalogDocument], share: DailyShare, pace: RateLimiter
+    ) -> None:
         self._rows = rows
         self._share = share
+        self._pace = pace
         self.compared = 0
         self.unseen = {id_ for id_, row in rows.items() if row.status != "DELETED"}
 
@@ -130,12 +121,10 @@ class _Comparison:
             if document.document_id in self._share and _looks_unchanged(document, row):
                 self.compared += 1
                 yield document
+                self._pace.add_bytes(document.size)
 
-    def altered(self, digests: Iterable[Digest]) -> set[str]:
-        """Return the ids of documents whose content differs from the catalog, or cannot be read.
-
-        Documents that have left their source are not returned.
-        """
+    def find_altered(self, digests: Iterable[Digest]) -> set[str]:
+        """Return the ids of documents that differ from the catalog or cannot be read."""
         return {
             document.document_id
             for document, found in digests
@@ -147,10 +136,7 @@ class _Comparison:
 def _drop_changed(
     source: DocumentSource, rows: Mapping[str, CatalogDocument], altered: set[str]
 ) -> set[str]:
-    """Leave out the altered documents that changed while they were read.
-
-    The next listing finds these changes.
-    """
+    """Leave out documents that changed while they were read; the next listing finds them."""
     if not altered:
         return altered
     return {
@@ -170,21 +156,12 @@ def _looks_unchanged(document: ListedDocument, row: CatalogDocument | None) -> b
     )
 
 
-def _limit_rate(documents: Iterable[ListedDocument], pace: RateLimiter) -> Iterator[ListedDocument]:
-    for document in documents:
-        yield document
-        pace.add_bytes(document.size)
-
-
 @dataclass(frozen=True, slots=True)
 class StoredDrift:
     """The difference between one store and the catalog.
 
     Attributes:
         store, item_name: name of the store, and the word for a single item in it.
-        remedy: how to resolve a difference.
-        compared: how many contents were compared.
-        missing, altered: ids of documents with missing or altered stored content.
         nobodys: names of stored items that belong to no document and to no source.
     """
 
@@ -203,15 +180,14 @@ class StoredDrift:
 
 
 def compare_stored(ctx: TenantContext, share: DailyShare) -> list[StoredDrift]:
-    """Compare each store with the catalog; read-only.
+    """Compare each store that holds the only copy of its contents with the catalog.
 
-    Args:
-        share: the documents whose contents are compared; missing contents are always found.
+    The share limits the contents that are read.
     """
-    return [compare(ctx, share) for compare in STORES]
+    return [_compare_records(ctx, share), _compare_uploads(ctx, share)]
 
 
-def compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
+def _compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     """Compare the tenant's documents with the pushed records that are stored in the catalog."""
     named = [
         config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).holds_records
@@ -229,7 +205,7 @@ def compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     )
 
 
-def compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
+def _compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     """Compare the tenant's uploads in the catalog with the stored files."""
     found: dict[str, set[str]] = {"missing": set(), "altered": set(), "nobody's": set()}
     differences = compare_blobs(
@@ -251,9 +227,3 @@ def compare_uploads(ctx: TenantContext, share: DailyShare) -> StoredDrift:
         altered=tuple(sorted(found["altered"])),
         nobodys=tuple(sorted(found["nobody's"])),
     )
-
-
-Comparison: TypeAlias = Callable[[TenantContext, DailyShare], StoredDrift]
-
-STORES: tuple[Comparison, ...] = (compare_records, compare_uploads)
-"""One comparison for each store that holds the only copy of its contents."""

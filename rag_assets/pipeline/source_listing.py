@@ -49,9 +49,6 @@ class SourceListing:
 
     Attributes:
         lost: removed documents whose content does not appear elsewhere in the same listing.
-        listed: how many documents the source holds.
-        folders: the listed folders, see FolderSource; None if no folder was listed.
-        scoped: ids of documents with an access scope set by their source.
         left_out: how many documents the source leaves out because of its rules.
         withheld: removed documents that the source still has, but does not list because of its
             rules.
@@ -72,15 +69,7 @@ class SourceListing:
 
 
 class ListingDigest:
-    """A digest of a listing, independent of its order and computed while streaming.
-
-    Attributes:
-        count: how many documents were added.
-
-    Args:
-        settings: the key of further settings that affect the listed documents; see
-            compute_settings_key.
-    """
+    """A digest of a listing, independent of its order and computed while streaming."""
 
     def __init__(self, settings: str = "") -> None:
         self._settings = settings
@@ -90,7 +79,7 @@ class ListingDigest:
     def list_source(self, source: DocumentSource) -> Iterator[ListedDocument]:
         """List a source; add its documents, and then the folders that it read, to the digest."""
         yield from self.track(source.list())
-        for folder in encode_folders(find_listed_folders(source) or {}):
+        for folder in encode_folders(source.folders if isinstance(source, FolderSource) else {}):
             self._add(f"folder/{folder}")
 
     def track(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
@@ -110,19 +99,11 @@ class ListingDigest:
         self._sum += int(sha256_hex(line)[:32], 16)
 
 
-def find_listed_folders(source: DocumentSource) -> Mapping[str, FolderIdentity] | None:
-    """Return the folders that a source's last listing read; None if it does not read folders."""
-    return source.folders if isinstance(source, FolderSource) else None
-
-
 def compute_state_digest(source: DocumentSource, settings: str = "") -> str | None:
     """Return the digest of a source's state; None if the source does not know its state.
 
     A source that cannot report its state now is listed instead, so that the listing shows the
     problem.
-
-    Args:
-        settings: see compute_settings_key.
     """
     if not isinstance(source, StateSource):
         return None
@@ -134,19 +115,12 @@ def compute_state_digest(source: DocumentSource, settings: str = "") -> str | No
 
 
 def build_partial_digest(settings: str) -> str:
-    """Return the digest to store for a partly recorded listing, so that the source is listed again.
-
-    Args:
-        settings: see compute_settings_key.
-    """
+    """Return the digest of a partly recorded listing, so that its source is listed again."""
     return f"{PARTLY}{settings[:8]}"
 
 
 def compute_settings_key(tenant: Tenant, config: SourceConfig) -> str:
-    """Return a hash of the credential rules, and of the settings that affect a source's listing.
-
-    If it changes, the source is compared again. The source's name and root are not included.
-    """
+    """Return a hash of the credential rules and of a source's settings, except name and root."""
     moved = {
         "name",
         "follow_root_link",
@@ -159,11 +133,7 @@ def compute_settings_key(tenant: Tenant, config: SourceConfig) -> str:
 
 
 def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[DocumentSource]:
-    """Open the tenant's sources: folders, records in the catalog, and uploaded files.
-
-    Raises:
-        ConfigurationError: a root may not be used.
-    """
+    """Open the tenant's sources: folders, records in the catalog, and uploaded files."""
     key_file = find_key_file(settings, os.environ)
     state = (settings.local, key_file, blobs_folder(settings.blobs_url))
     context = SourceContext(
@@ -180,14 +150,7 @@ def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[D
 def compare_source(
     source: DocumentSource, documents: Iterable[CatalogDocument], settings: str = ""
 ) -> SourceListing:
-    """List a source, hash documents that may have changed, and compare; read-only.
-
-    Args:
-        settings: see compute_settings_key.
-
-    Raises:
-        ListingFailed: the source could not be listed completely.
-    """
+    """List a source completely, hash documents that may have changed, and compare; read-only."""
     listed_at_ns = time.time_ns()
     # Read the state first, so that changes during the listing lead to another state.
     known_state = compute_state_digest(source, settings)
@@ -228,7 +191,7 @@ def compare_source(
         unchanged=comparison.unchanged_count,
         digest=known_state or digest.hexdigest(),
         listed_at_ns=listed_at_ns,
-        folders=find_listed_folders(source),
+        folders=source.folders if isinstance(source, FolderSource) else None,
         scoped=frozenset(scoped),
         left_out=source.left_out if isinstance(source, FilteringSource) else {},
         withheld=frozenset(withheld),
@@ -241,17 +204,7 @@ def find_successors(
     removed: Collection[str],
     scope: str,
 ) -> dict[str, str]:
-    """Match removed documents with new documents that have the same content and access scope.
-
-    A removed document that was not indexed needs no successor.
-
-    Args:
-        removed: ids of the removed documents.
-        scope: the access scope of documents without their own scope.
-
-    Returns:
-        The ids of the new documents, by the ids of the removed ones.
-    """
+    """Match removed documents with new documents that have the same content and access scope."""
     fresh: dict[tuple[str | None, str], Change] = {
         (change.content_sha256, change.document.source_metadata.access_scope or scope): change
         for change in listing.changes
@@ -270,11 +223,7 @@ def find_successors(
 def has_scope_changes(
     listing: SourceListing, documents: Iterable[CatalogDocument], scope: str
 ) -> bool:
-    """Return whether the listing changes the access scope of a document that is not removed.
-
-    Args:
-        listing, documents, scope: see find_successors.
-    """
+    """Return whether the listing changes the access scope of a document that is not removed."""
     changed = {
         change.document.document_id: change.document.source_metadata.access_scope or scope
         for change in listing.changes
@@ -307,10 +256,7 @@ def _collect_scopes(
 
 
 def _is_known_failure(change: Change, rows: Mapping[str, CatalogDocument]) -> bool:
-    """Return whether a document is unreadable for the same reason as before.
-
-    If so, its row does not change.
-    """
+    """Return whether a document stays unreadable for the same reason, so its row is unchanged."""
     row = rows.get(change.document.document_id)
     return (
         change.error is not None

@@ -38,7 +38,6 @@ class Deletions:
     """Decision about the documents that a source no longer holds.
 
     Attributes:
-        removed: ids of documents to delete, in order.
         held: ids of documents kept until a person allows their deletion, or accepts a catalog
             restored from an older dump; in order.
         reason: why they are kept; it may name a folder.
@@ -55,11 +54,9 @@ class SourcePlan:
 
     Attributes:
         known: the catalog's documents of the source, including deleted ones.
-        settings: see compute_settings_key.
         listing: None if the source could not be listed; its documents stay as they are.
         folders: the folders to store with the listing; None: keep the stored folders.
         window: the time window in which the source's deletions are judged; None without deletions.
-        error: why the source could not be listed.
     """
 
     config: SourceConfig
@@ -75,11 +72,7 @@ class SourcePlan:
 
 @dataclass(frozen=True, slots=True)
 class RemovedSourcePlan:
-    """The changes that follow from the removal of a source from the configuration.
-
-    Attributes:
-        uris: uris of the source's documents, by id.
-    """
+    """The changes that follow from removing a source; `uris` has its documents' uris by id."""
 
     name: str
     uris: dict[str, str]
@@ -101,7 +94,6 @@ def decide_deletions(
         lost: how many of them do not appear under another name in the same listing.
         known: number of documents that the source held before.
         window: earlier losses that are judged together with these.
-        allow_deletes: whether a person has allowed any number of deletions.
     """
     ids = tuple(sorted(vanished))
     if allow_deletes or not lost:
@@ -126,7 +118,6 @@ def plan_sources(
     """List every configured source completely, one after the other, and compare each.
 
     Args:
-        allow_deletes: whether a person has allowed any number of deletions.
         relist: list a source even if it knows that its state is unchanged since its last listing.
         reuse_listings: do not list a source again that does not know its state; a former run of
             the same sync has recorded its listing.
@@ -180,11 +171,7 @@ def _find_lost_by_folder(
     documents: Sequence[CatalogDocument],
     former: Mapping[str, FolderIdentity],
 ) -> dict[str, set[str]]:
-    """Return the ids of the lost documents in each folder that was replaced or is missing.
-
-    Args:
-        former: the folders of the source's last listing.
-    """
+    """Return the ids of the lost documents in each folder that was replaced or is missing."""
     if listing.folders is None or not isinstance(source, FolderSource):
         return {}
     found = {}
@@ -241,13 +228,7 @@ def _is_in_folder(path: str, folder: str) -> bool:
 def _find_unchanged_listing(
     ctx: TenantContext, source: DocumentSource, settings: str, last: Sync, *, reuse: bool
 ) -> SourceListing | None:
-    """Return a listing without changes if a source is known to be unchanged; otherwise None.
-
-    So a sync of many slices does not list all documents for each slice.
-
-    Args:
-        reuse: see plan_sources.
-    """
+    """Return a listing without changes if a source is known to be unchanged."""
     listed_at_ns = time.time_ns()
     if last.held_deletions or last.listing_digest is None or last.listed_at_ns is None:
         return None
@@ -301,16 +282,7 @@ def mask_failure(plan: SourcePlan, masker: Masker) -> ListingFailed:
 
 
 def require_any_listed(failures: Sequence[ListingFailed], sources: int) -> None:
-    """Raise an error if every source of a tenant failed.
-
-    Args:
-        failures: the failure of each source that could not be listed; its message may be shown to
-            people.
-        sources: how many sources the tenant has.
-
-    Raises:
-        ListingFailed: no source could be listed.
-    """
+    """Raise an error if every source of a tenant failed; the messages may be shown to people."""
     if not failures or len(failures) < sources:
         return
     if len(failures) == 1:

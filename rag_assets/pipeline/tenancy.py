@@ -41,7 +41,6 @@ class Reconciliation:
     """The tenants after a reconciliation.
 
     Attributes:
-        records: records of all tenants.
         problems: problems with the lists that tenants.yaml names, and with tenants that need
             software or files that this machine lacks. The affected tenants are unchanged.
     """
@@ -55,9 +54,6 @@ def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) 
 
     A tenant that another home folder lists keeps the configuration that it has there. Tenants that
     are no longer listed are disabled first, regardless of problems with other tenants.
-
-    Raises:
-        ConfigurationError: the file, or a tenant in it, is not valid; nothing was changed.
     """
     file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
     listed, lists = file.load(), file.lists()
@@ -145,13 +141,6 @@ def require_usable(config: Mapping[str, Any], former: TenantRecord | None = None
     This covers the models of its embedder and reranker, and the requirements of its parser. A part
     that an enabled tenant already had is not checked again, because its folder may be unavailable
     for a while.
-
-    Args:
-        former: the current tenant; None for a new tenant.
-
-    Raises:
-        ConfigurationError: a package, a folder or a file is missing or not usable; the hint
-            explains how to get it.
     """
     tenant = Tenant.from_config(config)
     before = None
@@ -200,11 +189,7 @@ class Projects:
         self._file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
 
     def get(self, project: Project) -> TenantRecord:
-        """Return the tenant of a project, of any origin.
-
-        Raises:
-            UnknownProject: the project does not exist.
-        """
+        """Return the tenant of a project, of any origin."""
         record = self._catalog.projects.find(project)
         if record is None:
             raise UnknownProject(
@@ -216,9 +201,6 @@ class Projects:
 
     def get_covered(self, tenant_ids: Iterable[str], profile: str, project: str) -> TenantRecord:
         """Return the tenant of this project among a token's tenants, in any organization.
-
-        Args:
-            tenant_ids: the tenants that the token covers.
 
         Raises:
             UnknownProject: the token covers no such project. Whether another organization has such
@@ -248,13 +230,6 @@ class Projects:
         Args:
             reset: reset an existing project to the settings for projects in tenants.yaml; it keeps
                 its caps and the name of its chat model.
-
-        Raises:
-            ConfiguredByOperator: tenants.yaml defines the project.
-            InvalidRequest: the settings do not fit the operator's configuration, or something that
-                they need is not installed.
-            TenantBusy: the project is being removed.
-            ConfigurationError: tenants.yaml is not usable.
         """
         listed = self._file.load()
         for config in listed.values():
@@ -298,11 +273,7 @@ class Projects:
         has_opted_in: bool | Unchanged = UNCHANGED,
         chat_model: str | Unchanged | None = UNCHANGED,
     ) -> Organization:
-        """Change these settings of an organization and of its projects.
-
-        Raises:
-            InvalidRequest: the given id is not valid for an organization.
-        """
+        """Change these settings of an organization and of its projects."""
         require_name("organization", organization_id)
         organization, changed = self._catalog.organizations.put(
             organization_id, has_opted_in=has_opted_in, chat_model=chat_model

@@ -88,11 +88,7 @@ def compact_lake(ctx: TenantContext) -> Mapping[str, Compaction]:
 
 
 def compact_tenant(ctx: TenantContext) -> list[str]:
-    """Compact a tenant's lake, delete its unneeded files, and record that it was done.
-
-    Returns:
-        Lines for people: the result for each table, or why no data was deleted.
-    """
+    """Compact a tenant's lake, and delete unneeded files; return lines on what was done."""
     if (refused := find_refusal(ctx)) is not None:
         return [f"nothing is deleted: {refused.message}; {refused.hint}"]
     compacted = compact_lake(ctx)
@@ -107,13 +103,7 @@ def compact_tenant(ctx: TenantContext) -> list[str]:
 def delete_leftovers(
     catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore, log: Callable[[str], None]
 ) -> int:
-    """Delete data of removed tenants, and remove deleted entries from the index's files.
-
-    Such data comes from writers that finished after the removal of their tenant.
-
-    Returns:
-        The number of deleted entries and folders of removed tenants.
-    """
+    """Delete data that late writers left for removed tenants, and expunge deleted entries."""
     swept = delete_strays(catalog, lake, store, blobs)
     expunge_indexes(store, store.indexes.names(), log)
     return swept
@@ -134,10 +124,7 @@ def expunge_indexes(
 def expunge_pruned(
     catalog: Catalog, store: VectorStore, tenant: TenantRef, log: Callable[[str], None]
 ) -> None:
-    """Remove pruned entries from the files of a tenant's indexes, once after each pruning.
-
-    This needs no lock, because entries may be written at the same time.
-    """
+    """Expunge pruned entries from index files once after each pruning, without a lock."""
     pruned = catalog.events.latest(tenant.id, kind="pruned", limit=1)
     expunged = catalog.events.latest(tenant.id, kind="pruned_expunged", limit=1)
     if not pruned or (expunged and expunged[0].id > pruned[0].id):
@@ -145,17 +132,6 @@ def expunge_pruned(
     names = sorted({build.index_name for build in catalog.generations.live(tenant.id)})
     expunge_indexes(store, names, log)
     catalog.events.write(tenant, "pruned_expunged", [{"indexes": len(names)}])
-
-
-def compact_due(ctx: TenantContext) -> Mapping[str, Compaction]:
-    """Merge the small files of a run's tables if there are enough of them to slow down reads.
-
-    No row is deleted: the weekly compaction determines which rows are not needed.
-
-    Returns:
-        The result for each table that was due.
-    """
-    return ctx.lake.compact_due()
 
 
 def describe_compactions(compacted: Mapping[str, Compaction]) -> list[str]:

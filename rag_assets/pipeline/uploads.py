@@ -86,7 +86,6 @@ def compare_blobs(
     Args:
         is_read: decides by document id whether the blob's content is read and hashed.
         older_than: unreferenced blobs are reported only if they were modified before this time.
-        bytes_per_second: limit of the reading rate.
     """
     of_tenant = blobs.tenant(ref.id, ref.incarnation)
     # List the store first: every blob that is stored after this is in the catalog as well.
@@ -178,12 +177,7 @@ def _find_fault(
 
 @dataclass(frozen=True, slots=True)
 class UploadedFiles:
-    """A tenant's uploads with their contents (see UploadStore).
-
-    Attributes:
-        uploads: the catalog's records of the uploads.
-        blobs: the store of their contents.
-    """
+    """A tenant's uploads with their contents (see UploadStore)."""
 
     uploads: TenantUploads
     blobs: BlobStore
@@ -197,14 +191,14 @@ class UploadedFiles:
         found = self.uploads.content(source, path)
         if found is None:
             raise DocumentVanished(f"the upload {path!r} was deleted after it was listed")
-        yield from self._content(*found)
+        yield from self._stream_content(*found)
 
     def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
         """See UploadStore.stream_former."""
         incarnation = self.uploads.former(source, path, content_sha256)
-        return None if incarnation is None else self._content(incarnation, content_sha256)
+        return None if incarnation is None else self._stream_content(incarnation, content_sha256)
 
-    def _content(self, incarnation: int, sha256: str) -> Iterator[bytes]:
+    def _stream_content(self, incarnation: int, sha256: str) -> Iterator[bytes]:
         return self.blobs.tenant(self.uploads.tenant_id, incarnation).stream(sha256)
 
 
@@ -246,7 +240,6 @@ class UploadService:
         """Detect the type of a completely received file, and stage the file durably.
 
         Args:
-            file_name: the name given with the file.
             pictures: whether pictures are accepted as well, since OCR reads them.
 
         Raises:
@@ -282,9 +275,6 @@ class UploadService:
     ) -> UploadResult:
         """Store a file that was examined; the next sync indexes it.
 
-        Args:
-            replaces: id of the upload that the file replaces.
-
         Raises:
             UnknownDocument: the upload to replace does not exist.
             UploadsFull: the source's limits for uploads are reached.
@@ -307,11 +297,7 @@ class UploadService:
     ) -> bool:
         """Store the content of a pushed record that is a file; the next sync indexes it.
 
-        Args:
-            document_id, path: the record's document id, and its path in the source.
-
-        Returns:
-            Whether the content is new or has changed.
+        Return whether the content is new or has changed.
 
         Raises:
             UnknownDocument: the record does not exist.
@@ -326,11 +312,7 @@ class UploadService:
         return changed
 
     def remove(self, ref: TenantRef, upload_id: str, by: str) -> bool:
-        """Delete an upload: searches no longer return it, and its file is deleted from the store.
-
-        Returns:
-            Whether it existed.
-        """
+        """Delete an upload and its file; searches stop returning it. Return whether it existed."""
         hashes = self._catalog.uploads.remove(ref, upload_id, by)
         if hashes:
             drop_blobs(self._catalog, self._blobs, ref, hashes)
@@ -338,21 +320,13 @@ class UploadService:
 
 
 def get_uploads_source(tenant: Tenant, wanted: str | None = None) -> UploadsConfig:
-    """Return the source for a tenant's uploads: the named source, or the only source.
-
-    Raises:
-        NoUploadsSource: no such source exists, or several do and no name is given.
-    """
+    """Return the source for a tenant's uploads: the named source, or the only source."""
     takes = {s.name: s for s in tenant.sources if isinstance(s, UploadsConfig)}
     return choose_source(tenant.id, takes, wanted, kind="uploads", refusal=NoUploadsSource)
 
 
 def require_size(size: int, source: UploadsConfig) -> None:
-    """Reject a file that is larger than its source accepts.
-
-    Raises:
-        UploadTooLarge: the file is too large.
-    """
+    """Reject a file that is larger than its source accepts."""
     if size > source.max_bytes:
         raise UploadTooLarge(
             f"the file is larger than {format_size(source.max_bytes)}",

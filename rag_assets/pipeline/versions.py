@@ -7,7 +7,7 @@ model would remove such a document from the answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rag_assets.common.batches import batched
@@ -32,7 +32,6 @@ from rag_assets.tenants.model import Tenant
 
 BLOCK = "block"
 """The source type of an entry that is one block of a long page."""
-
 
 _BATCH = 2_000
 
@@ -283,11 +282,7 @@ class NeededKeys:
 
     @property
     def keys_to_keep(self) -> LiveKeys:
-        """Return the keys to keep.
-
-        While the keys of any version are unknown, all rows are kept, except the vectors of unused
-        embedders.
-        """
+        """Return the known keys if complete; else keep all except unused embedders' vectors."""
         return self.known if self.complete else LiveKeys(embedders=self.known.embedders)
 
 
@@ -327,12 +322,8 @@ def record_missing_keys(ctx: TenantContext, generation: int, key: str) -> None:
     ):
         parsed = find_parsed_documents(ctx, ctx.catalog.documents.find(ctx.ref.id, batch))
         ctx.guard()
-        ctx.catalog.lake_keys.record(ctx.ref, generation, list(_iter_keys_to_record(ctx, parsed)))
-
-
-def _iter_keys_to_record(
-    ctx: TenantContext, parsed: Sequence[ParsedDocument]
-) -> Iterator[RecordedKeys]:
-    for item in parsed:
-        document = item.document
-        yield RecordedKeys(document.document_id, ctx.parse_key(document), item.chunk_set_key)
+        keys = [
+            RecordedKeys(i.document.document_id, ctx.parse_key(i.document), i.chunk_set_key)
+            for i in parsed
+        ]
+        ctx.catalog.lake_keys.record(ctx.ref, generation, keys)

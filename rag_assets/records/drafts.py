@@ -55,7 +55,6 @@ class Put:
     Attributes:
         scope: access scope of the record; None means the scope of its page.
         secret_blocks: ids of a page's blocks that are not stored.
-        clock: time and version of the change.
         etags: ETags of the versions that the record may replace; None replaces any version.
     """
 
@@ -73,12 +72,7 @@ class Put:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A record to remove, because it was deleted or is marked as secret.
-
-    Attributes:
-        page_uuid: uuid of the page, if the record is a page of the tree.
-        clock, etags: see Put.
-    """
+    """A record to remove, because it was deleted or is marked as secret."""
 
     document_id: str
     is_secret: bool = False
@@ -89,13 +83,10 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class BlockChange:
-    """A block of a page to change or to remove.
+    """A block of a page to change; without a body, it is removed. See Put.
 
     Attributes:
         document_id: document of the page.
-        body: the new block; None removes it.
-        clock: when the block was changed.
-        etags: ETags of the page; see Put.
     """
 
     document_id: str
@@ -109,12 +100,7 @@ Draft: TypeAlias = Put | Removal | BlockChange
 
 
 class DraftBuilder:
-    """A converter of a tenant's pushed bodies to drafts.
-
-    Args:
-        source: the source of the records.
-        masker: finds credentials, which identifiers must not contain.
-    """
+    """A converter of a tenant's pushed bodies to drafts."""
 
     def __init__(self, tenant: Tenant, source: SourceConfig, masker: Masker) -> None:
         self._source = source.name
@@ -123,15 +109,7 @@ class DraftBuilder:
         self._masker = masker
 
     def put(self, source_type: str, source_id: str, values: Any) -> Draft:
-        """Return the draft that stores a pushed body, or removes the record if it is secret.
-
-        Args:
-            source_type, source_id: type and id of the record.
-            values: the parsed JSON body.
-
-        Raises:
-            InvalidFields: a field is not valid; the error names it.
-        """
+        """Return the draft that stores a valid body, or removes the record if it is secret."""
         if not self._typed:
             return self._put_text_record(source_type, source_id, values)
         body = validate_values(_find_body_type(source_type), values)
@@ -158,16 +136,7 @@ class DraftBuilder:
         page_uuid: Any = None,
         clock: WriteClock = UNORDERED,
     ) -> Draft:
-        """Return the draft that deletes a record, or a block of a page.
-
-        Args:
-            source_type, source_id: type and id of the record.
-            page_uuid: page of a block, not yet validated.
-            clock: when the record was deleted.
-
-        Raises:
-            InvalidFields: the page of a block is missing, or the type is unknown.
-        """
+        """Return the draft that deletes a record, or a block of a page."""
         if self._typed and _find_body_type(source_type) is BlockBody:
             if page_uuid is None:
                 raise invalid("page_uuid", "it is required to delete a block")
@@ -231,11 +200,7 @@ class DraftBuilder:
         return bool(described_spans(text)) or self._masker.holds_credential(text)
 
     def _require_plain(self, source_type: str, source_id: str, body: TypedBody) -> None:
-        """Raise an error if an identifier contains a credential, because masking would change it.
-
-        Raises:
-            InvalidFields: an identifier contains a credential.
-        """
+        """Reject an identifier that contains a credential, because masking would change it."""
         ids = {"source_id": [source_id, f"{source_type}: {source_id}"]} | _list_identifiers(body)
         # All identifiers are scanned together first, because they nearly always contain no
         # credential.
@@ -250,20 +215,12 @@ class DraftBuilder:
 
 
 def require_size(record: PushedRecord) -> None:
-    """Raise an error for a record that is too large.
-
-    Raises:
-        InvalidFields: the record is too large.
-    """
+    """Raise InvalidFields for a record that is too large."""
     require_bytes(len(record.text.encode()), record.source_type)
 
 
 def require_bytes(size: int, source_type: str) -> None:
-    """Raise an error for a size in bytes that is too large for a record of this type.
-
-    Raises:
-        InvalidFields: the size is too large.
-    """
+    """Raise InvalidFields for a size in bytes that is too large for a record of this type."""
     is_page = source_type == PageBody.TYPE
     most = MAX_PAGE_BYTES if is_page else MAX_RECORD_BYTES
     if size > most:
@@ -272,13 +229,7 @@ def require_bytes(size: int, source_type: str) -> None:
 
 
 def replace_page_text(record: PushedRecord, text: str, changed_at: datetime | None) -> PushedRecord:
-    """Return a page with the text that results from changes to its blocks.
-
-    Args:
-        record: the page.
-        text: the new stored text.
-        changed_at: when the last block was changed, if known; the page keeps a later time.
-    """
+    """Return a page with the text that results from changes to its blocks."""
     metadata = record.source_metadata
     if changed_at is not None and metadata.modified_at is not None:
         changed_at = max(changed_at, metadata.modified_at)
@@ -299,11 +250,7 @@ class _ClockFields(BaseModel):
 
 
 def parse_clock(values: dict[str, Any]) -> WriteClock:
-    """Remove the time and the version from the fields of a deletion, and return them.
-
-    Raises:
-        InvalidFields: one of them is not valid.
-    """
+    """Remove the time and the version from the fields of a deletion, and return them."""
     names = ("updated_at", "version")
     clock = validate_values(
         _ClockFields, {name: values.pop(name) for name in names if name in values}
@@ -319,10 +266,7 @@ def _find_body_type(source_type: str) -> type[TypedBody]:
 
 
 def _require_page_uuid(field: str, uuid: Any) -> None:
-    """Raise an error for a page uuid that is not valid in the tree of pages.
-
-    Nobody could ever read a page with such a uuid.
-    """
+    """Reject a page uuid that the tree of pages cannot have, so that nobody could read it."""
     is_text = isinstance(uuid, str) and len(uuid) <= MAX_UUID_LENGTH
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
         raise invalid(field, f"it must name a page: {UUID_RULE}")
@@ -335,10 +279,7 @@ def _require_distinct(page: PageBody) -> None:
 
 
 def _list_identifiers(body: TypedBody) -> dict[str, list[str]]:
-    """Return the identifiers in a body, by the name of their field.
-
-    They are stored and returned unchanged.
-    """
+    """Return the identifiers in a body, by the name of their field."""
     identifiers: dict[str, list[str]] = {}
     for field in ("page_uuid", "database_uuid", "block_id", "after"):
         if value := getattr(body, field, None):

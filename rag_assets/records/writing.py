@@ -46,13 +46,7 @@ WriteOutcome: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class RecordWrite:
-    """The result of a write that was not refused.
-
-    Attributes:
-        document_id: id of the record's document.
-        outcome: see `rag_assets.api.responses.Written`.
-        etag: ETag of the stored record, in quotes.
-    """
+    """The outcome of a write that was not refused (see api.responses.Written), and its ETag."""
 
     document_id: str
     outcome: WriteOutcome
@@ -63,12 +57,7 @@ Outcome: TypeAlias = RecordWrite | Refusal
 
 
 class _ChangedPage:
-    """A page whose blocks are being changed, one after the other.
-
-    Args:
-        page: the current page.
-        secret_blocks: ids of blocks that were left out of the page.
-    """
+    """A page whose blocks are being changed, one after the other."""
 
     def __init__(self, page: PushedRecord, secret_blocks: Collection[str] = ()) -> None:
         self._page, self._blocks = page, PageBlocks(page.text)
@@ -76,11 +65,7 @@ class _ChangedPage:
         self._changed_at: datetime | None = None
 
     def apply(self, draft: BlockChange) -> None:
-        """Apply a change to a block: replace, add or remove it.
-
-        Raises:
-            InvalidFields: the page would be too large; it stays unchanged.
-        """
+        """Replace, add or remove a block, unless the page would be too large."""
         if draft.body is None:
             self._blocks.remove(draft.block_id)
             return
@@ -107,17 +92,11 @@ class _Plan:
     """The state that results from drafts, applied one after the other.
 
     Attributes:
-        lane: lane in which records are stored.
-        puts: records to store, by document, except pages in which only blocks change.
-        pages: pages in which only blocks change, by document.
-        removed_documents: documents of deleted records.
         deleted_pages: deleted pages; their records are deleted too, unless they are pushed again
             afterwards.
         pages_deleted_at: the times of these deletions; None if no time was given.
         emptied: the deleted pages and all pages below; their stored records are ignored.
-        clocks: the latest time and version of writes, by document and part.
         outdated: numbers of drafts that are older than the record that they would replace.
-        refused: errors of drafts that cannot be applied, by number of the draft.
     """
 
     drafts: Sequence[Draft | InvalidFields]
@@ -169,11 +148,7 @@ class _Plan:
         return None if document_id in self.removed_documents else stored.get(document_id)
 
     def _require_match(self, draft: Draft, present: CurrentState) -> None:
-        """Raise an error if a draft may not replace the stored version, by its ETags.
-
-        Raises:
-            VersionChanged: another write came first.
-        """
+        """Raise VersionChanged if a draft may not replace the stored version, by its ETags."""
         if draft.etags is None:
             return
         etag = self.get_etag(draft.document_id, present.etags)
@@ -224,14 +199,7 @@ class _Plan:
             self.removed_documents.discard(id_)
 
     def _delete_page(self, uuid: str, below: Collection[str]) -> None:
-        """Record the deletion of a page and of the pages below it.
-
-        Drafts of records that belong to these pages are dropped, and the records are removed.
-
-        Args:
-            uuid: uuid of the page.
-            below: uuids of the pages below it.
-        """
+        """Record the deletion of a page and of the pages below it, with their records."""
         deleted = {uuid, *below}
         attached = {id_ for id_, put in self.puts.items() if put.record.page_uuid in deleted}
         attached |= {id_ for id_, page in self.pages.items() if page.page_uuid in deleted}
@@ -243,11 +211,7 @@ class _Plan:
         self.deleted_pages.add(uuid)
 
     def _get_page(self, id_: str, present: Mapping[str, PushedRecord]) -> _ChangedPage:
-        """Return a page to change; it is parsed only once.
-
-        Raises:
-            UnknownDocument: the page was not pushed, or was deleted.
-        """
+        """Return a page to change; it is parsed only once."""
         if id_ in self.pages:
             return self.pages[id_]
         put = self.puts.get(id_)
@@ -268,15 +232,9 @@ def write_drafts(
     by: str,
     lane: int,
 ) -> list[Outcome]:
-    """Store and remove records in one transaction; a failing draft does not stop the others.
+    """Store and remove records in one transaction; return the outcome of each draft.
 
-    Args:
-        drafts: the drafts in their order, with an error for each refused draft.
-        by: the caller's name, for events.
-        lane: URGENT or BULK.
-
-    Returns:
-        The outcome of each draft.
+    A failing draft does not stop the others. A refused draft is given as its error.
 
     Raises:
         TenantGone, TenantBusy: see RecordTable.write.
@@ -320,10 +278,7 @@ def _map_deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
 
 
 def _name_part(draft: Draft) -> str:
-    """Return the key of the part that a draft changes: a hash for a block, "" for a record.
-
-    See `record_clocks`.
-    """
+    """Return the key of the part that a draft changes: a hash for a block, "" for a record."""
     return sha256_hex(draft.block_id) if isinstance(draft, BlockChange) else ""
 
 

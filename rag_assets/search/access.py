@@ -44,17 +44,10 @@ class AccessPolicy(Protocol):
         """Return the principals whose grants apply to a caller."""
 
     def scopes(self, caller: Caller, granted: frozenset[str]) -> frozenset[str]:
-        """Return the access scopes that filter searches of the index.
-
-        Args:
-            granted: all scopes that the caller's principals may read, including the public scope.
-        """
+        """Return the access scopes that filter searches of the index."""
 
     def permits(self, caller: Caller, document: ScopedDocument) -> bool:
-        """Return whether the caller may read a document.
-
-        It is called only for documents whose scope is granted to the caller.
-        """
+        """Return whether the caller may read a document whose scope is granted to the caller."""
 
 
 class FlatScopes:
@@ -72,12 +65,7 @@ class FlatScopes:
 
 
 def split_moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
-    """Split recently moved pages into pages that a caller may read and all other pages.
-
-    Args:
-        scopes: the current scope of each moved page, by its uuid.
-        readable: the scopes that the caller may read.
-    """
+    """Split recently moved pages into pages that a caller may read and all other pages."""
     if not scopes:
         return NONE_MOVED
     return MovedPages(
@@ -93,11 +81,7 @@ def may_query(profile: str, caller: Caller) -> bool:
 
 
 def require_query_role(profile: str, caller: Caller) -> None:
-    """Require that a caller may query tenants of a profile.
-
-    Raises:
-        RoleRefused: the caller's role may not query them.
-    """
+    """Require that a caller may query tenants of a profile."""
     if not may_query(profile, caller):
         roles = " or ".join(sorted(get_profile(profile).asked_by))
         raise RoleRefused(
@@ -108,12 +92,7 @@ def require_query_role(profile: str, caller: Caller) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DocumentText:
-    """A document's indexed text.
-
-    Attributes:
-        text: the chunks, joined. There is a gap for each chunk that was withheld because of a
-            credential, or that was altered in the index.
-    """
+    """A document's indexed text, with a gap for each withheld or altered chunk."""
 
     document_id: str
     uri: str
@@ -122,12 +101,10 @@ class DocumentText:
 
 
 class DocumentReader:
-    """Lists and reads documents of the serving generation.
+    """Lists and reads documents of the serving generation that a policy permits.
 
-    Args:
-        catalog: lists the documents and the access granted to them.
-        store: stores their chunks.
-        policy: decides what callers may read; by default FlatScopes.
+    Its methods raise UnknownTenant for an unknown id, and RoleRefused if the caller's role may not
+    query the tenant.
     """
 
     def __init__(
@@ -144,10 +121,6 @@ class DocumentReader:
 
         Args:
             after: the `place` of the last document of the previous page; None for the first page.
-
-        Raises:
-            UnknownTenant: no tenant has this id.
-            RoleRefused: the caller's role may not query this tenant.
         """
         record = self.catalog.tenants.get(tenant_id)
         require_query_role(record.profile, caller)
@@ -171,25 +144,13 @@ class DocumentReader:
         return permitted
 
     def read(self, tenant_id: str, caller: Caller, document_id: str) -> DocumentText:
-        """Return the text of a document.
-
-        Raises:
-            UnknownTenant: no tenant has this id.
-            RoleRefused: the caller's role may not query this tenant.
-            UnknownDocument: no document has this id, or the caller may not read it.
-        """
+        """Return the text of a document; see entries()."""
         return _build_text(document_id, self.entries(tenant_id, caller, document_id))
 
     def read_all(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> dict[str, DocumentText]:
-        """Return the texts of the requested documents, by document id.
-
-        Documents without text and documents that the caller may not read are left out.
-
-        Raises:
-            UnknownTenant, RoleRefused: see read().
-        """
+        """Return the texts of the requested documents that the caller may read, by id."""
         found = self.read_entries_of(tenant_id, caller, document_ids)
         return {id_: _build_text(id_, chunks) for id_, chunks in found.items()}
 
@@ -197,7 +158,7 @@ class DocumentReader:
         """Return the index entries of a document in order; at least one.
 
         Raises:
-            UnknownTenant, RoleRefused, UnknownDocument: see read().
+            UnknownDocument: no document has this id, or the caller may not read it.
         """
         # No id contains a zero byte; Postgres would reject one with an error.
         asked = [] if "\0" in document_id else [document_id]
@@ -212,13 +173,7 @@ class DocumentReader:
     def read_entries_of(
         self, tenant_id: str, caller: Caller, document_ids: Sequence[str]
     ) -> Mapping[str, Sequence[StoredEntry]]:
-        """Return the index entries of the requested documents in order, by document id.
-
-        Documents that the caller may not read are left out.
-
-        Raises:
-            UnknownTenant, RoleRefused: see read().
-        """
+        """Return the entries of the requested documents that the caller may read."""
         record = self.catalog.tenants.get(tenant_id)
         require_query_role(record.profile, caller)
         serving = self.catalog.generations.serving(tenant_id)

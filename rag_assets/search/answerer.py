@@ -8,7 +8,7 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
@@ -30,7 +30,12 @@ from rag_assets.search.answers import (
     Reason,
     UnsupportedClaim,
 )
-from rag_assets.search.citations import UNSUPPORTED_MARK, enforce_citations, verify_citations
+from rag_assets.search.citations import (
+    UNSUPPORTED_MARK,
+    CheckedSentence,
+    enforce_citations,
+    verify_citations,
+)
 from rag_assets.search.contexts import escape_imitations, format_source
 from rag_assets.search.hits import (
     BlockPart,
@@ -99,12 +104,8 @@ def build_instructions() -> str:
 def compute_seal(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
     """Return the seal for the markers around passages; the same passages have the same seal.
 
-    Nobody without the key can compute the seal. An author who has seen a seal cannot put it into a
-    document to imitate a marker: the seal depends on the text of the passages, so adding the seal
-    to a passage changes the seal.
-
-    Args:
-        key: a random key that only this process knows.
+    Nobody without the key can compute it. An author who has seen a seal cannot put it into a
+    document to imitate a marker: that would change the text of the passages, and so the seal.
     """
     digest = hmac.new(key, digestmod=hashlib.sha256)
     for part in (tenant, *(_format_passage(hit, "") for hit in hits)):
@@ -115,12 +116,7 @@ def compute_seal(hits: Sequence[Hit], key: bytes, tenant: str) -> str:
 
 
 def build_prompt(question: str, hits: Sequence[Hit], seal: str) -> str:
-    """Return the passages, each with its number and source, followed by the question.
-
-    Args:
-        hits: passages that may be cited, by their numbers.
-        seal: see compute_seal.
-    """
+    """Return the passages, each with its number and source, followed by the question."""
     passages = "\n\n".join(_format_passage(hit, seal) for hit in hits)
     text = escape_imitations(question.strip())
     return f"[BEGIN CONTEXT {seal}]\n{passages}\n[END CONTEXT {seal}]\n\nQuestion: {text}"
@@ -138,7 +134,6 @@ class CitedHit:
     """A passage that an answer cites.
 
     Attributes:
-        hit: the passage.
         claim: the sentences that cite it, joined.
         parts: the blocks of the passage, each with the share of the claim's words that it contains.
     """
@@ -159,14 +154,7 @@ class CitedHit:
 
 
 def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
-    """Return the passages that an answer cites, in the order of the hits.
-
-    The blocks of each passage are compared with the sentences that cite it, not with the question.
-
-    Args:
-        answer: an answer that cites only numbers that exist.
-        hits: passages that could be cited.
-    """
+    """Return the passages that an answer cites, in the order of the hits."""
     claims: dict[int, list[str]] = {}
     for sentence in verify_citations(answer, hits).sentences:
         for number in sentence.cites:
@@ -187,7 +175,7 @@ async def compare_meanings(
 ) -> Mapping[int, Sequence[float]]:
     """Return the cosines between each claim and the blocks of its passage, by citation number.
 
-    Passages are left out if words alone decide which of their blocks the claim is about. If the
+    Passages are skipped if words alone decide which of their blocks the claim is about. If the
     model cannot be used, the result is empty, so that the answer does not fail.
     """
     asked = [cited_hit for cited_hit in cited if cited_hit.is_undecided]
@@ -209,11 +197,7 @@ async def compare_meanings(
 
 
 def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> Citation:
-    """Return the citation of a passage, with an excerpt of the block that its claim is about.
-
-    Args:
-        cosines: cosines between the claim and each block; None if they were not computed.
-    """
+    """Return the citation of a passage, with an excerpt of the block that its claim is about."""
     hit = cited.hit
     block_id, shown = build_block_excerpt(
         hit.text, cited.claim, cited.parts, cosines, language=hit.language
@@ -237,12 +221,7 @@ def build_citation(cited: CitedHit, cosines: Sequence[float] | None = None) -> C
 class Answerer:
     """Lets tenants' chat models answer from passages, and removes sentences without a citation.
 
-    Args:
-        catalog: holds the tenants.
-        chat_models: write the answers.
-        retriever: finds the passages.
-        model: local embedding model. It finds the block that a claim is about if the words of
-            the claim do not decide this.
+    If the words of a claim do not decide which block it is about, the local embedding model does.
     """
 
     def __init__(
@@ -262,13 +241,9 @@ class Answerer:
         """Answer one question from one tenant's knowledge.
 
         Raises:
-            UnknownTenant: no tenant has this id.
-            NoChatModel: the tenant has no usable chat model.
-            NoProviderKey, CapReached: the provider key is missing, or a spending cap is
-                reached; see ChatModel and BilledChat.
+            NoChatModel, NoProviderKey, CapReached: the chat model cannot be used.
             ChatError: the model wrote nothing usable.
-            PassagesWithdrawn: a passage was deleted or closed to the caller while the model
-                wrote.
+            PassagesWithdrawn: a passage was deleted or closed to the caller while the model wrote.
             RagAssetsError: as raised by a search.
         """
         record = await asyncio.to_thread(self._catalog.tenants.get, tenant_id)
@@ -343,10 +318,7 @@ def build_supported_answer(
 ) -> AnswerResult:
     """Build an answer from a model's text, and leave out claims that cite no passage.
 
-    Args:
-        hits: the passages that the model was given.
-        mark: whether a claim with figures that no cited passage has is marked instead of
-            removed.
+    With `mark`, a claim with figures that no cited passage has is marked instead of removed.
     """
     written = completion.text.strip()
     # The agreed sentence for "no answer" does not count as a removed claim.
@@ -354,13 +326,23 @@ def build_supported_answer(
     kept = "" if declined else enforce_citations(written, hits, mark=mark)
     silent = declined or written.startswith(NOT_ANSWERED)
     reason: Reason = "not answered" if silent else "nothing supported"
+    before = () if declined else verify_citations(written, hits).sentences
+    after = verify_citations(kept, hits).sentences
     return AnswerResult(
         answer=kept,
         citations=tuple(map(build_citation, list_cited_hits(kept, hits))),
         hits=tuple(hits),
-        removed=0 if declined else _count_claims(written, hits) - _count_claims(kept, hits),
-        unsupported=tuple(_list_unsupported_claims(written, kept, hits)),
-        unchecked=tuple(_list_unchecked_sentences(kept, hits)),
+        removed=0 if declined else _count_claims(before) - _count_claims(after),
+        unsupported=tuple(
+            UnsupportedClaim(_remove_citations(sentence.text), sentence.missing)
+            for sentence in (before if UNSUPPORTED_MARK in kept else ())
+            if sentence.missing
+        ),
+        unchecked=tuple(
+            _remove_citations(sentence.text)
+            for sentence in after
+            if sentence.verdict == "unchecked"
+        ),
         needs_clarification=not kept,
         reason=None if kept else reason,
         cut=completion.cut,
@@ -369,30 +351,13 @@ def build_supported_answer(
     )
 
 
-def _list_unsupported_claims(
-    written: str, kept: str, hits: Sequence[Hit]
-) -> Iterator[UnsupportedClaim]:
-    """Yield the claims that are marked as unsupported in an answer."""
-    if UNSUPPORTED_MARK in kept:
-        for sentence in verify_citations(written, hits).sentences:
-            if sentence.missing:
-                yield UnsupportedClaim(_remove_citations(sentence.text), sentence.missing)
-
-
-def _list_unchecked_sentences(kept: str, hits: Sequence[Hit]) -> Iterator[str]:
-    """Yield the sentences whose language differs from the language of the passages they cite."""
-    for sentence in verify_citations(kept, hits).sentences:
-        if sentence.verdict == "unchecked":
-            yield _remove_citations(sentence.text)
-
-
 def _remove_citations(sentence: str) -> str:
     """Return a sentence without citation markers, with single spaces."""
     return re.sub(r"\s+(?=[.!?。！？؟]+$)", "", " ".join(blank_markers(sentence).split()))
 
 
-def _count_claims(text: str, hits: Sequence[Hit]) -> int:
-    return sum(s.verdict != "no claim" for s in verify_citations(text, hits).sentences)
+def _count_claims(sentences: Sequence[CheckedSentence]) -> int:
+    return sum(sentence.verdict != "no claim" for sentence in sentences)
 
 
 async def _cite_by_meaning(

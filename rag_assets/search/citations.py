@@ -82,15 +82,14 @@ class CheckedSentence:
     Attributes:
         start, end: character offsets in the answer, half open; the markers after the sentence
             are included.
-        cites: numbers of the passages that it cites.
-        shared: share of its words that those passages contain, 0 to 1.
-        verdict: the result of the checks. "uncited": it cites nothing. "unknown": it cites only
-            numbers that do not exist. "unsupported": the cited passages have too few of its words,
-            lack its addresses or figures, or contradict it. "unchecked": it is in another language
-            than those passages, which have its figures and names. "no claim": it is a heading, a
-            question or the introduction of a list, and contains no link.
-        missing: its numbers, dates, units and names that those passages do not have, and its
-            words that they contradict; empty if the sentence has any other fault.
+        shared: share of the sentence's words that the cited passages contain, 0 to 1.
+        verdict: the result of the checks. "uncited": the sentence cites nothing. "unknown": it
+            cites only numbers that do not exist. "unsupported": the cited passages have too few of
+            its words, lack its addresses or figures, or contradict it. "unchecked": it is in
+            another language than the cited passages, which have its figures and names. "no claim":
+            it is a heading, a question or the introduction of a list, and contains no link.
+        missing: numbers, dates, units and names that the cited passages lack, and words that they
+            contradict; empty if the sentence has any other fault.
     """
 
     start: int
@@ -104,12 +103,7 @@ class CheckedSentence:
 
 @dataclass(frozen=True, slots=True)
 class CitationReport:
-    """The verdicts on an answer.
-
-    Attributes:
-        sentences: the sentences, in order.
-        unknown: cited numbers that do not exist.
-    """
+    """The verdicts on an answer."""
 
     sentences: tuple[CheckedSentence, ...]
     unknown: tuple[int, ...]
@@ -126,10 +120,6 @@ def verify_citations(answer: str, hits: Sequence[CitablePassage]) -> CitationRep
 
     A marker belongs to the sentence that contains it or directly precedes it. A marker at the start
     of a line belongs to the following sentence.
-
-    Args:
-        answer: a model's text.
-        hits: the passages, each with its citation number.
     """
     return _check_sentences(answer, _collect_evidence(hits))
 
@@ -139,12 +129,8 @@ def enforce_citations(answer: str, hits: Sequence[CitablePassage], *, mark: bool
 
     Text that makes no claim stays if it shares words with a passage and adds no address. Text that
     stays is not changed, except that its markers become `[1]` or `[1, 3]`. An answer without any
-    supported claim becomes empty.
-
-    Args:
-        answer: a model's text.
-        mark: whether a claim stays if its only fault is figures that its cited passages lack.
-            Its markers are then replaced with `[unsupported]`.
+    supported claim becomes empty. With `mark`, a claim stays if its only fault is figures that its
+    cited passages lack; `[unsupported]` replaces its markers.
     """
     evidence = _collect_evidence(hits)
     # Only this project may write the mark: a model must not keep a claim by writing it.
@@ -169,8 +155,11 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
     parts = list(split_answer(answer))
     stays = [
         sentence.verdict in kept
-        or (UNSUPPORTED_MARK in sentence.text and everything.knows(Addresses.parse(sentence.text)))
-        or (sentence.verdict == "no claim" and everything.concerns(sentence.text, part))
+        or (
+            UNSUPPORTED_MARK in sentence.text
+            and everything.has_addresses(Addresses.parse(sentence.text))
+        )
+        or (sentence.verdict == "no claim" and everything.has_words_of(sentence.text, part))
         for sentence, part in zip(report.sentences, parts, strict=True)
     ]
     _drop_heads_without_rows(parts, stays)
@@ -223,11 +212,7 @@ def _yield_kept_texts(
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """The words, addresses, figures and names that passages contain, as evidence for claims.
-
-    Attributes:
-        analyses: the text analyses by which the words of the passages were stemmed.
-    """
+    """The words, addresses, figures and names that passages contain, as evidence for claims."""
 
     words: frozenset[str] = frozenset()
     analyses: frozenset[str] = frozenset()
@@ -266,7 +251,7 @@ class _Evidence:
         """Return the share of these words that the passages contain."""
         return len(words & self.words) / max(1, len(words))
 
-    def concerns(self, text: str, part: AnswerPart) -> bool:
+    def has_words_of(self, text: str, part: AnswerPart) -> bool:
         """Return whether a text that makes no claim fits the passages.
 
         It must share words with the passages and add no address. A text without words passes unless
@@ -276,11 +261,11 @@ class _Evidence:
         if not words:
             # Rejects, for example, the first half of an image whose second half was removed.
             return _OPEN_LINK.search(text) is None
-        return (part.role == "head" or bool(words & self.words)) and self.knows(
+        return (part.role == "head" or bool(words & self.words)) and self.has_addresses(
             Addresses.parse(text)
         )
 
-    def knows(self, named: Addresses) -> bool:
+    def has_addresses(self, named: Addresses) -> bool:
         """Return whether the passages contain every address, port, telephone and card number."""
         known = named.links | named.names <= self.addresses
         return known and self.digits.contain(named.numbers)
@@ -355,7 +340,7 @@ def _judge_sentence(
         verdict = "unsupported"
         language = _find_language(claim) or language
         is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_foreign(claim, language, found)
-        if found.knows(addresses) and (is_foreign or _is_alike(claimed, found)):
+        if found.has_addresses(addresses) and (is_foreign or _is_alike(claimed, found)):
             rule = _list_missing_across_languages if is_foreign else _list_missing
             missing = tuple(rule(claim, part, found, everything))
             if not missing and not is_foreign and part.role != "fence":

@@ -88,11 +88,7 @@ def fold_text(text: str) -> str:
 
 
 def escape_places(text: str, places: Iterable[int]) -> str:
-    """Insert backslashes into a text.
-
-    Args:
-        places: positions of the backslashes, counted in the folded text (see fold_text).
-    """
+    """Insert backslashes into a text, at places counted in its folded form (see fold_text)."""
     wanted = sorted(set(places))
     if not wanted:
         return text
@@ -147,10 +143,7 @@ def _find_prototype(character: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _load_prototypes() -> Mapping[str, str]:
-    """Return Unicode's lookalikes of single ASCII characters, each with its ASCII character.
-
-    They are Unicode's own data (UTS 39, confusables.txt), shipped by confusable-homoglyphs.
-    """
+    """Return lookalikes of single ASCII characters from Unicode's data (UTS 39), by character."""
     from confusable_homoglyphs.confusables import confusables_data
 
     return {
@@ -165,10 +158,7 @@ def _load_prototypes() -> Mapping[str, str]:
 
 
 def _find_small_capital(character: str) -> str | None:
-    """Return the letter of a small capital such as \u1d00, or None.
-
-    Unicode's list of lookalike characters lacks most of them.
-    """
+    """Return the letter of a small capital, since Unicode's data lacks most of them; or None."""
     _, small, letter = unicodedata.name(character, "").partition("LETTER SMALL CAPITAL ")
     return letter.lower() if small and len(letter) == 1 else None
 

@@ -67,7 +67,7 @@ _SAME_ORDER: Final = 0.75
 _ALIKE: Final = 0.6
 """Minimum similarity of word order at which a replaced word is looked for."""
 _LACKED_WORDS: Final = 2
-"""Number of words after "without" that are searched for what is lacking."""
+"""Number of words after "without" that are searched for the missing thing."""
 _MAX_WORDS: Final = 80
 _MAX_REPLACED: Final = 3
 _MIN_PREFIXED_LETTERS: Final = 4
@@ -87,13 +87,7 @@ _DENIES: Final = frozenset({True})
 
 
 def find_contradictions(claim: str, passages: tuple[str, ...], language: str) -> Iterator[str]:
-    """Yield the words of a claim that contradict the passages it cites.
-
-    Args:
-        claim: a sentence without citation markers.
-        passages: the passages that it cites, in its language.
-        language: ISO 639-1 code; in a language without word lists, no word is found.
-    """
+    """Yield the words of a claim that contradict the passages it cites."""
     if language in CLAUSE_LANGUAGES or language in UNSPACED:
         yield from _find_contradictions(claim, passages, language)
 
@@ -128,11 +122,7 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
 
 
 def _find_first_if_in_all(words: Iterable[str | None]) -> str | None:
-    """Return the first of the words if every statement has a word; otherwise None.
-
-    Args:
-        words: the contradicting word of each statement; None if the statement has none.
-    """
+    """Return the first contradicting word if every statement has one; otherwise None."""
     first = None
     for word in words:
         if not word:
@@ -191,7 +181,9 @@ def _find_denial(claim: ParsedStatement, statement: ParsedStatement) -> str | No
     is_turned = claim.find_inverting_words(common) ^ statement.find_inverting_words(common)
     if not about or is_turned or _are_apart(claim, statement, focus):
         return None
-    polarities = {stem: (claim.polarity(stem), statement.polarity(stem)) for stem in common}
+    polarities = {
+        stem: (claim.find_polarities(stem), statement.find_polarities(stem)) for stem in common
+    }
     contrary = {stem for stem, (first, second) in polarities.items() if not first & second}
     agreed = {stem for stem, both in polarities.items() if both == (_DENIES, _DENIES)}
     denied = claim.denied_content | statement.denied_content
@@ -245,10 +237,6 @@ def _are_apart(claim: ParsedStatement, statement: ParsedStatement, stems: Contai
     """Return whether one text describes values outside a bound, and the other values within it.
 
     For example, larger files are rejected, but files up to a certain size are accepted.
-
-    Args:
-        claim, statement: the texts.
-        stems: stems of the words that one text denies, or that are opposites.
     """
     mine, theirs = (
         {word.written for part in text.parts for word in part.list_other_words(stems)}
@@ -409,8 +397,7 @@ def _is_listed(
 ) -> bool:
     """Return whether words are further items of the list that a segment belongs to.
 
-    They are if they stand in another segment of the same sentence, and that segment has no content
-    word in common with this segment.
+    They then stand in another segment of the same sentence without common content words.
     """
     if (at := passage.by_part.get(statement)) is None:
         return False

@@ -87,12 +87,7 @@ _GROUP: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit.
-
-    Attributes:
-        values: the readings of the number.
-        units: the readings of the unit; empty if the unit is missing or unknown.
-    """
+    """A number with its unit, each in all readings; `units` is empty for an unknown unit."""
 
     values: frozenset[str]
     units: frozenset[Unit] = frozenset()
@@ -112,7 +107,6 @@ class Figure:
     """A figure that a claim states.
 
     Attributes:
-        written: the figure as written in the claim, folded.
         quantities: readings of the number; the passage must have all quantities of one reading.
         dates: readings as a date; the passage must have one of them.
         minutes: readings as a time, in minutes of the day; the passage must have one of them.
@@ -128,14 +122,11 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All figures of a passage.
+    """All figures of a passage, in all readings.
 
     Attributes:
-        values: values of all numbers, with any unit or none.
-        bare: values of the numbers without a known unit.
+        values, bare: numbers with any unit or none, and those without a known unit.
         measured: values with a unit, in base units.
-        dates, minutes: see Figure.
-        text: the folded text of the passage.
     """
 
     values: frozenset[str] = frozenset()
@@ -218,10 +209,7 @@ class Figures:
 
 
 def find_claimed_figures(text: str) -> Iterator[Figure]:
-    """Yield the figures that a claim states, except in addresses and item numbers.
-
-    Telephone numbers and similar numbers are compared elsewhere, digit by digit (see Numbers).
-    """
+    """Yield a claim's figures, except addresses, item numbers and dialled numbers."""
     folded = _ITEM.sub(_blank, blank_addresses(blank_hosts(_fold_text(text))))
     dialled = Numbers.parse(text).dialled
     rest, dates = _extract_dates(folded)

@@ -38,7 +38,6 @@ class NormalizedRanking:
     Attributes:
         scores: normalized scores by id, best first; the best score is 1.
         missing_score: score of candidates that are not in the ranking.
-        weight: weight of this ranking relative to others.
     """
 
     scores: Mapping[str, float]
@@ -47,32 +46,17 @@ class NormalizedRanking:
 
 
 def normalize_cosines(found: Mapping[str, float], *, weight: float = 1.0) -> NormalizedRanking:
-    """Return normalized cosines. With fewer than thirty cosines, the last one maps to 0.
-
-    Args:
-        found: cosines by id, best first.
-        weight: weight of this ranking relative to others.
-    """
+    """Return normalized cosines. With fewer than thirty cosines, the last one maps to 0."""
     return _normalize(found, min(found.values(), default=0.0), weight)
 
 
 def normalize_word_scores(found: Mapping[str, float], *, weight: float = 1.0) -> NormalizedRanking:
-    """Return normalized word scores. With fewer than thirty scores, a raw score of 0 maps to 0.
-
-    Args:
-        found: scores by id, best first.
-        weight: weight of this ranking relative to others.
-    """
+    """Return normalized word scores. With fewer than thirty scores, a raw score of 0 maps to 0."""
     return _normalize(found, 0.0, weight)
 
 
 def score_by_rank(ids: Sequence[str], *, weight: float = 1.0) -> NormalizedRanking:
-    """Return reciprocal ranks, for a ranking that has an order but no scores.
-
-    Args:
-        ids: best first, without repeats.
-        weight: weight of this ranking relative to others.
-    """
+    """Return reciprocal ranks, for a ranking that has an order but no scores."""
     return NormalizedRanking(
         {id_: (_RRF_K + 1) / (_RRF_K + at) for at, id_ in enumerate(ids, 1)}, 0.0, weight
     )
@@ -81,17 +65,11 @@ def score_by_rank(ids: Sequence[str], *, weight: float = 1.0) -> NormalizedRanki
 def compare_peaks(words: Mapping[str, float], cosines: Mapping[str, float]) -> float:
     """Return how much further the best word match stands out than the best vector match.
 
-    A ranking is reliable if its best candidate scores far above the others. It is not reliable if
-    all candidates score alike. That happens with vectors in a language that the model barely
-    covers, or with words that occur in any passage. A candidate stands out by the number of
-    standard deviations that its score lies above the mean of the first 30.
-
-    Args:
-        words: word scores, best first.
-        cosines: cosines, best first.
-
-    Returns:
-        The weight of words if vectors have weight 1; 1 if either ranking cannot be measured.
+    A ranking is reliable if its best candidate scores far above the others. It is not if all score
+    alike, as with vectors in a language that the model barely covers, or words that occur in any
+    passage. A candidate stands out by the number of standard deviations that its score lies above
+    the mean of the first 30. The result is the weight of words if vectors have weight 1; 1 if
+    either ranking cannot be measured.
     """
     count = min(_REFERENCE_RANK, max(len(words), len(cosines)))
     # Passages that are not among the word matches score 0.
@@ -104,12 +82,7 @@ def compare_peaks(words: Mapping[str, float], cosines: Mapping[str, float]) -> f
 
 
 def fuse(rankings: Sequence[NormalizedRanking]) -> dict[str, float]:
-    """Fuse rankings: each id scores the weighted sum of its scores in all rankings.
-
-    Returns:
-        The score of every id, best first. Ties are broken by the best rank in any ranking, then
-            by id.
-    """
+    """Return each id's weighted sum of scores, best first; ties are broken by the best rank."""
     ranks: dict[str, int] = {}
     for ranking in rankings:
         for rank, id_ in enumerate(ranking.scores):
@@ -133,13 +106,7 @@ def _measure_peak(scores: Sequence[float]) -> float:
 
 
 def _normalize(found: Mapping[str, float], least: float, weight: float) -> NormalizedRanking:
-    """Map the best score to 1 and the thirtieth to 0; lower scores approach _FLOOR.
-
-    Args:
-        found: scores by id, best first.
-        least: the score that maps to 0 if there are fewer than thirty scores.
-        weight: weight of this ranking relative to others.
-    """
+    """Map the best score to 1 and the 30th, or `least`, to 0; lower ones approach _FLOOR."""
     values = [*found.values()]
     zero = values[_REFERENCE_RANK - 1] if len(values) >= _REFERENCE_RANK else least
     range_ = (values[0] - zero if values else 0.0) or 1.0

@@ -45,8 +45,7 @@ class BlockGroups:
     """Candidates grouped into hits.
 
     Attributes:
-        shown: by candidate id, the candidate that is shown for it; for most candidates, the
-            candidate itself.
+        shown: by candidate id, the candidate that is shown for it, mostly itself.
         blocks: by the id of a shown passage, the best block in it.
     """
 
@@ -59,9 +58,6 @@ def group_blocks(candidates: Sequence[Candidate]) -> BlockGroups:
 
     A ranking counts a passage at its own rank or the rank of its best block, whichever is higher,
     and the passage is shown. Many blocks of one long page would leave no room for other documents.
-
-    Args:
-        candidates: best first. If several passages contain a block, the best passage is shown.
     """
     passages = {
         (candidate.document_id, candidate.index_key, candidate.ordinal): (at, candidate)
@@ -87,9 +83,6 @@ def merge_equal_texts(candidates: Sequence[Candidate]) -> list[DistinctText]:
 
     If both a passage and blocks in it were found, the entry that ranks first stays: the passage
     without these blocks, or the block without this passage.
-
-    Args:
-        candidates: best first; only those that the caller may read.
     """
     equal: dict[str, list[Candidate]] = {}
     for candidate in _drop_nested(candidates):
@@ -106,14 +99,7 @@ def merge_equal_texts(candidates: Sequence[Candidate]) -> list[DistinctText]:
 def _choose_adjoining(
     same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]
 ) -> Candidate:
-    """Return the first candidate that adjoins a kept candidate, or else the first of all.
-
-    Only candidates with the best score are considered.
-
-    Args:
-        same: candidates with the same text, best first.
-        kept: document id, index key and ordinal of each kept candidate.
-    """
+    """Return the first of the best-scored candidates that adjoins a kept one, or else the first."""
     for candidate in same:
         beside = {
             (candidate.document_id, candidate.index_key, candidate.ordinal + step)
@@ -162,14 +148,9 @@ def group_items(
     *,
     most: int,
 ) -> list[list[_T]]:
-    """Return groups of items that belong together, in the order of each group's first item.
+    """Return groups of joined items of one document, ordered by each group's first item.
 
-    Args:
-        items: best first.
-        document_of: returns the document id of an item. Only items of the same document are
-            grouped.
-        are_joined: returns whether two items of one document belong together.
-        most: number of groups after which each further item becomes its own group.
+    After `most` groups, each further item becomes its own group.
     """
     groups: dict[int, list[_T]] = {}
     of_document: defaultdict[str, list[int]] = defaultdict(list)
@@ -200,11 +181,6 @@ def spread_documents(
 
     An item of another document moves up only if it is near: its score may lie no farther below the
     fifth item's than the fifth's lies below the first's.
-
-    Args:
-        items: best first.
-        document_of: returns the document id of an item.
-        scores: scores of the items, on any scale.
     """
     places = min(_FIRST_PLACES, len(items))
     if not places:
@@ -227,13 +203,7 @@ def spread_documents(
 
 
 def find_lowest_near_score(scores: Sequence[float]) -> float:
-    """Return the lowest score that counts as near.
-
-    It lies as far below the fifth score as the fifth lies below the first.
-
-    Args:
-        scores: scores of at least one item, best first.
-    """
+    """Return the lowest near score, as far below the fifth as the fifth is below the first."""
     return 2 * scores[min(_FIRST_PLACES, len(scores)) - 1] - scores[0]
 
 
@@ -270,9 +240,7 @@ def are_overlapping(one: Passage, other: Passage) -> bool:
 def merge_passages(parts: Sequence[Passage]) -> Passage:
     """Return one passage with the joint text of all parts, from their first to last character.
 
-    Args:
-        parts: overlapping or adjoining, best first. The result describes itself like the best part,
-            except for its text and location.
+    The result describes itself like the first, best part, except for its text and location.
     """
     best, ordered = parts[0], sorted(parts, key=_get_span)
     if len(ordered) == 1:
@@ -315,11 +283,7 @@ def merge_passages(parts: Sequence[Passage]) -> Passage:
 def merge_near_copies(passages: Sequence[Passage], scores: Mapping[str, object]) -> list[Passage]:
     """Merge near copies from other documents into one passage, which then names these documents.
 
-    Of two equally good passages, the newer one is shown.
-
-    Args:
-        passages: best first.
-        scores: scores by id; a passage without a score does not equal any other.
+    Of two equally good passages, the newer one is shown. One without a score equals no other.
     """
     if len({get_document_id(passage) for passage in passages}) < 2:  # noqa: PLR2004 - a pair
         return list(passages)
@@ -378,11 +342,7 @@ def _are_of_one_kind(one: Passage, other: Passage) -> bool:
 
 
 def _count_overlap(one: Passage, other: Passage) -> int | None:
-    """Return the number of overlapping characters; None if the passages are apart.
-
-    Passages with anything but blanks between them are apart. A passage whose text does not match
-    its position also counts as apart.
-    """
+    """Return the number of overlapping characters; None if other text may lie between passages."""
     first, second = one.fields, other.fields
     if _get_span(other) < _get_span(one):
         first, second = second, first

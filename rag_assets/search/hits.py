@@ -35,13 +35,7 @@ _MIN_SHARE_LEAD: Final = 0.25
 def build_excerpt(
     text: str, question: str, length: int = EXCERPT_CHARACTERS, *, language: str | None = None
 ) -> str:
-    """Return the part of a text that has most of the question's words, with its surroundings.
-
-    Args:
-        text: the text; its white space is collapsed.
-        length: approximate number of characters.
-        language: language of the text's document, as indexed; None if uncertain.
-    """
+    """Return the part of a text with most of the question's words, of about `length` characters."""
     words = text.split()
     analysis = choose_analysis(text, language)
     return _join_words(
@@ -50,20 +44,10 @@ def build_excerpt(
 
 
 def build_part_excerpt(
-    text: str,
-    question: str,
-    start: int,
-    end: int,
-    length: int = EXCERPT_CHARACTERS,
-    *,
-    language: str | None = None,
+    text: str, question: str, start: int, end: int, *, language: str | None = None
 ) -> str:
-    """Return an excerpt about one part of a text, with the whole part if it fits.
-
-    Args:
-        text, question, length, language: see build_excerpt().
-        start, end: character offsets of the part.
-    """
+    """Return an excerpt about text[start:end], with all of that part if it fits."""
+    length = EXCERPT_CHARACTERS
     before, part, after = text[:start].split(), text[start:end].split(), text[end:].split()
     words = [*before, *part, *after]
     first, last = 0, len(part)
@@ -99,8 +83,7 @@ def _find_best_range(
 
     Args:
         found: the question's words in the text, by word position.
-        places: the offset of the first character of every word, and of the end of the text.
-        length: length of the part, in characters.
+        places: the offset of every word, and of the end of the text.
     """
     first, most = -1, 0
     times: dict[str, int] = {}
@@ -178,11 +161,7 @@ class BlockPart:
 
 
 def parse_blocks(fields: Mapping[str, Any]) -> tuple[BlockPlace, ...]:
-    """Return the blocks in an entry's text; empty if the blocks have no ids.
-
-    Args:
-        fields: the fields of the entry, as stored.
-    """
+    """Return the blocks in an entry's text; empty if the blocks have no ids."""
     ids, starts = fields.get("block_id") or (), fields.get("block_starts") or ()
     return tuple(BlockPlace(id_, start) for id_, start in zip(ids, starts, strict=True))
 
@@ -195,15 +174,9 @@ def list_block_parts(
     offset: int,
     language: str | None = None,
 ) -> tuple[BlockPart, ...]:
-    """Return the blocks of a passage, each with the share of the question's words that it contains.
+    """Return the blocks of a passage, each with its share of the question's words.
 
-    A word counts more if fewer blocks contain it.
-
-    Args:
-        question: a question or a claim.
-        blocks: blocks in the text, in order.
-        offset: position of the text, on the same scale as the starts of the blocks.
-        language: language of the text's document, as indexed; None if uncertain.
+    A word counts more if fewer blocks contain it. The offset is the position of the text.
     """
     if not blocks:
         return ()
@@ -230,12 +203,7 @@ def is_decided_by_words(parts: Sequence[BlockPart]) -> bool:
 
 
 def choose_block(parts: Sequence[BlockPart], cosines: Sequence[float] | None = None) -> BlockPart:
-    """Return the block that a question is about, by words and, given cosines, by meaning.
-
-    Args:
-        parts: the blocks; at least one.
-        cosines: cosines between the question and each block.
-    """
+    """Return the block that a question is about, by words and, given cosines, by meaning."""
     near = cosines or [0.0] * len(parts)
 
     # On a tie the longer block wins, since a heading repeats words of the text below it.
@@ -254,13 +222,7 @@ def build_block_excerpt(
     *,
     language: str | None = None,
 ) -> tuple[str | None, str]:
-    """Return the id of the block that a question is about, and an excerpt that shows it.
-
-    Args:
-        text, question, language: see list_block_parts().
-        parts: the blocks; without any, the returned block id is None.
-        cosines: see choose_block().
-    """
+    """Return the id of the block that a question is about, if any, and an excerpt of it."""
     if not parts:
         return None, build_excerpt(text, question, language=language)
     best = choose_block(parts, cosines)
@@ -271,12 +233,7 @@ def build_block_excerpt(
 
 
 def build_block_url(uri: str, block_id: str | None) -> str:
-    """Return the URL of a block: the document's uri with the block id as its fragment.
-
-    Args:
-        uri: the document's uri. A uri that already has a fragment is returned unchanged.
-        block_id: None for the document as a whole.
-    """
+    """Return the document's uri with the block id as fragment, unless the uri has a fragment."""
     return uri if block_id is None or "#" in uri else f"{uri}#{quote(block_id, safe='')}"
 
 
@@ -290,14 +247,7 @@ def build_hit(
     score: float | None = None,
     score_kind: ScoreKind = "cosine",
 ) -> Hit:
-    """Build a hit from a passage.
-
-    Args:
-        number: the number by which the hit is cited.
-        cosine: cosine between question and passage; None if the question was not embedded.
-        question: the question that the excerpt is about.
-        score, score_kind: the score that orders hits, and its kind; by default the cosine.
-    """
+    """Build a hit from a passage; by default the cosine is its score."""
     fields = passage.fields
     near = None if cosine is None else round(cosine, 6)
     modified: str | None = fields.get("modified_at")
@@ -372,10 +322,7 @@ def build_hits(progress: SearchProgress) -> list[Hit]:
 def cut_to_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
     """Return the first hits that fit into a budget, and the next hit cut to whole sentences.
 
-    Args:
-        hits: best first.
-        tokens: maximum total of cl100k_base tokens of all texts.
-        question: question that the excerpt of the shortened hit is about.
+    The budget is in cl100k_base tokens. The shortened hit gets an excerpt about the question.
     """
     packed: list[Hit] = []
     counts = count_tokens([hit.text_in_context for hit in hits])
@@ -395,12 +342,7 @@ def cut_to_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
 def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]]) -> list[Hit]:
     """Return the hits that fit into the budget uncut.
 
-    A hit is taken only together with the hits of the definitions that lead to it.
-
-    Args:
-        hits: best first.
-        tokens: see cut_to_budget().
-        paths: paths of definitions; on a path, each definition leads to the next.
+    A hit is taken only together with the hits of the definitions that lead to it on a path.
     """
     counts = dict(zip(hits, count_tokens([hit.text_in_context for hit in hits]), strict=True))
     by_symbol: dict[str, Hit] = {}
@@ -434,11 +376,7 @@ def truncate_hit(hit: Hit, text: str) -> Hit:
 
 
 def remove_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
-    """Cut a hit to the span of the passages that are not shown elsewhere; None if all are shown.
-
-    Args:
-        ordinals: ordinals of the passages of its document that are shown elsewhere.
-    """
+    """Cut a hit to the span of the passages that are not shown elsewhere; None if all are shown."""
     left = [passage_range for passage_range in hit.ranges if passage_range.ordinal not in ordinals]
     if len(left) == len(hit.ranges):
         return None if hit.ordinal in ordinals else hit
@@ -454,12 +392,7 @@ def remove_passages(hit: Hit, ordinals: Collection[int]) -> Hit | None:
 
 
 def limit_to_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
-    """Return a hit with only the text of some of its passages.
-
-    Args:
-        hit: a hit of several passages.
-        ranges: consecutive passage ranges of this hit.
-    """
+    """Return a hit with only the text of some of its passages, which are consecutive."""
     first, end = ranges[0], max(passage_range.end for passage_range in ranges)
     return replace(
         hit,
@@ -476,13 +409,7 @@ def limit_to_passages(hit: Hit, ranges: Sequence[PassageRange]) -> Hit:
 
 
 def take_first_sentences(text: str, fits: Callable[[str], bool]) -> str:
-    """Return as many whole sentences from the start as fit; empty if even the first does not fit.
-
-    Args:
-        text: a text that is too long as a whole.
-        fits: returns whether a prefix fits. If a prefix fits, every shorter prefix must fit
-            too.
-    """
+    """Return as many whole sentences from the start as fit; empty if none fits."""
     cuts = [at for at, _ in find_unicode_sentence_cuts(text, 0, len(text))]
     most, too_long = 0, len(cuts)
     while most < too_long:

@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeAlias
 
 from rag_assets.common.batches import BackgroundBatcher
 from rag_assets.common.errors import RagAssetsError, TenantGone
@@ -26,12 +26,9 @@ _GATHER_SECONDS = 0.25
 _MAX_QUERY = 2_000
 
 
-@dataclass(frozen=True, slots=True)
-class _JournalEntry:
-    ref: TenantRef
-    kind: EventKind
-    at: datetime
-    payload: Mapping[str, Any]
+_Event: TypeAlias = tuple[EventKind, datetime, Mapping[str, Any]]
+_JournalEntry: TypeAlias = SearchProgress | tuple[TenantRef, _Event]
+"""A question that calibrates the threshold, or an event of a tenant."""
 
 
 class SearchJournal:
@@ -40,16 +37,12 @@ class SearchJournal:
     Credentials in questions are masked, and long questions are cut. Passages are recorded only by
     their ids and scores. If searches arrive faster than events can be written, some events are
     dropped and counted.
-
-    Args:
-        catalog: stores the events.
-        recorded: whether events are written at all.
     """
 
     def __init__(self, catalog: Catalog, *, recorded: bool = True) -> None:
         self._catalog = catalog
         self._recorded = recorded
-        self._batcher: BackgroundBatcher[_JournalEntry | SearchProgress] = BackgroundBatcher(
+        self._batcher: BackgroundBatcher[_JournalEntry] = BackgroundBatcher(
             self._write,
             name="events of searches",
             gather_seconds=_GATHER_SECONDS,
@@ -59,12 +52,7 @@ class SearchJournal:
     def start_search(
         self, ref: TenantRef, request: SearchRequest, mode: SearchMode, top_k: int
     ) -> JournaledSearch:
-        """Record the start of a search, and return an object that records its end.
-
-        Args:
-            request: the request, with the credentials in its question masked.
-            mode, top_k: the values with the tenant's defaults applied.
-        """
+        """Record the start of a masked search, and return an object that records its end."""
         search = JournaledSearch(
             self, ref, secrets.token_hex(8), request.caller.name, request.query
         )
@@ -74,13 +62,10 @@ class SearchJournal:
     def record(self, ref: TenantRef, kind: EventKind, payload: Mapping[str, Any]) -> None:
         """Write an event in the background."""
         if self._recorded:
-            self._batcher.put(_JournalEntry(ref, kind, datetime.now(UTC), payload))
+            self._batcher.put((ref, (kind, datetime.now(UTC), payload)))
 
     def record_floor(self, progress: SearchProgress) -> None:
-        """Record the floor of a question in the background (see scoring).
-
-        The last question of a calibration also sets the threshold.
-        """
+        """Record a question's floor in the background; the last one sets the threshold."""
         if self._recorded:
             self._batcher.put(progress)
 
@@ -88,14 +73,14 @@ class SearchJournal:
         """Wait until all events are written."""
         self._batcher.close()
 
-    def _write(self, entries: Sequence[_JournalEntry | SearchProgress]) -> None:
-        by_tenant: dict[TenantRef, list[tuple[EventKind, datetime, Mapping[str, Any]]]] = {}
+    def _write(self, entries: Sequence[_JournalEntry]) -> None:
+        by_tenant: dict[TenantRef, list[_Event]] = {}
         for entry in entries:
             if isinstance(entry, SearchProgress):
                 self._add_floor(entry)
-                continue
-            event = (entry.kind, entry.at, _clean_payload(entry.payload))
-            by_tenant.setdefault(entry.ref, []).append(event)
+            else:
+                ref, (kind, at, payload) = entry
+                by_tenant.setdefault(ref, []).append((kind, at, _clean_payload(payload)))
         for ref, new in by_tenant.items():
             try:
                 self._catalog.events.append(ref, new)
@@ -135,13 +120,7 @@ class SearchJournal:
 
 @dataclass(frozen=True, slots=True)
 class JournaledSearch:
-    """A search that was recorded in the journal; records its further events.
-
-    Attributes:
-        ref: the tenant.
-        search_id, query: included in all events of the search.
-        caller: name of the caller, as recorded in the events.
-    """
+    """A search that was recorded in the journal; records its further events."""
 
     journal: SearchJournal
     ref: TenantRef

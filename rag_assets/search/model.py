@@ -125,7 +125,6 @@ _TopK = Annotated[
 _Cosine = Annotated[float, Field(ge=-1.0, le=1.0, allow_inf_nan=False), NUMBER]
 _TokenBudget = Annotated[int, Field(ge=1, le=MAX_TOKEN_BUDGET), NUMBER]
 
-
 _NUMBER = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,17})?", re.ASCII)
 
 
@@ -154,11 +153,8 @@ class Caller(_FrozenModel):
     def acting(cls, principals: Iterable[str], role: Role | None = None) -> Self:
         """Return the caller that a token with these principals would represent.
 
-        Args:
-            principals: a subject and its groups. Without principals and role, the caller is the
-                operator, who reads public documents.
-            role: role of the token; by default `member`, or `guest` if `guests` is among the
-                principals.
+        Without principals and role, it is the operator, who reads public documents. The default
+        role is `guest` if `guests` is among the principals, else `member`.
         """
         named = tuple(principals)
         if role is None and named:
@@ -209,7 +205,7 @@ class Filters(_FrozenModel):
 
     @property
     def wanted_metadata(self) -> dict[str, tuple[str | None, ...]]:
-        """Return the values that a hit must have, by key, in all forms that the index may contain.
+        """Return the values that a hit must have, by key, in all forms in the index.
 
         A hit must have at least one of the forms for each key; None stands for a missing key.
         """
@@ -314,11 +310,7 @@ class SearchRequest(Question):
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Build a request from these values; leave out values of None.
-
-        Raises:
-            InvalidRequest: a value is not usable; the message names the field.
-        """
+        """Build a request from these values; leave out values of None."""
         given = {name: value for name, value in values.items() if value is not None}
         try:
             return cls.model_validate(given)

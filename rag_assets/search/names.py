@@ -60,7 +60,6 @@ class _Word:
     """A word in its sentence.
 
     Attributes:
-        written: the word as written.
         folded: the word in lower case, without compatibility forms.
         begins: whether it is the first word of a sentence, an item or a cell.
         is_first: whether its position alone may be the reason for its capital.
@@ -92,7 +91,6 @@ class NamedWords:
     """The words of passages, in which the names of claims are looked up.
 
     Attributes:
-        text: text of the passages.
         context: further words that the passages were shown with, such as their addresses.
         parts: the merged passages, so that each is parsed only once; empty for a single
             passage.
@@ -238,8 +236,6 @@ def find_missing_names(claim: str, cited: NamedWords, everything: NamedWords) ->
     """Yield the names in a claim that its cited passages do not have.
 
     Args:
-        claim: a sentence without citation markers.
-        cited: the passages that it cites.
         everything: all passages; a word that they have without a capital is an ordinary word.
     """
     words = tuple(_parse_words(claim))
@@ -265,10 +261,6 @@ def find_missing_full_names(claim: str, cited: NamedWords) -> Iterator[str]:
 
     Only names of two or more words and code names such as KeyError are looked up. Other single
     names, such as places and the initials of organizations, are often translated.
-
-    Args:
-        claim: a sentence without citation markers.
-        cited: the passages that it cites.
     """
     words = tuple(_parse_words(claim))
     if _compute_capital_share(words) > _TITLE_SHARE and not _is_german(words):

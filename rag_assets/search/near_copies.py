@@ -99,9 +99,8 @@ class Wording:
     def first_shingles(self) -> frozenset[tuple[str, ...]]:
         """Return a sample of shingles; the samples of two passages with the same meaning overlap.
 
-        Of two such passages, each lacks at most a tenth of the other's shingles. Take the first
-        shingles in any fixed order, one more than that tenth: at least one of them is in both
-        passages.
+        Each of them lacks at most a tenth of the other's shingles. The sample has one more than
+        that tenth, the first ones in a fixed order, so at least one is in both.
         """
         missing = int((1 - _MIN_SHARED) * len(self.shingles) + _TOLERANCE)
         return frozenset(nsmallest(missing + 1, self.shingles, key=hash))
@@ -170,10 +169,7 @@ def _changes_meaning(word: str) -> bool:
 
 
 def _split_words(run: str) -> list[str]:
-    """Split a run that contains no blank.
-
-    In scripts without blanks, each character becomes a word; otherwise the run is one word.
-    """
+    """Split a run without blanks into characters, if its script has no blanks between words."""
     return [part for part in _PARTS.findall(run) if part] if _WITHOUT_SPACES.search(run) else [run]
 
 

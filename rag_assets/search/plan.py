@@ -110,15 +110,8 @@ class StepLists:
         _require_order(where, names, {**BUILT_IN, **self.added})
 
 
-def installed_steps(systems: Systems | None = None) -> StepLists:
-    """Return the steps that systems add, and the step lists that their profiles choose.
-
-    Args:
-        systems: by default the installed systems.
-
-    Raises:
-        ConfigurationError: a step cannot be loaded, or a list cannot be used.
-    """
+def load_installed_steps(systems: Systems | None = None) -> StepLists:
+    """Return the steps that systems add, and the step lists that their profiles choose."""
     found = systems or installed_systems()
     return StepLists(
         added=found.load("retrieval_steps", reserved=BUILT_IN),
@@ -127,11 +120,7 @@ def installed_steps(systems: Systems | None = None) -> StepLists:
 
 
 def _require_order(where: str, names: Sequence[str], known: Mapping[str, StepFactory]) -> None:
-    """Require that optional steps run where the data that they work on exists.
-
-    Raises:
-        ConfigurationError: a step has a different position.
-    """
+    """Require that optional steps run where the data that they work on exists."""
     places = {name: place for place, name in enumerate(names)}
     rules = (
         ("recall", "before", "verify"),
@@ -178,13 +167,9 @@ class SearchPlan:
 
     Changes by added steps are limited (see the module), unless the step is trusted.
 
-    Args:
-        steps: the steps in order, each with its name; see StepLists for the required steps.
-        services: services that verify the results of steps.
-
     Raises:
-        ConfigurationError: with this list, candidates would not be verified or entries would
-            not be checked.
+        ConfigurationError: with this list, candidates would not be verified or entries would not be
+            checked.
     """
 
     def __init__(self, steps: Sequence[tuple[str, Step]], services: SearchServices) -> None:
@@ -209,11 +194,7 @@ class SearchPlan:
         return tuple(name for name, _ in self._steps)
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Run all steps and return the progress with its hits.
-
-        Raises:
-            RagAssetsError: a step raised this error.
-        """
+        """Run all steps and return the progress with its hits."""
         at = repeats = 0
         while at < len(self._steps):
             name, step = self._steps[at]
@@ -271,12 +252,7 @@ def _admit_changes(before: SearchProgress, after: SearchProgress) -> SearchProgr
 
 
 class BuildSearches:
-    """Runs the steps of searches on builds of tenants.
-
-    Args:
-        services: passed to the steps.
-        steps: the step lists of all profiles.
-    """
+    """Runs the steps of searches on builds of tenants."""
 
     def __init__(self, services: SearchServices, steps: StepLists) -> None:
         self._services, self._steps = services, steps
@@ -285,16 +261,7 @@ class BuildSearches:
     async def read_state(
         self, tenant_id: str, principals: tuple[str, ...], generation: int | None
     ) -> SearchState:
-        """Return the catalog's state of a tenant at the start of a search.
-
-        Args:
-            generation: the build to search; None for the serving build.
-
-        Raises:
-            UnknownTenant: no tenant has this id.
-            UnknownGeneration: the tenant has no such build.
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return the catalog's state of a tenant, for a given build or the serving one."""
         reader = self._services.reader
         if generation is None:
             # A custom policy narrows the scopes, so it needs all of them.
@@ -305,11 +272,7 @@ class BuildSearches:
     async def list_pages(
         self, ref: TenantRef, request: SearchRequest, principals: tuple[str, ...]
     ) -> tuple[str, ...] | None:
-        """Return the ids of the pages that a request is limited to; None without such a limit.
-
-        Raises:
-            InvalidRequest: the request names too many pages.
-        """
+        """Return the ids of the pages that a request is limited to; None without such a limit."""
         named = request.filters.within
         if not named:
             return named
@@ -330,11 +293,7 @@ class BuildSearches:
         principals: tuple[str, ...],
         timings: Timings,
     ) -> SearchProgress:
-        """Return the initial progress of a search, before its first step.
-
-        Args:
-            timings: collects the durations of the search's parts.
-        """
+        """Return the initial progress of a search, before its first step."""
         ref, caller = tenant.ref, search.request.caller
         scopes = None if tenant.are_some else self._services.policy.scopes(caller, tenant.scopes)
         return SearchProgress(
@@ -353,14 +312,7 @@ class BuildSearches:
         )
 
     async def run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
-        """Search a build; if it was discarded during the search, search the serving build.
-
-        Args:
-            named: whether the build was requested by its number.
-
-        Raises:
-            IndexInconsistent: the index was lost, and no other build serves.
-        """
+        """Search a build; if it is discarded meanwhile and not `named`, search the serving one."""
         lost: IndexInconsistent | None = None
         try:
             found = await self._settle_vectors(await self._search_once(progress), named=named)
@@ -383,10 +335,7 @@ class BuildSearches:
         return found
 
     async def _settle_vectors(self, found: SearchProgress, *, named: bool) -> SearchProgress:
-        """Clear the report that vectors were missing if the build's vectors are back in its index.
-
-        If they moved back after the search started, the index already answered with them.
-        """
+        """Clear the report of missing vectors if they are back in the build's index."""
         if not found.uses_index_vectors:
             return found
         number = found.serving.number

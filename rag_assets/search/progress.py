@@ -47,12 +47,7 @@ class Timings:
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """Time limits of a search, in seconds; with None, only the time limits of connections apply.
-
-    Attributes:
-        embedding_seconds: limit for the vector of the question.
-        search_seconds: limit for the whole search.
-    """
+    """Time limits of a search, in seconds; with None, only the limits of connections apply."""
 
     embedding_seconds: float | None = None
     search_seconds: float | None = None
@@ -65,12 +60,7 @@ NO_LIMITS = Patience()
 def limit_time(
     seconds: float | None, build_error: Callable[[float], RagAssetsError]
 ) -> Iterator[None]:
-    """Cancel the body of a `with` statement in a coroutine if it takes too long.
-
-    Args:
-        seconds: the limit; None for no limit.
-        build_error: returns the error to raise when the limit has passed.
-    """
+    """Cancel the body of a `with` statement in a coroutine if it takes too long."""
     if seconds is None:
         yield
         return
@@ -86,12 +76,8 @@ class ResolvedSearch:
 
     Attributes:
         question: the question as it is sent to embedder and reranker.
-        limit: maximum number of hits.
-        min_cosine: cosine below which a passage is left out; None without a threshold.
-        rerank: configuration of the reranker; None without reranking.
         floors: floors of the questions that have calibrated the threshold so far. While they
             are set, min_cosine is an upper bound of the threshold. None if the threshold is fixed.
-        token_budget: maximum number of tokens of all hits together; None for no limit.
     """
 
     tenant: Tenant
@@ -108,16 +94,7 @@ class ResolvedSearch:
     def resolve(
         cls, tenant: Tenant, request: SearchRequest, masked: str, serving: Generation | None
     ) -> ResolvedSearch:
-        """Return the request, with the tenant's defaults for missing parameters.
-
-        Args:
-            request: the request as the caller made it.
-            masked: the question of the request, with credentials masked.
-
-        Raises:
-            InvalidRequest: the request wants more hits than allowed.
-            NoReranker: the request wants reranking, and the tenant has no reranker.
-        """
+        """Return the request, with the tenant's defaults for missing parameters."""
         default = tenant.retrieval
         return cls(
             tenant,
@@ -194,11 +171,7 @@ def _resolve_floors(
 
 
 def _resolve_token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
-    """Return the maximum number of tokens of all hits; None for no limit.
-
-    It is the request's budget or, by default, the profile's share of the reading model's context
-    window.
-    """
+    """Return the maximum number of tokens of all hits; None for no limit."""
     share = get_profile(tenant.profile).share_of_window
     window = _find_window(tenant, request)
     if request.token_budget is not None or share is None or window is None:
@@ -240,7 +213,6 @@ class Ranking:
     Attributes:
         kind: the search that ordered the candidates; the scores of a "vector" ranking are cosines.
         is_cut: whether the index may have more candidates.
-        weight: weight relative to other rankings.
         terms: for a word ranking, the number of search terms; 0 if unknown.
         preferred: whether it contains only candidates in paths that the request prefers.
         is_foreign: for a word ranking, whether vectors were not trained for the question's
@@ -296,7 +268,6 @@ class WalkResult:
         ids: ids of candidates that belong to the names in the question; the threshold does not
             apply to them.
         paths: names from a start node to each reached node, most relevant first.
-        complete: whether the result is complete; False if a limit cut it.
         alone: whether the walk alone answers the question, so that the index is not searched.
         leading: ids of candidates whose name is exactly the question; they come before all
             others.
@@ -311,12 +282,7 @@ class WalkResult:
 
 @dataclass(frozen=True, slots=True)
 class DistinctText:
-    """A candidate, and the other documents that hold its text.
-
-    Attributes:
-        also: uris of these other documents, in order of rank.
-        block: the best block of the candidate that was found.
-    """
+    """A candidate, and the uris of other documents with its text, in order of rank."""
 
     candidate: Candidate
     also: tuple[str, ...] = ()
@@ -330,12 +296,7 @@ class DistinctText:
     def to_passage(
         self, fields: Mapping[str, Any], block_fields: Mapping[str, Any] | None = None
     ) -> Passage:
-        """Return the passage for this text.
-
-        Args:
-            fields: stored fields of the candidate's entry.
-            block_fields: stored fields of its best block's entry.
-        """
+        """Return the passage for this text."""
         return Passage(self.candidate, self.also, fields, block_fields)
 
 
@@ -344,9 +305,6 @@ class Passage:
     """A distinct text with its stored fields.
 
     Attributes:
-        candidate: the candidate that has this text.
-        also: see DistinctText.
-        fields: fields of the entry, as stored.
         block_fields: stored fields of the block that the question is about, if one was found.
         parts: the passages that it was merged from, in document order; empty if it is a single
             entry.
@@ -388,17 +346,11 @@ class SearchProgress:
     `passages`; their other changes are discarded (see SearchPlan).
 
     Attributes:
-        search: the request with the tenant's defaults.
         serving: the generation that answers.
-        owner: owner of the index entries that are searched.
-        caller: who makes the request.
-        principals: principals whose grants apply to the caller.
         scopes: access scopes by which searches of the index filter. None for no filter: the
             caller reads too many scopes, so that verification alone decides.
         moved: pages for which the scopes in index entries are out of date.
         pages: readable pages that the request is limited to; None without such a limit.
-        timings: durations of the parts of this search.
-        patience: time limits of the parts of this search.
         fetch_all: whether rankings are fetched in full; otherwise their first candidates may be
             enough.
         fetch_factor: number of candidates to fetch, as a multiple of the number in the first
@@ -414,7 +366,7 @@ class SearchProgress:
             all documents that contain their text.
         has_joined_documents: whether passages already name the other documents that contain their
             texts.
-        altered_ids: ids of entries that were altered in the index, and are left out.
+        altered_ids: ids of entries that were altered in the index; searches omit them.
         unread_ids: ids of entries that could not be read, or were altered, in this attempt.
         excluded_ids: ids of entries that could not be read in earlier attempts.
         reranking: scores of the reranker; None without reranking.

@@ -62,22 +62,14 @@ _MAX_AT_ONCE: Final = 100
 
 @final
 class ReadStep:
-    """Reads entries and checks their digests; every list of steps includes it (see SearchPlan).
-
-    Args:
-        services: read the index, and report altered entries.
-    """
+    """Reads entries and checks their digests; every list of steps includes it (see SearchPlan)."""
 
     def __init__(self, services: SearchServices) -> None:
         self._searcher = services.searcher
         self._altered = services.altered_entries
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Read the first texts; repeat the search if some cannot be read.
-
-        Raises:
-            IndexInconsistent: the tenant's index was lost.
-        """
+        """Read the first texts; repeat the search if some cannot be read."""
         progress = await self._read(progress, _choose_first_texts(progress))
         # A missing entry was replaced meanwhile: the next attempt finds its new version. In place
         # of an altered entry, the next attempt uses one with an equal text, or the next best.
@@ -96,7 +88,7 @@ class ReadStep:
     async def read_more(
         self, progress: SearchProgress, order: Sequence[DistinctText]
     ) -> SearchProgress:
-        """Read further texts after those already read; entries that cannot be read are left out."""
+        """Read further texts after those already read; entries that cannot be read are skipped."""
         after = await self._read(progress, order)
         self._altered.report(after.owner.tenant, after.altered_ids)
         return replace(after, passages=[*progress.passages, *after.passages])
@@ -171,11 +163,7 @@ class ReadStep:
             await self._require_index(progress)
 
     async def _require_index(self, progress: SearchProgress) -> None:
-        """Require that the index still exists: a new, empty index would look like no matches.
-
-        Raises:
-            IndexInconsistent: the index was replaced.
-        """
+        """Require that the index still exists: a new, empty index would look like no matches."""
         serving, tenant_id = progress.serving, progress.owner.tenant
         index = IndexRef(serving.index_name, serving.index_identity)
         if await self._searcher.presence(index) != "present":
@@ -205,12 +193,7 @@ def _choose_first_texts(progress: SearchProgress) -> Sequence[DistinctText]:
 async def find_equal_texts(
     searcher: EntrySearcher, progress: SearchProgress, texts: Sequence[str]
 ) -> Sequence[Candidate]:
-    """Return the entries with these texts that pass the request's filters, not verified.
-
-    Args:
-        progress: the search, which defines the filters.
-        texts: see Candidate.text_key.
-    """
+    """Return the entries with these texts that pass the request's filters, not verified."""
     if not texts:
         return ()
     by = EqualTexts(tuple(dict.fromkeys(texts)))
@@ -249,9 +232,6 @@ class JoinStep:
     a text, it may contain only two of them.
 
     ReadStep has fetched the entries with equal texts. If there are any, the catalog verifies them.
-
-    Args:
-        services: search the index and read the catalog.
     """
 
     def __init__(self, services: SearchServices) -> None:
@@ -316,11 +296,7 @@ def _add_documents(passage: Passage, of_text: Mapping[str, Sequence[str]]) -> Pa
 
 
 class GatherStep:
-    """Merges passages of one document, and shows near copies of a passage as one hit.
-
-    Args:
-        services: read the index and the catalog.
-    """
+    """Merges passages of one document, and shows near copies of a passage as one hit."""
 
     def __init__(self, services: SearchServices) -> None:
         self._read = ReadStep(services)
@@ -353,11 +329,11 @@ class GatherStep:
             is_cut = any(ranking.is_cut for ranking in progress.confirmed.rankings)
             if is_cut and not progress.fetch_all:
                 return replace(progress, fetch_all=True, repeat=True)
-            further = _with_more_candidates(progress, _MAX_FACTOR_FOR_HITS)
+            further = _request_more_candidates(progress, _MAX_FACTOR_FOR_HITS)
         else:
             is_worth_it = others_may_be_near and await self._may_have_others(progress)
             most = _MAX_FACTOR_FOR_DOCUMENTS if is_worth_it else 0
-            further = _with_more_candidates(progress, most)
+            further = _request_more_candidates(progress, most)
         return further or replace(progress, passages=found[: search.limit])
 
     async def _may_have_others(self, progress: SearchProgress) -> bool:
@@ -407,12 +383,8 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     return hits, is_crowded(hits[: search.limit]) and lowest >= find_lowest_near_score(ordered)
 
 
-def _with_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
-    """Return the search, to be repeated with more candidates; None if there are no more.
-
-    Args:
-        most: highest factor of the number of candidates in the first attempt.
-    """
+def _request_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
+    """Return the search, to be repeated with more candidates up to a factor; None without more."""
     factor = _FETCH_GROWTH * progress.fetch_factor
     if factor > most or not any(
         _may_have_more_hits(progress, ranking) for ranking in progress.rankings

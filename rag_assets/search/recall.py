@@ -40,15 +40,7 @@ _MAX_RECALLS = 5
 
 
 def compute_candidate_count(limit: int, factor: int = 1) -> int:
-    """Return the number of candidates in each ranking for a number of hits.
-
-    It exceeds the number of hits, because outdated versions are left out and equal texts are
-    merged.
-
-    Args:
-        limit: maximum number of hits.
-        factor: see SearchProgress.fetch_factor.
-    """
+    """Return the number of candidates in each ranking for a number of hits."""
     count = 2 * limit + _OVERFETCH
     return max(count, min(factor * count, _MAX_CANDIDATES))
 
@@ -80,11 +72,7 @@ def compute_first_count(progress: SearchProgress) -> int | None:
 
 
 class RecallStep:
-    """Embeds the question if needed, and fetches the rankings of the request.
-
-    Args:
-        services: embed questions and search the index.
-    """
+    """Embeds the question if needed, and fetches the rankings of the request."""
 
     def __init__(self, services: SearchServices) -> None:
         self._services = services
@@ -92,12 +80,7 @@ class RecallStep:
         self._searcher = services.searcher
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Add the index's rankings, and the ranking of a concurrent walk, to the progress.
-
-        Raises:
-            ProviderError: the question could not be embedded.
-            IndexInconsistent: the tenant's index was lost.
-        """
+        """Add the index's rankings, and the ranking of a concurrent walk, to the progress."""
         if progress.walk is not None and progress.walk.alone:
             return progress
         if progress.concurrent_walk is None:
@@ -248,11 +231,7 @@ def build_entry_filter(progress: SearchProgress) -> EntryFilter:
 
 @final
 class VerifyStep:
-    """Keeps only candidates that the catalog confirms; every list of steps includes this step.
-
-    Args:
-        services: read the catalog and decide what callers may read.
-    """
+    """Keeps only candidates that the catalog confirms; every list of steps includes this step."""
 
     def __init__(self, services: SearchServices) -> None:
         self._services = services
@@ -294,10 +273,7 @@ class VerifyStep:
     def _list_outdated(
         self, progress: SearchProgress, verified: VerifiedCandidates
     ) -> frozenset[tuple[str, str, str]]:
-        """Return the documents that a walk found only as outdated entries in the cache.
-
-        Another ranking may have found other passages of these documents in their current version.
-        """
+        """Return the documents that a walk found only as outdated entries in the cache."""
         index_name = progress.serving.index_name
         former = self._entry_cache.forget_former(index_name, progress.owner, verified.versions)
         return frozenset(
@@ -397,8 +373,7 @@ def _list_replaced(
 ) -> set[tuple[str, str, str]]:
     """Return the readable documents that were found only in outdated versions.
 
-    Returns:
-        Document id, key of the found version, and key of the current version.
+    Each has its id, the key of the found version, and the key of the current version.
     """
     present = {c.document_id for ranking in verified.rankings for c in ranking.candidates}
     return {

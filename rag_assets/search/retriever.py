@@ -21,7 +21,7 @@ from rag_assets.privacy.masker import get_masker
 from rag_assets.search.access import AccessPolicy, FlatScopes, require_query_role
 from rag_assets.search.journal import SearchJournal
 from rag_assets.search.model import Caller, Hit, SearchAnswer, SearchRequest
-from rag_assets.search.plan import BuildSearches, StepLists, installed_steps
+from rag_assets.search.plan import BuildSearches, StepLists, load_installed_steps
 from rag_assets.search.progress import NO_LIMITS, Patience, ResolvedSearch, Timings, limit_time
 from rag_assets.search.search_answer import (
     Origins,
@@ -51,19 +51,10 @@ class AsyncRetriever:
     """Searches tenants' indexes, in one event loop and over persistent connections.
 
     Args:
-        catalog: knows the serving generation, the current versions of documents, and who may
-            read them.
-        store: searches entries.
-        embedders: creates the embedder that built a generation.
-        policy: decides what callers may read.
         steps: the steps of searches, by profile; by default the steps of the installed systems.
-        vectors: provides the vectors of questions; by default each question is embedded when it
-            is asked.
+        vectors: provides the vectors of questions; by default each question is embedded when it is
+            asked.
         journaled: whether searches are recorded as events.
-
-    Attributes:
-        masker: masks credentials in questions.
-        journal: records the events of searches.
     """
 
     def __init__(
@@ -90,11 +81,13 @@ class AsyncRetriever:
             rerankers=RerankerPool(Rerankers(catalog, embedders.settings)),
             policy=self.policy,
         )
-        self._builds = BuildSearches(self._services, steps or installed_steps())
+        self._builds = BuildSearches(self._services, steps or load_installed_steps())
         # Keep references: the event loop itself keeps none to its tasks.
         self._openings: set[asyncio.Task[Origins]] = set()
         # Equal text means equal configuration, so each is validated only once.
-        self._tenant_of = lru_cache(_MAX_TENANTS)(_parse_tenant)
+        self._tenant_of = lru_cache(_MAX_TENANTS)(
+            lambda config: Tenant.from_config(json.loads(config))
+        )
 
     async def search(
         self,
@@ -108,18 +101,12 @@ class AsyncRetriever:
 
         Args:
             generation: the build to search, complete or not; by default the serving build.
-            patience: time limits.
 
         Raises:
-            UnknownTenant: no tenant has this id.
             RoleRefused: the caller's role may not query this tenant.
             NotOptedIn: the caller's organization has not opted in.
-            UnknownGeneration: the tenant has no such build.
             InvalidRequest: the request names too many pages, or an unknown source type.
-            NoReranker: the request wants reranking, and the tenant has no reranker.
             ProviderError: the question could not be embedded.
-            IndexInconsistent: the tenant's index was lost.
-            ServiceUnavailable: a server does not answer.
         """
         timings = Timings()
         principals = self.policy.principals(request.caller)
@@ -187,9 +174,6 @@ class AsyncRetriever:
 
         Args:
             ref: the tenant that answered; another tenant may have the same id by now.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
         """
         if answer.generation is None:
             return not answer.hits
@@ -231,11 +215,7 @@ class AsyncRetriever:
         )
 
     def _start_opening_origins(self, tenant: Tenant) -> asyncio.Task[Origins] | None:
-        """Start to open the sources that describe the origins of hits, during the search.
-
-        Returns:
-            The task; None if the tenant has no such source.
-        """
+        """Start to open the sources that describe origins of hits; None without one."""
         if not describes_origins(tenant):
             return None
         opening = asyncio.create_task(
@@ -262,18 +242,11 @@ def _build_timeout_error(seconds: float) -> ServiceUnavailable:
     )
 
 
-def _parse_tenant(config: str) -> Tenant:
-    return Tenant.from_config(json.loads(config))
-
-
 class Retriever:
     """Searches like AsyncRetriever, but can be called from any thread.
 
     Searches from several threads run concurrently in one event loop. The loop runs in its own
     thread from the first search until close.
-
-    Args:
-        catalog, store, embedders, policy, steps: see AsyncRetriever.
     """
 
     def __init__(

@@ -72,10 +72,7 @@ def fuse_rankings(
 ) -> dict[str, float]:
     """Return the score of every candidate, best first.
 
-    Args:
-        rankings: rankings, verified or not; only their candidates are scored.
-        shown: maps a candidate's id to the id under which it is shown; that id has the score of
-            its best candidate.
+    `shown` maps a candidate's id to the id under which it is shown; that id has its best score.
     """
     scores = [_collect_scores(ranking, shown) for ranking in rankings]
     weights = weigh_rankings(rankings, scores)
@@ -193,11 +190,8 @@ def _collect_best_scores(
 def _lacks_candidates(progress: SearchProgress, order: Sequence[DistinctText], found: int) -> bool:
     """Return whether more candidates must be fetched, because they could change the hits.
 
-    They could become hits, or have the text of a hit and be named by it.
-
-    Args:
-        order: distinct texts, best first.
-        found: number of candidates before equal texts were grouped.
+    They could become hits, or have the text of a hit and be named by it. `found` is the number of
+    candidates before equal texts were grouped.
     """
     verified, depth = progress.confirmed, progress.search.depth
     if not any(ranking.is_cut for ranking in verified.rankings):
@@ -211,9 +205,7 @@ def _lacks_candidates(progress: SearchProgress, order: Sequence[DistinctText], f
 def compute_question_floor(cosines: Sequence[float], width: float = FLOOR_SPREADS) -> float:
     """Return the cosine above which a passage is nearer to a question than chance explains.
 
-    Args:
-        cosines: cosines between the question and random passages; at least one.
-        width: distance from their median up to the floor, in spreads.
+    It lies `width` spreads above the median of the cosines of random passages.
     """
     middle = median(cosines)
     # Use only values below the median: passages that answer the question lie above it.
@@ -229,11 +221,7 @@ def compute_threshold(floors: Sequence[float]) -> float:
 
 
 class ScoreStep:
-    """Drops the texts whose cosine is below the threshold, if there is one.
-
-    Args:
-        services: services that compute cosines in the index.
-    """
+    """Drops the texts whose cosine is below the threshold, if there is one."""
 
     def __init__(self, services: SearchServices) -> None:
         self._searcher, self._reader = services.searcher, services.reader
@@ -330,11 +318,7 @@ def _is_nonsense(progress: SearchProgress) -> bool:
 
 
 def choose_random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:
-    """Return the ids of random entries, with equal chances for all passages of these documents.
-
-    Args:
-        versions: the id of each document, its indexed key, and its number of passages.
-    """
+    """Return the ids of random entries, with equal chances for all of these passages."""
     id_of = entry_ids(owner)
     places = [
         (document_id, key, ordinal)
@@ -401,21 +385,13 @@ def _scale_scores(scores: Mapping[str, float]) -> dict[str, float]:
 
 
 class RerankStep:
-    """Reranks the top passages if the request or the tenant wants it.
-
-    Args:
-        services: services that score passages.
-    """
+    """Reranks the top passages if the request or the tenant wants it."""
 
     def __init__(self, services: SearchServices) -> None:
         self._rerankers = services.rerankers
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Reorder the passages; a failure keeps their order and is recorded in the progress.
-
-        In a repeated search, scored passages keep their score, and a failed reranking is not
-        retried.
-        """
+        """Reorder the passages; a failure keeps their order and is recorded in the progress."""
         search = progress.search
         if search.rerank is None or not progress.passages:
             return progress
@@ -490,10 +466,7 @@ def find_best_cosine(progress: SearchProgress, passage: Passage) -> float | None
 
 
 def _map_ranks(progress: SearchProgress, kind: RankingKind) -> dict[str, int]:
-    """Return the candidates' ranks by id, counted from 1, in the first ranking of a kind.
-
-    The first ranking is not limited to the paths that the request prefers.
-    """
+    """Return the candidates' ranks by id, counted from 1, in the first ranking of a kind."""
     for ranking in progress.confirmed.rankings:
         if ranking.kind == kind:
             return {c.id: rank for rank, c in enumerate(ranking.candidates, start=1)}

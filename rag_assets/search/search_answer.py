@@ -68,7 +68,7 @@ def build_answer(progress: SearchProgress) -> SearchAnswer:
         embedder=progress.serving.embedder_id,
         mode=mode,
         degraded=tuple(degraded),
-        warnings=(*_warn_of_unread_script(progress), *_warn_of_missing_words(progress)),
+        warnings=tuple(_iter_warnings(progress)),
         debug=Debug(
             _get_strategy(progress),
             progress.timings.milliseconds,
@@ -84,28 +84,22 @@ def build_answer(progress: SearchProgress) -> SearchAnswer:
     )
 
 
-def _warn_of_unread_script(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
-    """Return a warning if vectors alone rank and the embedder does not read the question."""
-    if progress.reading != "unread" or progress.search.mode != "knn":
-        return ()
-    provider, model = split_embedder_id(progress.serving.embedder_id)
-    problem = (
-        f"{provider}/{model} does not read the script of this question, so its vectors hardly"
-        f" rank by meaning: search with mode text or hybrid, or use an embedder that reads this"
-        f" script, such as {MULTILINGUAL_EMBEDDER}"
-    )
-    return (UnmatchedFilter("mode", problem),)
-
-
-def _warn_of_missing_words(progress: SearchProgress) -> tuple[UnmatchedFilter, ...]:
-    """Return a warning if no hit in source code contains a word of the question."""
-    if not progress.hits or not lacks_query_words(progress):
-        return ()
-    problem = (
-        "no text that you may read has a word of this question: the hits are only the nearest by"
-        " meaning"
-    )
-    return (UnmatchedFilter("query", problem),)
+def _iter_warnings(progress: SearchProgress) -> Iterator[UnmatchedFilter]:
+    """Yield a warning if vectors do not fit the question, or if only they found the hits."""
+    if progress.reading == "unread" and progress.search.mode == "knn":
+        provider, model = split_embedder_id(progress.serving.embedder_id)
+        problem = (
+            f"{provider}/{model} does not read the script of this question, so its vectors hardly"
+            f" rank by meaning: search with mode text or hybrid, or use an embedder that reads this"
+            f" script, such as {MULTILINGUAL_EMBEDDER}"
+        )
+        yield UnmatchedFilter("mode", problem)
+    if progress.hits and lacks_query_words(progress):
+        problem = (
+            "no text that you may read has a word of this question: the hits are only the nearest"
+            " by meaning"
+        )
+        yield UnmatchedFilter("query", problem)
 
 
 def _get_strategy(progress: SearchProgress) -> SearchStrategy:
@@ -117,24 +111,13 @@ def _get_strategy(progress: SearchProgress) -> SearchStrategy:
 
 @dataclass(frozen=True, slots=True)
 class Origins:
-    """The opened sources of a tenant that describe the origins of hits.
-
-    They can be opened while the search runs.
-
-    Attributes:
-        sources: functions that return the origins of files, by name of the source; only sources
-            that this process can read.
-    """
+    """The opened sources of a tenant that describe the origins of hits."""
 
     sources: dict[str, DescribeOrigin]
 
     @classmethod
     def open(cls, tenant: Tenant, settings: Settings) -> Origins:
-        """Open the sources of a tenant.
-
-        Args:
-            settings: settings that define which folders may be read.
-        """
+        """Open those sources of a tenant that this process can read."""
         context = SourceContext(base=settings.home, allowed_roots=tuple(settings.allowed_roots))
         found = {source.name: _open_source(source, tenant, context) for source in tenant.sources}
         return cls({name: described for name, described in found.items() if described})
@@ -189,7 +172,6 @@ class _Probe:
     """A filter value of a request that no hit matches, to be looked up in the index.
 
     Attributes:
-        place: position of the value in the request, such as filters.paths.0.
         problem: the warning to give if no document matches.
         criteria: the filter to look up; empty if it is already known that no document matches.
     """
@@ -200,11 +182,7 @@ class _Probe:
 
 
 def require_known_source_types(tenant: Tenant, request: SearchRequest) -> None:
-    """Refuse a source type that no document of the tenant can have.
-
-    Raises:
-        InvalidRequest: the tenant's sources have other types; the hint lists these.
-    """
+    """Refuse a source type that no document of the tenant can have."""
     allowed = find_source_types(tenant) if request.source_types else None
     if allowed is None:
         return
@@ -217,11 +195,7 @@ def require_known_source_types(tenant: Tenant, request: SearchRequest) -> None:
 
 
 def find_source_types(tenant: Tenant) -> frozenset[str] | None:
-    """Return the source types that a tenant's documents can have; None if any is possible.
-
-    An application that pushes records chooses their types itself, unless the records have typed
-    bodies.
-    """
+    """Return the source types of a tenant's documents; None if applications choose any type."""
     types: set[str] = {*tenant.chunk_types}
     for source in tenant.sources:
         kind = tenant.source_kind(source)

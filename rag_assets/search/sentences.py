@@ -305,11 +305,7 @@ def blank_markers(text: str) -> str:
 
 
 def keep_known_markers(text: str, known: Container[int]) -> str:
-    """Return the text with its markers in plain form, without numbers that are not known.
-
-    Args:
-        known: the numbers that exist.
-    """
+    """Return the text with its markers in plain form, without numbers that are not known."""
     return _MARKER.sub(lambda marker: _rewrite_marker(marker, known), text)
 
 
@@ -463,10 +459,7 @@ def _attach_markers(answer: str, prose: str) -> Iterator[AnswerPart]:
 
 
 def _iter_blocks(prose: str) -> Iterator[AnswerPart]:
-    """Yield the blocks of an answer: a fence, a table head, or a single line.
-
-    Single lines are blocks because headings and list items end with their line.
-    """
+    """Yield the blocks of an answer: a fence, a table head, or a single line."""
     lines = prose.splitlines(keepends=True)
     at = number = 0
     tabular = False

@@ -88,7 +88,6 @@ class _CachedBuild:
     Attributes:
         state: the build's state when they were read; see EntryCache.
         until: when they expire, in seconds of the monotonic clock.
-        documents: entries by document id.
         count: number of entries, plus one for each document.
     """
 
@@ -115,12 +114,8 @@ class EntryCache:
 
     Some steps look up the same few documents again and again. Cached entries are valid while the
     build is in the state that the step names, and for at most a minute. The catalog also confirms
-    cached candidates. If a search finds outdated entries here, it is repeated with entries from the
-    index.
-
-    Args:
-        searcher: reads the index.
-        most: maximum number of entries; the least recently used builds are dropped first.
+    cached candidates. If outdated entries are found here, the search is repeated with entries from
+    the index.
     """
 
     def __init__(self, searcher: EntrySearcher, most: int = _MAX_ENTRIES) -> None:
@@ -139,17 +134,15 @@ class EntryCache:
         """Return the entries at these places, in the order of the places, each once.
 
         Args:
-            index_name, owner: the build.
             state: a value that stays equal as long as no document changes.
             places: at most MOST_PLACES.
-            prefetch: documents that later lookups may need. They are read in the same request as
-                documents that are not cached, since a request costs more than the entries it
-                returns.
+            prefetch: documents that later lookups may need. They are read together with documents
+                that are not cached, since a request costs more than the entries it returns.
 
         Returns:
             The entries; None if the documents have too many entries to read at once.
         """
-        known = self._known((index_name, owner), state)
+        known = self._get_build((index_name, owner), state)
         wanted = dict.fromkeys(place.document_id for place in places)
         unknown = [document_id for document_id in wanted if document_id not in known.documents]
         if unknown:
@@ -182,12 +175,7 @@ class EntryCache:
     def forget_former(
         self, index_name: str, owner: Owner, versions: Mapping[str, ReadableVersion]
     ) -> frozenset[str]:
-        """Remove documents from the cache whose cached entries are outdated, and return their ids.
-
-        Args:
-            index_name, owner: the build.
-            versions: the documents' current versions in the catalog.
-        """
+        """Drop documents with outdated entries from the cache, and return their ids."""
         known = self._builds.get((index_name, owner))
         if known is None:
             return frozenset()
@@ -202,7 +190,7 @@ class EntryCache:
         known.drop(former)
         return former
 
-    def _known(self, build: _Build, state: Hashable) -> _CachedBuild:
+    def _get_build(self, build: _Build, state: Hashable) -> _CachedBuild:
         known, now = self._builds.get(build), time.monotonic()
         if known is None or known.state != state or known.until < now:
             known = self._builds[build] = _CachedBuild(state, now + _SECONDS)
@@ -248,10 +236,6 @@ class BuildCompleteness:
     Entries of an index can disappear without this project's involvement: an index is rolled back,
     or somebody deletes entries. Searches then still answer, but with fewer results. A build is
     counted at most once in half a minute in each process.
-
-    Args:
-        reader: reads the number of entries that a build should have.
-        searcher: counts the entries that the build has.
     """
 
     def __init__(self, reader: SearchStateReader, searcher: EntrySearcher) -> None:
@@ -266,10 +250,7 @@ class BuildCompleteness:
     async def lacks_entries(self, index_name: str, owner: Owner, *, is_doubtful: bool) -> bool:
         """Return whether the last count of a build found fewer entries than expected.
 
-        Args:
-            index_name, owner: the build; its count has been started.
-            is_doubtful: whether a search found only outdated versions, so the last count may be
-                stale.
+        After a doubtful search, which found only outdated versions, the entries are counted again.
         """
         build = index_name, owner
         if is_doubtful:
@@ -338,13 +319,7 @@ class SearchServices:
     Attributes:
         catalog: the catalog's tables, for blocking statements: call them in a thread.
         reader: the catalog's statements for searches.
-        searcher: searches of the index.
-        vectors: embeds questions.
-        rerankers: scores passages.
-        policy: decides what callers may read.
-        altered_entries: reports entries that were altered in the index.
         entry_cache: entries at places that steps asked for.
-        completeness: counts the entries of builds.
     """
 
     catalog: Catalog
@@ -364,11 +339,7 @@ class SearchServices:
         object.__setattr__(self, "completeness", completeness)
 
     def get_system_service(self, make: Callable[[], ServiceT]) -> ServiceT:
-        """Return a service of a system; it is created once and shared by all steps.
-
-        Args:
-            make: creates the service; for example its class.
-        """
+        """Return a service of a system, created once and shared by all steps."""
         if make not in self._system_services:
             self._system_services[make] = make()
         found: ServiceT = self._system_services[make]

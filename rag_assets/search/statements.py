@@ -155,10 +155,7 @@ class ParsedStatement:
 
     @cached_property
     def restrictors(self) -> frozenset[str]:
-        """Return the restrictors of the statement, such as "only" and "unless".
-
-        With such a word, a negated phrase may mean the same as its opposite.
-        """
+        """Return the restrictors of the statement, such as "only" and "unless"."""
         return get_word_list("restrictors", self.language) & {word.written for word in self.words}
 
     @cached_property
@@ -211,7 +208,7 @@ class ParsedStatement:
                     found += [before.stem for before in self.words[:at] if before.has_meaning][-1:]
         return frozenset(found)
 
-    def polarity(self, stem: str) -> frozenset[bool]:
+    def find_polarities(self, stem: str) -> frozenset[bool]:
         """Return whether the clauses with a word are negated: True, False or both."""
         return frozenset(
             word.clause in self.negated_clauses for word in self.words if word.stem == stem
@@ -430,10 +427,8 @@ def parse_statement(sentence: str, language: str) -> ParsedStatement:
     return ParsedStatement(_parse_words(sentence, language), language)
 
 
-@lru_cache(maxsize=_MAX_CACHED)
-def _parse_cached(sentence: str, language: str) -> ParsedStatement:
-    """Return a parsed sentence; cached, since many claims cite the same passages."""
-    return parse_statement(sentence, language)
+# Many claims cite the same passages.
+_parse_cached = lru_cache(maxsize=_MAX_CACHED)(parse_statement)
 
 
 def _parse_words(text: str, language: str) -> tuple[Word, ...]:
@@ -491,10 +486,7 @@ def _compile_unspaced_pattern(language: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=_MAX_CACHED)
 def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
-    """Return the sides ("low", "high") on which a sentence bounds its numbers, by number.
-
-    A negation swaps the sides.
-    """
+    """Return the sides ("low", "high") on which a sentence bounds numbers, swapped by negation."""
     folded, found = normalize_characters(text), dict[str, set[str]]()
     rest = folded
     for pattern in _BOUNDED:
@@ -509,7 +501,10 @@ def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
         {"low": "high", "high": "low"},
     )
     for value, sides in found.items():
-        if any(True in statement.polarity(stem) for stem in iter_stems_of_value(statement, value)):
+        if any(
+            True in statement.find_polarities(stem)
+            for stem in iter_stems_of_value(statement, value)
+        ):
             found[value] = {turned[side] for side in sides}
     return found
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from hashlib import blake2b
 from typing import Final, Generic, Protocol, TypeAlias, TypeVar
 
@@ -58,36 +58,29 @@ class _ClosableModel(Protocol):
 _ModelT = TypeVar("_ModelT", bound=_ClosableModel)
 
 
-@dataclass(slots=True)
-class _CachedModel(Generic[_ModelT]):
-    model: _ModelT
-    renewed_at: float
-
-
 class _ModelCache(Generic[_ModelT]):
-    """A cache of models by key, which drops the least recently used models first."""
+    """A cache of models by key, which drops the least recently used models first.
+
+    The time at which its connections were last renewed is stored with each model.
+    """
 
     def __init__(self) -> None:
-        self._cached: LRUCache[Hashable, _CachedModel[_ModelT]] = LRUCache(_MAX_MODELS)
+        self._cached: LRUCache[Hashable, tuple[_ModelT, float]] = LRUCache(_MAX_MODELS)
 
     async def get(self, key: Hashable, make: Callable[[], _ModelT]) -> _ModelT:
-        """Return the cached model for a key; create it if there is none.
-
-        Args:
-            key: identifies a tenant and the configuration of its model.
-            make: creates the model; it may read files, so it runs in a thread.
-        """
+        """Return the cached model for a key; else create it in a thread, as it may read files."""
         cached, now = self._cached.get(key), time.monotonic()
         if cached is None:
-            cached = self._cached.setdefault(key, _CachedModel(await run_sync(make), now))
-        if now - cached.renewed_at > _KEY_SECONDS:
-            cached.renewed_at = now
-            await cached.model.close()
-        return cached.model
+            cached = self._cached.setdefault(key, (await run_sync(make), now))
+        model, renewed_at = cached
+        if now - renewed_at > _KEY_SECONDS:
+            self._cached[key] = model, now
+            await model.close()
+        return model
 
     async def close(self) -> None:
         """Close the models' connections; must be called in the event loop that used them."""
-        models = [cached.model for cached in self._cached.values()]
+        models = [model for model, _ in self._cached.values()]
         self._cached.clear()
         for model in models:
             await model.close()
@@ -111,12 +104,7 @@ class QuestionEmbedder(Protocol):
 
 
 class CachingQuestionEmbedder:
-    """Embeds questions, and caches their vectors by tenant, so that each is paid for only once.
-
-    Args:
-        embedders: creates the embedder that built a generation.
-        meter: counts the cost of questions.
-    """
+    """Embeds questions, and caches their vectors by tenant, so that each is paid for only once."""
 
     def __init__(self, embedders: Embedders, meter: Meter) -> None:
         self._embedders = embedders
@@ -129,12 +117,7 @@ class CachingQuestionEmbedder:
     async def embed(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """Return the question's vector, from exactly the embedder that built the generation.
-
-        Raises:
-            ProviderError: the question could not be embedded.
-            IndexInconsistent: the generation's embedder can no longer be created.
-        """
+        """Return the question's vector, from the embedder that built the generation."""
         # Hash the question, since it can be longer than its vector. Half of a surrogate pair must
         # be hashable too.
         encoded = question.encode("utf-8", "surrogatepass")
@@ -149,11 +132,7 @@ class CachingQuestionEmbedder:
     async def assess_reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
-        """Return how much of the question the generation's embedder recognizes (see coverage).
-
-        Raises:
-            ProviderError, IndexInconsistent: see `embed`.
-        """
+        """Return how much of the question the generation's embedder recognizes (see coverage)."""
         language = sentence_language(question)
         if question.isascii() and language in {None, "en"}:  # Every model reads English.
             return "known"
@@ -198,11 +177,7 @@ class CachingQuestionEmbedder:
 
 
 class RerankerPool:
-    """Scores passages with the tenants' rerankers; a fault never fails a search.
-
-    Args:
-        rerankers: creates the tenants' rerankers.
-    """
+    """Scores passages with the tenants' rerankers; a fault never fails a search."""
 
     def __init__(self, rerankers: Rerankers) -> None:
         self._rerankers = rerankers
@@ -220,8 +195,6 @@ class RerankerPool:
         """Score the first passages of an order with a tenant's reranker.
 
         Args:
-            order: best first; only passages that the caller may read, since their text may be
-                sent to a server.
             known: scores for this question from an earlier attempt. Passages with such a score
                 are not scored again. If the attempt had a fault, no passage is scored.
         """

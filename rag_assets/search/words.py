@@ -27,12 +27,7 @@ Unit: TypeAlias = tuple[str, float]
 
 
 def extract_content_words(text: str, analysis: str = "en") -> frozenset[str]:
-    """Return the search terms in a text except stop words; a compound yields itself and its parts.
-
-    Args:
-        text: a text, or a single word.
-        analysis: the analysis of the text that the terms are compared with; see `choose_analysis`.
-    """
+    """Return the search terms in a text except stop words; compounds also yield their parts."""
     return frozenset(lexical_terms(text, analysis).split()) - _get_stop_terms(analysis)
 
 
@@ -137,21 +132,13 @@ CLAUSE_LANGUAGES: Final = frozenset(_LISTS["clauses"])
 
 @cache
 def get_word_list(table: str, language: str) -> frozenset[str]:
-    """Return a word list of a language.
-
-    Args:
-        table: `negators`, `restrictors`, `clauses` or `necessary`.
-        language: ISO 639-1 code; a language that the table lacks has no words.
-    """
+    """Return a language's words in a table such as `negators`; empty if the table lacks it."""
     return frozenset(_LISTS[table].get(language, "").split())
 
 
 @cache
 def list_inverting_words() -> frozenset[str]:
-    """Return words that invert a sentence or limit its scope, in all languages with blanks.
-
-    Arabic is left out, because its words are attached to other words.
-    """
+    """Return words, except Arabic ones, that invert a sentence or limit its scope."""
     tables = ("negators", "necessary")
     lists = (
         get_word_list(name, code) for name in tables for code in {*_LISTS[name]} - UNSPACED - {"ar"}
@@ -181,7 +168,7 @@ def list_negative_stems(language: str) -> frozenset[str]:
 
 @cache
 def get_counterparts(language: str) -> Mapping[str, frozenset[str]]:
-    """Return the stems of each role's counterparts, by stem: for "tenant", those of "landlord"."""
+    """Return the stems of each role's counterparts, by stem; for "tenant", of "landlord"."""
     counterparts: dict[str, frozenset[str]] = {}
     for pair in _LISTS["roles"].get(language, "").splitlines():
         sides = [_stem_words(side, language) for side in pair.split(":")]
@@ -193,12 +180,7 @@ def get_counterparts(language: str) -> Mapping[str, frozenset[str]]:
 
 @cache
 def list_opposites(language: str) -> tuple[tuple[bool, tuple[frozenset[str], ...]], ...]:
-    """Return a language's groups of opposites.
-
-    Returns:
-        For each group: whether its sides are converses, such as buy and sell, and the stems of each
-            side.
-    """
+    """Return a language's groups of opposites: whether they are converses, and stems by side."""
 
     def stems(side: str) -> frozenset[str]:
         bases = (IRREGULAR.get(word, word) for word in side.split())

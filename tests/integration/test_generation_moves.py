@@ -13,7 +13,7 @@ import pytest
 from anyio import to_thread
 from sqlalchemy import update
 
-from rag_assets.assets.generations import generations_report
+from rag_assets.assets.reports import build_generations_report
 from rag_assets.common.clock import Clock
 from rag_assets.declarations import PLAIN
 from rag_assets.pipeline.context import SliceLimits
@@ -253,7 +253,7 @@ def test_a_build_without_a_document_is_listed(
     shared_installation.configure(tenant, **CHUNKED)
     with driver.locked(tenant) as ctx:
         assert open_active_builds(ctx).wanted.generation.number == 2
-        assert generations_report(PLAIN, ctx) is not None
+        assert build_generations_report(PLAIN, ctx) is not None
     [_, opened] = run("list", "--json").json["generations"]
     assert (opened["state"], opened["documents"], opened["planned"]) == ("BUILDING", 0, None)
     assert "BUILDING" in run("list").out

@@ -42,10 +42,7 @@ def is_boundary(text: str, pos: int) -> bool:
 
 
 def find_boundary_before(text: str, pos: int, floor: int) -> int | None:
-    """Return the last boundary after `floor` and up to `pos`, or None.
-
-    Only the last LONGEST_CLUSTER (64) positions up to `pos` are tried.
-    """
+    """Return the last boundary among the LONGEST_CLUSTER positions up to `pos`, or None."""
     lowest = max(floor + 1, pos - LONGEST_CLUSTER)
     return next((at for at in range(pos, lowest - 1, -1) if is_boundary(text, at)), None)
 
@@ -146,11 +143,7 @@ def find_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, R
 
 
 def find_unicode_sentence_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
-    """Yield cut positions between sentences; blank lines have a higher rank.
-
-    Unicode's rules end a sentence at every line end. Here a sentence continues across line ends,
-    since most text files are wrapped.
-    """
+    """Yield cut positions between sentences, which may continue across line ends."""
     from unicode_segmentation_rs import unicode_sentences
 
     # The length stays the same: a lone surrogate, which UTF-8 cannot encode, becomes one question
@@ -190,10 +183,7 @@ def find_word_group_cuts(text: str, start: int, end: int) -> Iterator[tuple[int,
 
 
 def build_grapheme_cuts(longest: int) -> Cuts:
-    """Return a function that yields the cut positions between visible characters.
-
-    A visible character of over `longest` code points is itself cut.
-    """
+    """Return a function that cuts between visible characters, and within very long ones."""
 
     def find_grapheme_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         floor = start

@@ -5,25 +5,19 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.model import (
-    LOCATION_FIELDS,
-    NO_FACTS,
-    UNKNOWN_LOCATION,
-    BlockPlace,
     Chunk,
-    Definition,
     Fact,
-    Location,
     build_chunk_record,
     build_chunks,
     find_touched_masks,
-    get_location_fields,
+    parse_chunk,
 )
 from rag_assets.ingest.parsing.languages import detect_language, get_language_identity
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
@@ -50,12 +44,9 @@ changes are written.
 
 @dataclass(frozen=True, slots=True)
 class DroppedChunk:
-    """A chunk that is neither embedded nor indexed, because it contains a credential.
+    """A chunk that is neither embedded nor indexed, because these rules found credentials in it.
 
-    Attributes:
-        ordinal: position among all chunks of the document, kept and dropped.
-        start, end: character offsets into ParsedText.text, half open.
-        rules: names of the rules that found the credentials, sorted.
+    The ordinal counts all chunks of the document, kept and dropped.
     """
 
     ordinal: int
@@ -69,13 +60,8 @@ class ChunkSet:
     """The chunks of one document.
 
     Attributes:
-        key: identifies the inputs of the chunks (see compute_chunk_set_key).
         digest: identifies the indexed content of the chunks. A document is not indexed again if
             its key changes but neither the digest nor the language.
-        chunks: the kept chunks, numbered from 0 without gaps.
-        language: language of the document; see language_of.
-        dropped: the dropped chunks, in order.
-        facts: the facts stated in the text, with its credentials masked.
     """
 
     key: str
@@ -87,12 +73,7 @@ class ChunkSet:
 
 
 def compute_chunk_set_key(parsed_digest: str, media_type: str, parameters: ChunkParameters) -> str:
-    """Return the key of a chunk set: a hash of its inputs, known before any chunk is cut.
-
-    Args:
-        parsed_digest: hash of the parsed text, its blocks, title and masked spans.
-        media_type: the detected type; chunkers and languages may depend on it.
-    """
+    """Return the key of a chunk set: a hash of its inputs, known before any chunk is cut."""
     return compute_key(
         "chunk_set",
         parsed_digest,
@@ -113,9 +94,6 @@ def chunk_document(
     contains almost no text besides masked characters. Every other chunk keeps its text, with the
     credentials masked. In source code, such a match drops a chunk only if it is an AWS access key
     id or an RSA key.
-
-    Args:
-        confined: whether this process runs with limits of time and memory for the document.
     """
     language = detect_language(parsed)
     cut = parameters.kind.cut(parameters.request(parsed, language), confined=confined)
@@ -139,7 +117,8 @@ def chunk_document(
             kept_chunks.append(replace(chunk, ordinal=len(kept_chunks)))
     return ChunkSet(
         key=compute_chunk_set_key(parsed_digest, parsed.media_type, parameters),
-        digest=_digest_chunks(kept_chunks),
+        # `text_sha256` represents the text and the title.
+        digest=compute_key("chunks", *map(_build_textless_record, kept_chunks)),
         chunks=tuple(kept_chunks),
         language=language,
         dropped=tuple(dropped_chunks),
@@ -151,12 +130,9 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
     """Return whether a chunk must be dropped because of the credentials found in it.
 
     It must be if a pattern in privacy.described matches in it, or if no words remain between its
-    masks.
-
-    Args:
-        in_program: whether the chunk is source code. There, a match is often the name of a
-            pattern or a test for it, and the definition around it is useful. So only the matched
-            span is withheld, unless the secret may lie next to the span rather than in it.
+    masks. In source code, a match is often the name of a pattern or a test for it, and the
+    definition around it is useful. So only the matched span is withheld there, unless the secret
+    may lie next to the span.
     """
     for mask in masks:
         if is_described(mask.rule) and not (in_program and mask.rule not in _WITH_ADJACENT_SECRET):
@@ -182,18 +158,10 @@ def locate_facts(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
         )
 
 
-def _digest_chunks(chunks: Iterable[Chunk]) -> str:
-    """Return a digest of all fields of the chunks; `text_sha256` represents text and title."""
-    rows = [build_chunk_record(chunk) for chunk in chunks]
-    for row in rows:
-        del row["text"]
-    return compute_key("chunks", *rows)
-
-
-_CHUNK_FIELDS = (
-    *("ordinal", "start", "end", "byte_start"),
-    *("heading_path", "token_count", "text_sha256"),
-)
+def _build_textless_record(chunk: Chunk) -> dict[str, Any]:
+    record = build_chunk_record(chunk)
+    del record["text"]
+    return record
 
 
 def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
@@ -201,7 +169,7 @@ def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
     return {
         "key": chunk_set.key,
         "digest": chunk_set.digest,
-        "chunks": [_list_chunk_values(chunk) for chunk in chunk_set.chunks],
+        "chunks": [_build_textless_record(chunk) for chunk in chunk_set.chunks],
         "language": chunk_set.language,
         "dropped": [[d.ordinal, d.start, d.end, d.rules] for d in chunk_set.dropped],
         "facts": serialize_facts(chunk_set.facts),
@@ -209,15 +177,14 @@ def to_record(chunk_set: ChunkSet) -> dict[str, Any]:
 
 
 def from_record(record: Mapping[str, Any], text: str) -> ChunkSet:
-    """Rebuild a chunk set from its record; the inverse of to_record.
-
-    Args:
-        text: the parsed text that was cut into these chunks.
-    """
+    """Rebuild the chunk set of a parsed text from its record; the inverse of to_record."""
     return ChunkSet(
         key=record["key"],
         digest=record["digest"],
-        chunks=tuple(_build_chunk(text, values) for values in record["chunks"]),
+        chunks=tuple(
+            parse_chunk({**chunk, "text": text[chunk["start"] : chunk["end"]]})
+            for chunk in record["chunks"]
+        ),
         language=record["language"],
         dropped=tuple(
             DroppedChunk(ordinal, start, end, tuple(rules))
@@ -238,38 +205,5 @@ def serialize_facts(facts: Iterable[Fact]) -> list[list[Any]]:
 def parse_facts(
     records: Iterable[Sequence[Any]], wants_kind: Callable[[str], bool] | None = None
 ) -> tuple[Fact, ...]:
-    """Rebuild facts from their JSON lists; the inverse of serialize_facts.
-
-    Args:
-        wants_kind: returns whether to include facts of a kind; all by default.
-    """
+    """Rebuild facts of all or the wanted kinds from JSON lists; the inverse of serialize_facts."""
     return tuple(Fact(*record) for record in records if wants_kind is None or wants_kind(record[0]))
-
-
-def _list_chunk_values(chunk: Chunk) -> list[Any]:
-    location = get_location_fields(chunk.location)
-    place = [location[name] for name in LOCATION_FIELDS] if any(location.values()) else None
-    values = [getattr(chunk, name) for name in _CHUNK_FIELDS]
-    definition = None if chunk.definition is None else astuple(chunk.definition)
-    blocks = [[block.block_id, block.start] for block in chunk.blocks]
-    parts = place, dict(chunk.facts) or None, definition, blocks or None
-    return [*values, *parts, chunk.of_block, chunk.context]
-
-
-def _build_chunk(text: str, values: list[Any]) -> Chunk:
-    *rest, place, facts, definition, blocks, of_block, context = values
-    fields = dict(zip(_CHUNK_FIELDS, rest, strict=True))
-    fields["heading_path"] = tuple(fields["heading_path"])
-    location = UNKNOWN_LOCATION
-    if place is not None:
-        location = Location(**dict(zip(LOCATION_FIELDS, place, strict=True)))
-    return Chunk(
-        text=text[fields["start"] : fields["end"]],
-        location=location,
-        facts=facts or NO_FACTS,
-        definition=None if definition is None else Definition(*definition),
-        blocks=tuple(BlockPlace(id_, start) for id_, start in blocks or ()),
-        of_block=of_block,
-        context=context,
-        **fields,
-    )

@@ -176,7 +176,7 @@ def split_blocks(request: ChunkRequest) -> list[Passage]:
     """Return the blocks of a page as separate passages; empty if the page fits the limit.
 
     A block that fits into a passage becomes one passage, whatever it contains. A longer block is
-    cut like a separate text. Headings are left out, because the passage that contains a heading
+    cut like a separate text. Headings are omitted, because the passage that contains a heading
     also contains the text below it.
     """
     parsed = request.parsed
@@ -229,7 +229,6 @@ PAGE = ChunkerKind(
     blocks=split_blocks,
 )
 
-
 ChunkerKinds: TypeAlias = Mapping[str, ChunkerKind]
 
 CHUNKERS: ChunkerKinds = by_name((HEADING, RECURSIVE, SENTENCE, RECORD, PAGE))
@@ -237,11 +236,7 @@ DEFAULT_CHUNKER = HEADING.name
 
 
 def find_worker_chunker(name: str) -> ChunkerKind | None:
-    """Return the chunker of this name that worker processes can run; None if there is none.
-
-    Workers can run the built-in chunkers, and the chunkers of systems that read facts with a
-    parser.
-    """
+    """Return the chunker of this name that worker processes can run; None if there is none."""
     if name in CHUNKERS:
         return CHUNKERS[name]
     part = installed_systems().parts("chunkers").get(name)
@@ -268,16 +263,10 @@ def build_chunk_parameters(
 ) -> ChunkParameters:
     """Build parameters from a configuration's fields; omitted fields take the chunker's defaults.
 
-    Args:
-        max_tokens: the limit of a chunker that counts tokens.
-        max_characters: the limit of a chunker that counts characters.
-        overlap: the overlap, in the unit of the limit; by default in proportion to the limit.
-        levels: number of heading levels at which a new passage starts; by default the
-            chunker's.
+    The default overlap is proportional to the limit.
 
     Raises:
-        ConfigurationError: the chunker or its setting does not exist, or a value is out of
-            range.
+        ConfigurationError: the chunker or its setting does not exist, or a value is out of range.
     """
     kind = find_kind(chunker, chunkers, "chunker")
     settings = {

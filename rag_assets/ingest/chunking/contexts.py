@@ -54,8 +54,6 @@ class ContextBuilder:
         """Return the context of a passage, and the size of the context including a line end.
 
         Args:
-            region: index of the region in which the passage starts.
-            start: offset of the first character of the passage.
             limit: maximum size of a passage; the context may use only a share of it.
             room: size that is still available in the passage; text that does not fit is left
                 out.
@@ -129,14 +127,7 @@ class ContextBuilder:
         return names_columns(cells, len(cells))
 
     def _list_enclosing_lines(self, region: int, start: int, *, has_header: bool) -> Iterator[str]:
-        """Yield the lines that enclose a position, outermost first.
-
-        For a position within a table row, yield the row's first cell instead.
-
-        Args:
-            region: index of the region that contains the position.
-            has_header: whether the context already has the first line of a code block.
-        """
+        """Yield enclosing lines, outermost first, or the first cell of a row."""
         block = self._regions[region]
         if block.kind in {"table", "row"}:
             yield from self._iter_first_cell(block, start)
@@ -184,10 +175,7 @@ class ContextBuilder:
 
 
 class _Nesting:
-    """The lines that enclose a position, found by indentation.
-
-    Positions must not decrease from call to call.
-    """
+    """The lines that enclose positions, found by indentation; positions must not decrease."""
 
     def __init__(self, text: str) -> None:
         self._text = text

@@ -31,18 +31,10 @@ class ChunkRequest:
     """A document to be cut, and the settings of the cut; the key of its chunk set hashes them.
 
     Attributes:
-        parsed: the text and blocks of the document.
-        limit: maximum size of a passage, in the unit of the chunker.
         overlap: maximum size of the text that a passage repeats of the previous passage, in the
             same unit.
         minimum: the size below which a passage is joined with a neighbour, if the chunker
             supports this.
-        kind: the media type of the content.
-        language: language of the document; None if uncertain.
-        path_hint: hint from the document's path, if the chunker uses such a hint; see
-            ChunkerKind.find_path_hint.
-        levels: number of heading levels at which a new passage starts; 0 for all.
-        frameworks: the tenant's own frameworks, for chunkers that read source code.
     """
 
     parsed: ParsedText
@@ -58,13 +50,7 @@ class ChunkRequest:
 
 @dataclass(frozen=True, slots=True)
 class CutText:
-    """The result of cutting a document.
-
-    Attributes:
-        passages: see ChunkerKind.split.
-        facts: facts stated in the text, from chunkers that read it.
-        block_passages: see ChunkerKind.blocks.
-    """
+    """The result of cutting a document."""
 
     passages: list[Passage]
     facts: tuple[Fact, ...] = ()
@@ -76,14 +62,8 @@ class ChunkerKind:
     """A chunker and its defaults.
 
     Attributes:
-        name: name of the chunker in configurations.
-        purpose: how the chunker cuts, as text for the configuration reference.
         split: returns the passages of a document, in order; their starts, new starts and ends
             never decrease. The same request always gives the same passages.
-        unit: the unit of the limits: cl100k_base tokens, or Unicode code points.
-        limit, overlap: default limit and overlap.
-        overlaps: whether passages may overlap.
-        minimum: see ChunkRequest.
         read: cuts instead of `split`, and also returns the facts stated in the text. It runs a
             parser that a hostile text may crash, so it is called in worker processes only; `split`
             is the fallback for texts that crashed it.
@@ -93,7 +73,6 @@ class ChunkerKind:
         programs: media types of source code. There, a match of a pattern for credentials is
             often part of a name or a test, so only the match is masked, and the rest of its passage
             is kept.
-        chunk_types: source types that chunks may have instead of their document's source type.
         most: the largest limit that may be configured, if it differs from the input limit of
             remote models.
         blocks: returns, in order, the blocks of a text (or parts of a block) that become
@@ -101,8 +80,6 @@ class ChunkerKind:
         find_path_hint: returns a hint derived from a document's path within its source and its
             media type, if such a path changes how the text is cut; "" for no hint. By default,
             paths are ignored.
-        levels: default number of heading levels at which a new passage starts; 0 for all, None
-            if the chunker ignores headings.
         version: increased whenever the same request would give other passages; built-in
             chunkers share CHUNKER_VERSION and stay at 1.
     """
@@ -127,13 +104,7 @@ class ChunkerKind:
     chunk_types: tuple[str, ...] = ()
 
     def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
-        """Cut a document with `read` if the chunker has it and the process is confined.
-
-        Otherwise cut it with `split`, which finds no facts.
-
-        Args:
-            confined: whether this process runs with limits of time and memory for the document.
-        """
+        """Cut a document with `read`, or with `split` if the process sets no limits."""
         if self.read is not None and confined:
             return self.read(request)
         facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)
@@ -147,10 +118,7 @@ class ChunkerKind:
 
     @property
     def largest(self) -> int:
-        """Return the largest limit that may be configured, in the chunker's unit.
-
-        Unless `most` is set, no chunk may have more than MAX_TOKENS tokens.
-        """
+        """Return the largest limit that may be configured, by default MAX_TOKENS tokens."""
         if self.most is not None:
             return self.most
         return MAX_TOKENS if self.unit == "tokens" else MAX_TOKENS // _MAX_TOKENS_PER_CHARACTER
@@ -166,17 +134,6 @@ class ChunkerKind:
 @dataclass(frozen=True, slots=True)
 class ChunkParameters:
     """A chunker and its limits.
-
-    Attributes:
-        kind: the chunker.
-        limit: maximum size of a chunk, in the chunker's unit: cl100k_base tokens, or characters
-            (Unicode code points).
-        overlap: maximum size of the text that a chunk repeats of the previous chunk, in the
-            same unit.
-        path_hint: see ChunkRequest.
-        levels: number of heading levels at which a new passage starts; None for the chunker's
-            default.
-        frameworks: see ChunkRequest.
 
     Raises:
         ConfigurationError: a limit is out of range, or the overlap is over half of the limit.
@@ -215,11 +172,7 @@ class ChunkParameters:
         return self.limit if self.kind.unit == "tokens" else self.limit * _MAX_TOKENS_PER_CHARACTER
 
     def adapt_to(self, path: str, media_type: str) -> ChunkParameters:
-        """Return these parameters with the path hint of one document.
-
-        Args:
-            path: POSIX path within its source.
-        """
+        """Return these parameters with the path hint of one document."""
         find_hint = self.kind.find_path_hint
         path_hint = "" if find_hint is None else find_hint(path, media_type)
         return replace(self, path_hint=path_hint) if path_hint != self.path_hint else self

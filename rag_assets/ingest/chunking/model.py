@@ -43,7 +43,6 @@ class Location:
 LOCATION_FIELDS = tuple(field.name for field in fields(Location))
 """Names of the database columns and index fields that hold a location."""
 
-
 UNKNOWN_LOCATION = Location.from_row({})
 """Location of a chunk whose format has no pages, slides, sheets, rows or lines."""
 
@@ -73,12 +72,7 @@ def _format_range(name: str, first: int | None, last: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class BlockPlace:
-    """A block, or part of a block, that a chunk contains.
-
-    Attributes:
-        block_id: the block's id in the application that pushed it.
-        start: start of the part that is in the chunk; a character offset into ParsedText.text.
-    """
+    """A block in a chunk, and the character offset of its part in the chunk."""
 
     block_id: str
     start: int
@@ -97,12 +91,10 @@ class Fact:
     """A statement that one file makes without reference to other files.
 
     Attributes:
-        kind: kind of the statement; each kind is described in the module that creates it.
         start, end: character offsets of the evidence, half open.
         symbol: the qualified name of the innermost definition that contains the statement; ""
             at top level.
         values: content of the statement, as JSON values by name.
-        line_start, line_end: lines of the evidence, counted from 1; 0 until they are computed.
         evidence: the start of the evidence, with credentials masked, in one line.
     """
 
@@ -118,13 +110,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """The definition that a chunk of source code contains.
-
-    Attributes:
-        role: role of the definition, as its chunker names it.
-        symbol: qualified name of the definition; "" if unnamed.
-        signature: declaration of the definition, on one line; "" without a declaration.
-    """
+    """A definition in source code: its role, qualified name and declaration; "" if it has none."""
 
     role: str
     symbol: str = ""
@@ -141,14 +127,6 @@ class Chunk:
         start, end: character offsets into ParsedText.text, half open; they include the overlap.
         byte_start: the byte offset of `start` in UTF-8. If the text is the source itself, this
             is the offset in the file, and counts a byte order mark.
-        heading_path: headings above the passage, outermost first.
-        token_count: cl100k_base tokens in text and context.
-        text_sha256: hash of the text that is embedded (see build_embedding_text).
-        location: location of the chunk in the document.
-        facts: further values from the chunker; JSON values by name.
-        definition: the definition that the chunk contains, if a chunker of source code made it;
-            else None.
-        blocks: the blocks with ids in the chunk, in order.
         of_block: whether the chunk is a block, or part of a block, of a text that was also cut
             as a whole.
         context: lines from above the passage that its reader needs if it starts within a table,
@@ -227,7 +205,7 @@ def build_embedding_text(
 ) -> str:
     """Return the text to embed for a chunk: title and headings, context, and the chunk's text.
 
-    `title` must be a title found in the content. File names and paths are left out on purpose, so
+    `title` must be a title found in the content. File names and paths are excluded on purpose, so
     that a renamed file needs no new embedding. A change of indentation, line ends or trailing
     blanks in source code needs no new embedding either, nor does a change of the evidence lines of
     a derived document.
@@ -272,12 +250,6 @@ class Passage:
     Attributes:
         start, end: character offsets into ParsedText.text, half open; they include the overlap.
         new_start: the start of the text that is not in the previous passage.
-        heading_path: headings above the new text, outermost first.
-        token_count: cl100k_base tokens of text[start:end], and of the context.
-        facts: further values from the chunker; JSON values by name.
-        definition: the definition that the passage contains, in source code that was cut at
-            definitions; else None.
-        context: see Chunk.context.
     """
 
     start: int
@@ -293,12 +265,7 @@ class Passage:
 def build_chunks(
     parsed: ParsedText, passages: Iterable[Passage], *, first: int = 0, of_blocks: bool = False
 ) -> Iterator[Chunk]:
-    """Convert passages to chunks, in order, in one pass over the text.
-
-    Args:
-        first: the ordinal of the first chunk.
-        of_blocks: whether each passage is one block, or part of a block.
-    """
+    """Convert passages to chunks, in order, in one pass over the text."""
     starts, ends = _Cursor(parsed.text), _Cursor(parsed.text)
     locations = _Locations(parsed.blocks)
     named_blocks = _NamedBlocks(parsed.blocks)
@@ -334,10 +301,7 @@ def build_chunks(
 
 
 class _Cursor:
-    """The byte offset and the line of a position that only moves forward.
-
-    Lines end with a line feed, as editors and git count them.
-    """
+    """The byte offset and the line of a position that only moves forward."""
 
     def __init__(self, text: str) -> None:
         self._text = text

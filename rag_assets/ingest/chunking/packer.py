@@ -63,12 +63,7 @@ def find_sections(
 
 
 def merge_deeper_sections(sections: Iterable[Section], levels: int) -> Iterator[Section]:
-    """Yield the sections of the first `levels` heading levels, each with its subsections.
-
-    Args:
-        sections: in order, without gaps.
-        levels: number of levels; 0 for all.
-    """
+    """Yield the sections of the first `levels` levels (0: all), each with its subsections."""
     above: Section | None = None
     for section in sections:
         if above is not None and 0 < levels < section.level:
@@ -91,10 +86,7 @@ def group_sections(
 def join_sections(
     sections: Iterable[Section], units: Units, limit: int
 ) -> Iterator[tuple[int, int]]:
-    """Yield the range of units (low, high exclusive) of each section or group of sections.
-
-    A small section is joined with the sections after it, as the module describes.
-    """
+    """Yield the range of units (low, high exclusive) of each section or group of sections."""
     group: Section | None = None
     for section in sections:
         if group is not None and _can_join(group, section, units, limit):
@@ -117,10 +109,7 @@ def _can_join(group: Section, section: Section, units: Units, limit: int) -> boo
 
 
 def find_common_path(regions: Sequence[Region]) -> tuple[str, ...]:
-    """Return the headings that all text in the regions has above it.
-
-    If the regions contain only headings, return the common part of their paths.
-    """
+    """Return the headings that all text in the regions has above it."""
     paths = [region.heading_path for region in regions if region.kind != "heading"]
     return _find_common_start(paths or [region.heading_path for region in regions])
 
@@ -134,17 +123,11 @@ _NEIGHBOURS = 3  # maximum error of a sum of word sizes, in words
 
 
 def find_overlap_start(text: str, low: int, high: int, limit: int, measure: Measure) -> int:
-    """Return the start of the longest run of whole words at the end of text[low:high].
+    """Return the start of the longest run of whole words that fits at the end of text[low:high].
 
-    Args:
-        low, high: start and end of the previous passage, which ends with a visible character.
-        limit: maximum size of the run; at least 1.
-
-    Returns:
-        An offset after `low`, or `low` itself if the passage is a single word. The offset lies
-            inside a word if whole words would fill less than half of the limit, as in scripts
-            without spaces. It is `high` if even the last visible character is larger than the
-            limit.
+    It is `low` if the passage is a single word, and `high` if even the last visible character is
+    larger than the limit. It lies inside a word if whole words would fill less than half of the
+    limit, as in scripts without spaces. The passage ends with a visible character.
     """
     window = measure.reach * limit
     while True:
@@ -168,7 +151,7 @@ def _find_word_starts(text: str, floor: int, high: int) -> tuple[list[int], list
     """Return two lists of positions in text[floor:high] at which an overlap may start.
 
     The first list has the starts of words. The second also has cut positions within long words.
-    `floor` itself is left out: it may lie inside a word, or at the start of the whole passage.
+    `floor` itself is excluded: it may lie inside a word, or at the start of the whole passage.
     """
     words, pieces = [], []
     for at, rank in find_word_cuts(text, floor, high):
@@ -222,8 +205,6 @@ class Limits:
     """Limits of passages, in the unit of their chunker.
 
     Attributes:
-        size: maximum size of a passage.
-        overlap: maximum size of the text that a passage repeats of the previous passage.
         by_sentence: whether the overlap starts at a sentence, if a whole sentence fits.
         with_context: whether a passage that starts within a block has a context.
     """
@@ -254,7 +235,7 @@ def pack(
       counts towards the size of the passage, which never exceeds the limit.
     - Text around a span masked by a described pattern is a separate passage, as small as a sentence
       or line, so that dropping it loses little other text.
-    - Front matter is left out, because it is metadata. White space at both ends is left out too.
+    - Front matter is omitted, because it is metadata. White space at both ends is omitted too.
     - The heading path is the common part of the paths of all text that is not overlap.
 
     Time and memory grow in proportion to the text, whatever its content.
@@ -278,10 +259,7 @@ def group_all(_: Sequence[Region], units: Units) -> Iterator[tuple[int, int]]:
 def _split_into_runs(
     units: Units, low: int, high: int, longest_gap: int
 ) -> Iterator[tuple[int, int]]:
-    """Split a range of units into ranges (low, high exclusive) that are packed separately.
-
-    A range ends where masked units start or end, and at gaps of over `longest_gap` characters.
-    """
+    """Split a range of units at masked units, and at gaps of over `longest_gap` characters."""
     start = low
     for index in range(low + 1, high):
         gap = units.starts[index] - units.ends[index - 1]
@@ -321,11 +299,7 @@ class _Packer:
     def _build_passage(
         self, low: int, high: int, new_start: int, previous: Passage | None
     ) -> tuple[int, Passage]:
-        """Build the passage that starts with unit `low`.
-
-        Returns:
-            The index of the first unit after the passage, and the passage.
-        """
+        """Build the passage that starts with unit `low`; return the index of the next unit, too."""
         whole_end = self._find_whole_end(low, high)
         room = self._limits.size - (self._units.estimate_size(low, whole_end) if whole_end else 0)
         overlap = min(self._limits.overlap, room) if previous else 0
@@ -494,10 +468,7 @@ class _Packer:
         return at if at == start or is_boundary(self._text, at) else at - 1
 
     def _find_content_end(self, low: int, stop: int) -> int:
-        """Return the end of the last word in units low to stop (exclusive).
-
-        At least one of these units must not be blank.
-        """
+        """Return the end of the last word in units, at least one of which is not blank."""
         while stop > low:
             start = self._units.starts[stop - 1]
             content = self._text[start : self._units.ends[stop - 1]].rstrip()

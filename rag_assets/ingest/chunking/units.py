@@ -36,7 +36,6 @@ class Measure:
     """A measure of the size of texts.
 
     Attributes:
-        count: returns the sizes of texts, in order.
         reach: number of characters of prose that nearly always have a size of at least 1.
         in_tokens: whether sizes are cl100k_base tokens.
     """
@@ -50,13 +49,8 @@ class Measure:
         return self.count([text])[0]
 
 
-def count_characters(texts: Sequence[str]) -> list[int]:
-    """Return the number of Unicode code points in each text, in order."""
-    return [len(text) for text in texts]
-
-
 TOKENS = Measure(count_tokens, reach=8, in_tokens=True)
-CHARACTERS = Measure(count_characters, reach=2, in_tokens=False)
+CHARACTERS = Measure(lambda texts: [*map(len, texts)], reach=2, in_tokens=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,13 +91,11 @@ class CutRules:
     """The rules by which a chunker cuts units.
 
     Attributes:
-        measure: measures the size of a unit.
         longest: maximum size of a unit; at least 4, since one character may be four tokens.
         after_heading: maximum size of a unit right after a heading, which is in the same
             passage as the heading.
         prose: yields the positions at which a paragraph, or a line over `longest`, is cut into
             sentences.
-        code: yields the positions at which source code is cut.
     """
 
     measure: Measure
@@ -136,9 +128,7 @@ class Units:
 
     Attributes:
         ranks: rank of a cut right before the unit.
-        region: index of the region that contains the unit.
         totals: size of all units before the k-th; one entry longer than the other lists.
-        first: index of each region's first unit, and a final entry for the end.
         masked: whether the unit touches a span that a described pattern masked.
         edges: for each of the highest ranks, the units before which a cut has at least this
             rank.
@@ -154,18 +144,12 @@ class Units:
     edges: Mapping[Rank, list[int]]
 
     def find_edge_before(self, unit: int, level: Rank) -> int:
-        """Return the last unit, up to `unit`, before which a cut has rank `level` or better.
-
-        Return -1 if there is none.
-        """
+        """Return the last unit up to `unit` with a cut of this rank before it; else -1."""
         at = bisect_right(self.edges[level], unit)
         return self.edges[level][at - 1] if at else -1
 
     def find_next_edge(self, unit: int, level: Rank, high: int) -> int:
-        """Return the first unit after `unit` before which a cut has rank `level` or better.
-
-        Return `high` if there is none before it.
-        """
+        """Return the next unit with a cut of this rank before it; else `high`."""
         at = bisect_right(self.edges[level], unit)
         return min(high, self.edges[level][at]) if at < len(self.edges[level]) else high
 
@@ -224,10 +208,7 @@ def _cut_region(
 
 
 def _cut(text: str, piece: _UnitSpan, cuts: Cuts) -> Iterator[_UnitSpan]:
-    """Yield the parts of a span between the positions from `cuts`.
-
-    White space at the end of the span stays with the last part.
-    """
+    """Yield the parts of a span between cuts; the last part keeps the white space at the end."""
     content = text[piece.start : piece.end].rstrip()
     start, rank = piece.start, piece.rank
     for at, cut_rank in cuts(text, start, start + len(content)):
@@ -247,11 +228,7 @@ def _list_sizes(
     is_cut: Sequence[bool],
     measure: Measure,
 ) -> list[int]:
-    """Return the sizes of all parts, in order.
-
-    Only the parts of spans that were cut are measured. Any other span is its only part, so its
-    known size is taken from `sizes`.
-    """
+    """Return the sizes of all parts; only parts of spans that were cut are measured."""
     cut = [
         piece_parts for piece_parts, is_piece_cut in zip(parts, is_cut, strict=True) if is_piece_cut
     ]

@@ -34,19 +34,13 @@ class Outline:
 
 
 def shorten_heading(text: str) -> str:
-    """Return a heading's text on one line, cut to _MAX_HEADING_LENGTH characters.
-
-    The name is repeated in the path of every block below it, so it must be short.
-    """
+    """Return a heading on one line, shortened because each block below it repeats it."""
     name = " ".join(text[: 8 * _MAX_HEADING_LENGTH].split())
     return name if len(name) <= _MAX_HEADING_LENGTH else name[: _MAX_HEADING_LENGTH - 1] + "…"
 
 
 def find_first_title(blocks: Iterable[Block]) -> str | None:
-    """Return the text of the first heading of level 1 or, without one, of the first heading.
-
-    Return None if the document has no heading.
-    """
+    """Return the text of the first heading of level 1 or, without one, of the first heading."""
     headings = [block for block in blocks if block.kind == "heading" and block.heading_path[-1]]
     first = next(
         (block for block in headings if block.level == 1), headings[0] if headings else None
@@ -75,18 +69,12 @@ _MAX_REPEATED_LENGTH = 300
 
 
 def format_row(cells: Sequence[str]) -> str:
-    """Return the cells as one line, such as `a | b |  | d`.
-
-    Empty cells keep the columns aligned; empty cells at the end are left out.
-    """
+    """Return aligned cells such as `a | b |  | d`, without empty ones at the end."""
     return " | ".join(cells).rstrip(" |")
 
 
 def get_repeated_text(cell: str) -> str:
-    """Return the text of a cell that is to be repeated in each further row that it spans.
-
-    Return "" for a long text, because a small file could otherwise produce a text of any length.
-    """
+    """Return a short cell, to be repeated in further rows; "" for a long one."""
     return cell if len(cell) <= _MAX_REPEATED_LENGTH else ""
 
 
@@ -138,11 +126,7 @@ def clean(text: str) -> str:
 
 
 def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
-    """Yield the pieces that are not empty, and check the length of their text so far.
-
-    Raises:
-        DocumentRejected: the pieces exceed the limits.
-    """
+    """Yield the pieces that are not empty, and check the length of their text so far."""
     characters = 0
     for piece in pieces:
         if piece.text:
@@ -152,10 +136,7 @@ def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece
 
 
 def assemble(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
-    """Return the text of pieces, and a block for each piece.
-
-    Pieces are separated by blank lines, and consecutive rows of a table by line ends.
-    """
+    """Return pieces as a text with blocks, separated by blank lines, or line ends between rows."""
     texts: list[str] = []
     blocks: list[Block] = []
     outline = Outline()

@@ -83,11 +83,7 @@ def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_RecordSpan
 
 
 def _is_open(line: str, delimiter: str, *, inside: bool) -> bool:
-    """Return whether a line ends inside a quotation, which only the start of a field can open.
-
-    Args:
-        inside: whether the line starts inside a quotation.
-    """
+    """Return whether a line ends inside a quotation, which only the start of a field can open."""
     if _QUOTE not in line:
         return inside
     for field in line.split(delimiter):

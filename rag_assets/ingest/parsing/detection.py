@@ -118,11 +118,7 @@ _TEXT_SIGNATURES = (
 
 
 def name_unread_format(data: bytes, *, is_text: bool) -> str | None:
-    """Return the name of a format that no parser reads, such as "a PNG picture"; None if unknown.
-
-    Args:
-        is_text: whether `data` decodes as text; then only text formats are considered.
-    """
+    """Return the name of a format that no parser reads, such as "a PNG picture"; else None."""
     marks = _TEXT_SIGNATURES if is_text else (*_SIGNATURES, *_TEXT_SIGNATURES)
     return next((m.meaning for m in marks if data.startswith(m.mark, m.offset)), None)
 
@@ -194,17 +190,7 @@ def iter_file_pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def detect_zip_type(file: BinaryIO, media_type: str | None) -> str:
-    """Return the media type of the Office document in a ZIP archive.
-
-    It is the content type of the archive's main part.
-
-    Args:
-        media_type: the type that the document's source declares; it decides if there are
-            several main parts.
-
-    Raises:
-        DocumentRejected: the archive is damaged, or not an Office document.
-    """
+    """Return the media type of the main part of the Office document in a ZIP archive."""
     if _count_marks(file, _CENTRAL_ENTRY) > _MAX_ENTRIES:
         raise DocumentTooCostly(
             f"the archive has more than {_MAX_ENTRIES:,} entries", hint=ARCHIVE_HINT
@@ -223,12 +209,7 @@ def detect_zip_type(file: BinaryIO, media_type: str | None) -> str:
 
 
 def detect_ole2_type(file: BinaryIO, media_type: str | None) -> str:
-    """Return the Office format of an encrypted OLE2 file, as the document's source declares it.
-
-    Raises:
-        DocumentRejected: the file has a format from before 2007, or its name does not show its
-            format.
-    """
+    """Return the Office format of an encrypted OLE2 file, as the document's source declares it."""
     if _has_stream(file, "EncryptedPackage"):
         if media_type is not None and media_type in OOXML:
             return media_type
@@ -276,10 +257,7 @@ def _read_beginning(archive: zipfile.ZipFile, name: str) -> bytes:
 
 
 def _has_stream(file: BinaryIO, name: str) -> bool:
-    """Return whether an OLE2 file lists a stream of this name.
-
-    In a directory entry, the name is padded to 64 bytes and followed by its length.
-    """
+    """Return whether an OLE2 file lists a stream of this name."""
     raw = name.encode("utf-16-le")
     return _count_marks(file, raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2)) > 0
 
@@ -371,10 +349,8 @@ def detect(data: bytes, media_type: str | None = None) -> str:
 def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     """Detect the type of a document in constant memory; return it as a key of registry.PARSERS.
 
-    Args:
-        file: the document, seekable, at its start.
-        media_type: the type that the document's source declares, mostly by the file name. It
-            decides among text formats, unless the document clearly starts as HTML or mail.
+    The type that the document's source declares decides among text formats, unless the document
+    clearly starts as HTML or mail.
 
     Raises:
         DocumentRejected: the document is empty, or has a type that no parser reads; the message
@@ -403,10 +379,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
 
 
 def _select_declared_type(data: bytes, media_type: str | None) -> str | None:
-    """Return the type of a typed record or a picture, if the source declares such a type.
-
-    For a picture, the type is detected in its content. Return None for other declared types.
-    """
+    """Return a declared typed record, or the detected type of a declared picture."""
     if media_type == TYPED_RECORD:
         return TYPED_RECORD  # this project wrote the record itself
     # The declaration of a picture was already checked against its content.
@@ -420,10 +393,7 @@ def _normalize_declared_type(media_type: str | None) -> str | None:
 
 
 def _choose_text_type(data: bytes, declared: str | None) -> str:
-    """Return the type of a document in a text format.
-
-    The document may still not be text: the format's parser rejects such bytes.
-    """
+    """Return the type of a document in a text format."""
     if declared in SOURCE_CODE and declared is not None:
         return declared
     if looks_like_html(data):

@@ -33,10 +33,7 @@ _INDENT = " "  # two for each level, since docling counts a list and its item as
 
 
 def iter_pieces(document: DoclingDocument) -> Iterator[Piece]:
-    """Yield the pieces of a document in reading order, without running headers and footers.
-
-    A title is a heading of the first level, and section headers are below it.
-    """
+    """Yield the pieces of a document in reading order, without running headers and footers."""
     items = document.iterate_items()
     for listed, run in groupby(items, key=lambda entry: _is_list_item(entry[0])):
         if listed:
@@ -102,11 +99,7 @@ _PACKAGES = ("torch", "docling_ibm_models", "docling_parse")
 
 
 def require_docling(models: str | None) -> None:
-    """Verify that docling's full pipeline is installed.
-
-    Raises:
-        ConfigurationError: packages or models are missing; the hint explains how to get them.
-    """
+    """Verify that docling's full pipeline is installed."""
     require_extra("docling", _PACKAGES, "parser.pdf: docling", "set parser.pdf: liteparse")
     if models is None or not Path(models).is_dir():
         raise ConfigurationError(
@@ -123,12 +116,7 @@ def warm_up() -> None:
 
 
 def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimits) -> ParsedText:
-    """Convert a PDF; see registry.ParseFunction.
-
-    Raises:
-        ConfigurationError: docling's pipeline is not installed.
-        DocumentRejected: the PDF is encrypted, truncated, damaged, too long, or has no text.
-    """
+    """Convert a PDF; see registry.ParseFunction."""
     require_docling(options.docling_models)
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))

@@ -2,7 +2,7 @@
 
 The XML itself is parsed, without a library for Word documents
 (docs/decisions/10-document-types-and-readers.md). Headers, footers, comments, tables of contents,
-deleted and hidden text are left out. Page numbers are unknown, because only a program that lays out
+deleted and hidden text are omitted. Page numbers are unknown, because only a program that lays out
 the document can determine them.
 """
 
@@ -59,10 +59,8 @@ class Inline:
     """The content of a paragraph.
 
     Attributes:
-        texts: parts of the paragraph's text, in order.
         notes: for each note that the paragraph refers to, its kind, its id and the index of its
             reference in `texts`.
-        boxes: text boxes that are anchored in the paragraph.
     """
 
     texts: list[str] = field(default_factory=list)
@@ -147,14 +145,7 @@ class ListPosition(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """The properties of a paragraph style that affect parsing, including inherited properties.
-
-    Attributes:
-        name: name of the style, in lower case.
-        level: level of the heading, else 0.
-        list_position: the list that contains paragraphs of this style as items.
-        is_code: whether the style is for source code.
-    """
+    """A paragraph style; the level is 0 unless it is a heading."""
 
     name: str = ""
     level: int = 0
@@ -463,10 +454,7 @@ class _DocxReader:
         return clean(collapse_spaces(" ".join(texts)))
 
     def _number_notes(self, inline: Inline) -> str:
-        """Return a paragraph's text with a number such as [1] in place of each note reference.
-
-        The texts of the notes are kept for the end of the section.
-        """
+        """Return a text with numbers such as [1] in place of references to notes."""
         for kind, note_id, at in inline.notes:
             # Each note is shown once, however often it is referenced.
             note = self._notes.pop((kind, note_id), None)

@@ -1,7 +1,7 @@
 """HTML: headings, paragraphs, lists, tables and code as a reader sees them.
 
-Scripts and styles, hidden elements, navigation, form controls and a page's footer are left out. If
-a page has exactly one <main>, everything around it is left out too. No resource of a page is
+Scripts and styles, hidden elements, navigation, form controls and a page's footer are omitted. If
+a page has exactly one <main>, everything around it is omitted too. No resource of a page is
 fetched.
 """
 
@@ -26,13 +26,12 @@ from rag_assets.ingest.parsing.blocks import (
 )
 from rag_assets.ingest.parsing.model import BlockKind, ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
-from rag_assets.ingest.parsing.text import UTF16_MARKS, decode_text
+from rag_assets.ingest.parsing.text import UTF8_MARK, UTF16_MARKS, decode_text
 
 if TYPE_CHECKING:
     from lxml.etree import _Element
 
 
-_UTF8_MARK = b"\xef\xbb\xbf"
 _CHARSET_WITHIN = 4_096
 _CHARSET = re.compile(
     rb"""<(?:meta|\?xml)\b[^>]{0,400}?(?:charset|encoding)\s{0,9}=\s{0,9}["']?([\w.:-]{2,40})""",
@@ -68,14 +67,8 @@ BLOCKS = frozenset({
 
 
 def decode_page(data: bytes, limits: ParseLimits) -> str:
-    """Decode a page by its byte order mark or else its declared encoding.
-
-    A page without both is decoded as UTF-8 or, if this fails, as browsers do.
-
-    Raises:
-        DocumentRejected: the page is empty, or too long.
-    """
-    if not data.startswith((*UTF16_MARKS, _UTF8_MARK)):
+    """Decode a page by its mark or declared encoding, else as UTF-8, else as browsers do."""
+    if not data.startswith((*UTF16_MARKS, UTF8_MARK)):
         data = data.decode(_detect_encoding(data), "replace").replace("\0", "").encode()
     return decode_text(data, limits)
 
@@ -98,13 +91,7 @@ def _detect_encoding(data: bytes) -> str:
 
 
 def parse_tree(text: str) -> _Element | None:
-    """Return the root of a page; None if it has no elements.
-
-    No resource of a page is fetched. libxml2 stops at 255 levels of nesting.
-
-    Raises:
-        DocumentRejected: the page is nested more deeply than that.
-    """
+    """Return the root of a page of at most 255 nested levels; None if it has no elements."""
     from lxml import etree
 
     parser = etree.HTMLParser(
@@ -138,11 +125,7 @@ def _is_within_article(element: _Element) -> bool:
 
 
 def get_flat_text(element: _Element, without: frozenset[str] = frozenset()) -> str:
-    """Return the visible text of an element on one line, without inner elements in `without`.
-
-    Args:
-        without: names of tags.
-    """
+    """Return the visible text of an element on one line, without inner elements with these tags."""
     parts: list[str] = []
     _flatten(element, without, parts)
     return " ".join("".join(parts).split())
@@ -204,11 +187,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def read_page(text: str) -> tuple[list[Piece], str | None]:
-    """Return the pieces of a page, and the title in its head.
-
-    Raises:
-        DocumentRejected: the page is nested too deeply.
-    """
+    """Return the pieces of a page, and the title in its head."""
     root = parse_tree(text)
     if root is None:
         return [], None
@@ -229,10 +208,7 @@ def _find_main(root: _Element) -> _Element:
 
 
 class _PageReader:
-    """A reader that converts a page's elements to pieces.
-
-    It collects the text of a paragraph until the paragraph ends.
-    """
+    """A reader that converts a page's elements to pieces."""
 
     def __init__(self) -> None:
         self.pieces: list[Piece] = []

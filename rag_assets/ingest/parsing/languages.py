@@ -58,11 +58,7 @@ _EXPECTED = (
 
 
 def parse_language(name_or_tag: str) -> str:
-    """Return the name under which a language is stored with documents.
-
-    Args:
-        name_or_tag: a programming language, an ISO 639-1 code, or a tag such as `en-GB`, of which
-            the first part counts.
+    """Return the name under which documents store a language or a tag such as `en-GB`.
 
     Raises:
         ValueError: no document can have this language; the message does not quote the name.
@@ -79,7 +75,7 @@ def parse_language(name_or_tag: str) -> str:
 _REVISION = 2
 """Must be increased whenever the same text may be assigned a different language."""
 
-# Headings are left out: they are short, and would be every other block above single paragraphs.
+# Headings are ignored: they are short, and would be every other block above single paragraphs.
 _PROSE = frozenset({"paragraph", "list", "table", "row"})
 _SAMPLED_BLOCKS = 6
 _SAMPLE_CHARACTERS = 600
@@ -106,11 +102,9 @@ _CODE_LENGTH = 2
 
 
 def detect_language(parsed: ParsedText) -> str | None:
-    """Return the language of a parsed document.
+    """Return the language of a parsed document; None for texts that are short, mixed or neither.
 
-    Returns:
-        For source code, the programming language as in its media type (`python`); for prose, the
-        ISO 639-1 code (`en`); None for texts that are short, mixed or neither.
+    This is the name of a programming language (`python`), or the ISO 639-1 code of prose (`en`).
     """
     if parsed.media_type in SOURCE_CODE:
         return parsed.media_type.removeprefix("text/x-")
@@ -136,12 +130,8 @@ def detect_text_language(
 ) -> str | None:
     """Return the ISO 639-1 code of a text's language; None if it is short, mixed or technical.
 
-    A sentence is enough; for a few words, the language is seldom certain.
-
-    Args:
-        is_guess: whether to return the most probable language, however short the text is.
-        min_probability: minimum probability at which a language is certain.
-        min_bytes: minimum size, in UTF-8 bytes, of a text whose language is certain.
+    A sentence is enough; for a few words, the language is seldom certain. A guess is the most
+    probable language, however short the text is.
     """
     # Lone surrogates cannot be encoded in UTF-8.
     words = _remove_technical_words(text[:_SAMPLE_CHARACTERS].encode("utf-8", "replace").decode())
@@ -151,10 +141,7 @@ def detect_text_language(
 
 
 def get_language_identity(media_type: str) -> str | None:
-    """Return the detector's version if it affects documents of this type, else None.
-
-    It does not affect source code.
-    """
+    """Return the detector's version, except for source code, which needs no detector."""
     return None if media_type in SOURCE_CODE else get_detector_version()
 
 

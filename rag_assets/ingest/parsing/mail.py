@@ -41,10 +41,7 @@ _MAX_PARTS = 1_000
 class MailPart:
     """A leaf of a message's tree of parts: body text, an attachment, or an attached message.
 
-    Attributes:
-        message: the part; for an attached message, that message.
-        name: file name of an attachment; "" for a part of the body.
-        is_message: whether the part is a whole message.
+    The name of a part of the body is "".
     """
 
     message: Message
@@ -73,10 +70,7 @@ def decode_header_value(value: str) -> str:
 
 
 def list_parts(message: Message) -> list[MailPart]:
-    """Return the parts of body and attachments, in order.
-
-    Of alternative parts, only plain text is returned if there is any, else the last alternative.
-    """
+    """Return body and attachments; of alternatives, only plain text or else the last one."""
     parts: list[MailPart] = []
     for part in _iter_parts(message):
         if len(parts) == _MAX_PARTS:
@@ -167,12 +161,7 @@ class _MailReader:
         self._attachments_left = _MAX_ATTACHMENTS
 
     def iter_pieces(self, message: Message, level: int = 1) -> Iterator[Piece]:
-        """Yield the pieces of a message: subject, headers, body, attachments.
-
-        Args:
-            level: heading level of the subject. Attachments are read only if it is 1; otherwise
-                only their names are listed.
-        """
+        """Yield subject, headers, body, and attachments or, below level 1, their names."""
         yield Piece("heading", read_header(message, "Subject"), level)
         headers = ((name, read_header(message, name)) for name in _SHOWN_HEADERS)
         yield Piece("paragraph", clean("\n".join(f"{n}: {value}" for n, value in headers if value)))

@@ -94,19 +94,12 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def parse_markdown(text: str) -> ParsedText:
-    """Find the blocks and the title of a Markdown document.
-
-    Every character that is not white space belongs to exactly one block.
-    """
+    """Find the blocks and the title of a Markdown document."""
     return MarkdownParser(text).parse()
 
 
 class MarkdownParser:
-    """A Markdown parser that reads the lines of a document once.
-
-    Attributes:
-        front_title: the title in the front matter; set once blocks() is exhausted.
-    """
+    """A Markdown parser that reads the lines of a document once."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -143,10 +136,7 @@ class MarkdownParser:
         return self._build_block(kind, first)
 
     def _select_container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
-        """Return the kind of the block that starts on a line, and the function that skips it.
-
-        The function is None for a paragraph.
-        """
+        """Return a block's kind, and what skips it; None for a paragraph."""
         if find_fence_opening(line.text):
             return "code", self._skip_fence
         if is_indented(line.text):
@@ -334,10 +324,7 @@ class _MdxParser(MarkdownParser):
         return super()._is_interruption(line) or _is_tags(line.text)
 
     def _find_module_end(self) -> int:
-        """Return the index of the line after an import or export statement.
-
-        The statement ends at the first blank line at which no bracket is open.
-        """
+        """Return the index of the line after an import or export statement."""
         depth = 0
         nearest = 0
         lines = self._lines
@@ -360,10 +347,7 @@ class _MdxParser(MarkdownParser):
         return at if at > self._at else 0
 
     def _find_tag_end(self, at: int) -> int:
-        """Return the index of the line after the tags that start on line `at`.
-
-        Return 0 if no tags start there, or if they are not closed.
-        """
+        """Return the index of the line after the closed tags on line `at`; else 0."""
         line = self._lines[at].text
         if _is_tags(line):
             return at + 1

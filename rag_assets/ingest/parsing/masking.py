@@ -33,11 +33,7 @@ class _Cell(NamedTuple):
 
 
 class _Columns(NamedTuple):
-    """The columns of a table that hold credentials, and the separator of its cells.
-
-    Attributes:
-        kinds: kind of credential by the index of the column.
-    """
+    """The separator of a table's cells, and the kinds of credentials by index of their column."""
 
     delimiter: str
     kinds: dict[int, ValueKind]
@@ -90,10 +86,7 @@ def _find_credential_columns(text: str, cells: Sequence[_Cell]) -> dict[int, Val
 
 
 def _may_name_credential(text: str, cell: _Cell) -> bool:
-    """Return whether a line contains a word that occurs in names of credentials.
-
-    This is a fast test before the names themselves are examined.
-    """
+    """Return whether a line contains a word that occurs in names of credentials."""
     lowered = text[cell.start : cell.end].lower()
     return any(word in lowered for word in ANCHORS)
 
@@ -106,10 +99,7 @@ def _find_below_columns(text: str, row: _Cell, columns: _Columns) -> Iterator[Ma
 
 
 def _find_next_to_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
-    """Yield the second cell of a row if the first cell, its label, names a credential.
-
-    Further cells can only be a description.
-    """
+    """Yield the second cell of a row if the first cell, its label, names a credential."""
     for delimiter in _DELIMITERS:
         cells = [c for c in _iter_cells(text, row.start, row.end, delimiter) if c.end > c.start]
         if len(cells) < _PAIR:
@@ -134,10 +124,7 @@ def _iter_cells(text: str, start: int, end: int, delimiter: str) -> Iterator[_Ce
 
 
 def _find_quotation_end(text: str, start: int, end: int) -> int:
-    """Return the end of the quotation in a cell; a doubled quotation mark does not end it.
-
-    If the cell is not quoted, or the quotation is never closed, return the start of the cell.
-    """
+    """Return the end of the quotation in a cell; the start of the cell if it has none."""
     if not text.startswith('"', start):
         return start
     close = text.find('"', start + 1, end)
@@ -168,10 +155,7 @@ def _iter_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def join_spans(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
-    """Return spans in order, with overlapping spans merged.
-
-    A merged span has the rule of a described pattern, if there is one, or else the first rule.
-    """
+    """Return spans in order, with overlapping spans merged; described patterns win."""
     joined: list[MaskedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         if joined and span.start < joined[-1].end:
@@ -206,9 +190,8 @@ def mask_document(parsed: ParsedText, scanner: Scans) -> ParsedText:
 def mask_new_credentials(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText, list[str]] | None:
     """Mask credentials that `scanner` finds in a document which other rules already masked.
 
-    Returns:
-        The text, in which earlier masks are kept, and the rule that found each new credential;
-            None if there are no new credentials.
+    Return the text, in which earlier masks are kept, and the rule that found each new credential;
+    None if there are no new credentials.
 
     Raises:
         TimeoutError: the scan took too long.
@@ -233,13 +216,7 @@ def mask_new_credentials(parsed: ParsedText, scanner: Scans) -> tuple[ParsedText
 
 
 def find_credentials(parsed: ParsedText, scanner: Scans) -> tuple[MaskedSpan, ...]:
-    """Return the spans of all credentials in a document's text.
-
-    They are found by their form and, in tables, by the names of their columns or labels.
-
-    Raises:
-        TimeoutError: the scan took too long.
-    """
+    """Return the spans of all credentials in a text, by their form or the names of columns."""
     spans = (MaskedSpan(s.start, s.end, s.rule) for s in scanner.scan(parsed.text))
     return join_spans([*spans, *find_credential_cells(parsed)])
 

@@ -172,11 +172,7 @@ _LONGEST_ACRONYM = 4
 
 
 def get_format_name(media_type: str | None) -> str:
-    """Return the name of a media type as shown to people: "PDF", "Markdown", "python".
-
-    Args:
-        media_type: None if unknown.
-    """
+    """Return the name of a media type as shown to people: "PDF", "Markdown", "python"."""
     if media_type is None:
         return "unknown"
     subtype = media_type.rpartition("/")[2].removeprefix("x-")

@@ -15,6 +15,8 @@ BlockKind = Literal["heading", "paragraph", "list", "table", "row", "code", "fro
 class Block:
     """A span of the parsed text that forms a unit, such as a heading, a paragraph or a table.
 
+    Pages, slides and rows count from 1; the format may have none of them.
+
     Attributes:
         kind: kind of the block. A row is one record of a table, with the column names in the
             heading above it. Front matter, which includes imports and comments, is for programs and
@@ -23,13 +25,7 @@ class Block:
         heading_path: the headings above the block, outermost first; for a heading, its own text
             comes last.
         level: 1 to 6 for a heading, else 0.
-        page: the page that the block starts on, counted from 1, if the format has pages.
-        slide: the slide that contains the block, counted from 1, if the format has slides.
-        sheet: the name of the sheet that contains the block, if the format has sheets.
-        row: the row of the sheet or file in which the block starts, counted from 1, if there
-            are rows.
-        block_id: the block's id in the application that pushed it, if the application's blocks
-            have ids.
+        block_id: the block's id in the application that pushed it, if blocks have ids.
     """
 
     kind: BlockKind
@@ -62,13 +58,10 @@ class ParsedText:
             source; for other formats the blocks joined by blank lines. Credentials are masked
             without changing the length.
         blocks: in order, not overlapping; white space between them belongs to no block.
-        media_type: the type of the document's content; parse() sets it.
         title: the title found in the content (never derived from the file's name), masked.
         pages: number of pages, slides or sheets, if the format has them.
-        ocr_pages: number of these pages that were read by OCR.
         notes: which parts were not read, and why; they quote nothing from the document.
         has_lines: whether the lines of `text` are the lines of the document.
-        masked: the spans that were masked, in order.
         mark_bytes: length of a byte order mark before the text, if the text is the source.
     """
 

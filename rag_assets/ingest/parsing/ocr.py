@@ -48,15 +48,7 @@ _HYPHENATION = re.compile(r"(?<=[a-z])-\n(?=[a-z])")
 
 
 def require_languages(languages: Sequence[str], folder: str | None) -> None:
-    """Verify that the OCR data of languages is installed.
-
-    Args:
-        languages: Tesseract's abbreviations: "eng", "deu", "chi_sim".
-        folder: the folder of the files LANGUAGE.traineddata; None for the installed folder.
-
-    Raises:
-        ConfigurationError: the data of a language is missing, or Tesseract is not installed.
-    """
+    """Verify that the OCR data of languages is installed, or is in this folder."""
     require_extra("ocr", OCR, "parser.ocr", "set parser.ocr: false")
     data_folder = Path(folder) if folder else _find_installed_data()
     missing = [name for name in languages if not (data_folder / f"{name}.traineddata").is_file()]
@@ -70,12 +62,7 @@ def require_languages(languages: Sequence[str], folder: str | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Pixels:
-    """A picture in shades of grey.
-
-    Attributes:
-        data: the rows of the picture from the top, one byte per pixel.
-        stride: bytes of a row.
-    """
+    """A picture in shades of grey: rows from the top, one byte per pixel."""
 
     data: bytes
     width: int
@@ -84,10 +71,7 @@ class Pixels:
 
 
 def compute_ocr_seconds(pages: int, limits: ParseLimits) -> float:
-    """Return the seconds that OCR of this many pages adds to a document's time limit.
-
-    OcrTime ends OCR before this time is used up.
-    """
+    """Return the seconds that OCR of this many pages adds to a document's time limit."""
     if not pages:
         return 0.0
     # The last page may start just before the time ends.
@@ -108,11 +92,7 @@ class OcrTime:
         self.read = self.left_out = 0
 
     def read_paragraphs(self, read: Callable[[], Iterable[str]]) -> list[str]:
-        """Return the paragraphs of a page by calling `read`; empty if no time remains for the page.
-
-        Raises:
-            DocumentTooLarge: the document has more scanned pages than allowed.
-        """
+        """Return the paragraphs of a page by calling `read`; empty if no time remains."""
         if self.read + self.left_out >= self._limits.ocr_pages:
             raise DocumentTooLarge(
                 f"the document has more than {self._limits.ocr_pages:,} scanned pages",
@@ -134,33 +114,20 @@ class OcrTime:
         return paragraphs
 
     def build_notes(self, pages: int) -> tuple[str, ...]:
-        """Return a note with the number of pages left out; empty if no page was left out.
-
-        Args:
-            pages: number of pages of the document.
-        """
+        """Return a note with the number of omitted pages; empty if none was omitted."""
         if not self.left_out:
             return ()
         most = f"{self._limits.ocr_seconds:g} seconds of a document, {PAGE_SECONDS:g} of a page"
         return (f"{self.left_out:,} of {pages:,} pages are left out: OCR has {most}",)
 
     def require_any_page(self) -> None:
-        """Reject a document if all of its pages were left out for lack of time.
-
-        Raises:
-            DocumentTimeout: all pages were left out.
-        """
+        """Reject a document if all of its pages were omitted for lack of time."""
         if self.left_out and not self.read:
             raise DocumentTimeout(f"OCR of a page took longer than {PAGE_SECONDS:g} s")
 
 
 class TextReader:
-    """A reader of text in pictures; its language data stays in memory until it is closed.
-
-    Args:
-        languages: languages that are tried together on every picture.
-        folder: the folder of the language data; None for the installed folder.
-    """
+    """A reader of text in pictures, which keeps the data of its languages until it is closed."""
 
     def __init__(self, languages: Sequence[str], folder: str | None) -> None:
         from tesserocr import OEM, PSM, PyTessBaseAPI
@@ -180,11 +147,7 @@ class TextReader:
         self._api.End()
 
     def read_paragraphs(self, pixels: Pixels) -> Iterator[str]:
-        """Read the paragraphs of a picture, in reading order.
-
-        Raises:
-            DocumentTimeout: reading takes too long.
-        """
+        """Read the paragraphs of a picture, in reading order."""
         from tesserocr import RIL, iterate_level
 
         self._api.SetImageBytes(pixels.data, pixels.width, pixels.height, 1, pixels.stride)
@@ -229,11 +192,7 @@ def warm_up() -> None:
 
 
 def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-    """Return the seconds that OCR of a picture's pages adds to the picture's time limit.
-
-    Raises:
-        DocumentRejected: the picture cannot be opened.
-    """
+    """Return the seconds that OCR of a picture's pages adds to the picture's time limit."""
     if not options.ocr:
         return 0.0
     with _open_picture(data) as image:
@@ -263,12 +222,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 class _PictureReader:
-    """A reader of a picture's pages that also counts them.
-
-    Attributes:
-        count: number of pages.
-        time: the stopwatch that decides which pages are read.
-    """
+    """A reader of a picture's pages that also counts them."""
 
     def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
         self._data, self._options, self._limits = data, options, limits
@@ -305,10 +259,7 @@ def _open_picture(data: bytes) -> Iterator[Image]:
 
 
 def _iter_frames(image: Image, limits: ParseLimits) -> Iterator[int]:
-    """Go to each page of a picture, and yield its number, counted from 1.
-
-    Only a TIFF can have more than one page.
-    """
+    """Go to each page of a picture, and yield its number, counted from 1."""
     number = 0
     while True:
         if number >= limits.ocr_pages:
@@ -339,11 +290,7 @@ def _require_size(image: Image) -> None:
 
 @contextmanager
 def _report_as_damage() -> Iterator[None]:
-    """Raise DocumentRejected for any error of the library, as damage of the picture.
-
-    The library's decoders raise errors of many kinds on hostile bytes, and some errors quote these
-    bytes.
-    """
+    """Raise DocumentRejected for any error of the library, which might quote the picture."""
     import PIL.Image
 
     try:

@@ -14,7 +14,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from rag_assets.common.errors import DocumentEncrypted, DocumentRejected, DocumentTooCostly
@@ -54,22 +54,11 @@ class Archive:
         # as equal.
         self._names = {name.lower(): name for name in self._zip.NameToInfo}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._zip.close()
-
     def __contains__(self, name: str) -> bool:
         return name.lower() in self._names
 
     def read(self, name: str) -> bytes:
-        """Return the inflated bytes of a part; b"" if it is missing.
-
-        Raises:
-            DocumentRejected: the part is damaged, encrypted, or its compression ratio is too
-                high.
-        """
+        """Return the inflated bytes of a part; b"" if it is missing."""
         entry = self._zip.NameToInfo.get(self._names.get(name.lower(), ""))
         if entry is None:
             return b""
@@ -119,13 +108,7 @@ R_ID = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 @dataclass(frozen=True, slots=True)
 class RelatedPart:
-    """A part that another part refers to.
-
-    Attributes:
-        id: the id by which the other part refers to it.
-        kind: the last segment of the relationship's type, such as "slide".
-        part: the name of the part in the package.
-    """
+    """A part that another part refers to by an id and a kind, such as "slide"."""
 
     id: str
     kind: str
@@ -133,12 +116,7 @@ class RelatedPart:
 
 
 class Package:
-    """The parts of an Office document.
-
-    Raises:
-        DocumentRejected: the document is damaged, encrypted with an unknown password, or a ZIP
-            bomb.
-    """
+    """The parts of an Office document."""
 
     def __init__(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> None:
         self.archive = Archive(_decrypt(data, options), limits)
@@ -148,11 +126,7 @@ class Package:
         self.main = main[0]
 
     def read_xml(self, part: str) -> _Element | None:
-        """Return the XML root of a part; None if the part is missing or empty.
-
-        Raises:
-            DocumentRejected: the part is not well-formed XML, or declares a document type.
-        """
+        """Return the XML root of a part; None if the part is missing or empty."""
         data = self.archive.read(part)
         return _parse_xml(data) if data else None
 
@@ -190,10 +164,11 @@ def _iter_relations(root: _Element, folder: str) -> Iterator[RelatedPart]:
 def _parse_xml(data: bytes) -> _Element:
     from lxml import etree
 
+    doctype_error = DocumentRejected(
+        "the document declares an XML document type, which Office never does"
+    )
     if any(mark in data for mark in _DOCTYPES):
-        raise DocumentRejected(
-            "the document declares an XML document type, which Office never does"
-        )
+        raise doctype_error
     if b"purl.oclc.org" in data:
         for strict, common in _STRICT:
             data = data.replace(strict, common)
@@ -207,17 +182,12 @@ def _parse_xml(data: bytes) -> _Element:
     except etree.XMLSyntaxError:
         raise DocumentRejected("the document is damaged: a part is not well-formed XML") from None
     if root is None or root.getroottree().docinfo.doctype:
-        raise DocumentRejected(
-            "the document declares an XML document type, which Office never does"
-        )
+        raise doctype_error
     return root
 
 
 def _decrypt(data: bytes, options: ParseOptions) -> bytes:
-    """Return the bytes of the ZIP archive, decrypted with the first password that fits.
-
-    Bytes that are not encrypted are returned unchanged.
-    """
+    """Return the bytes of the ZIP archive, decrypted with the first fitting password if needed."""
     if not data.startswith(OLE2_MARK):
         return data
     for password in options.passwords:

@@ -16,19 +16,12 @@ class ParseLimits:
     """The resources that one document may use while it is parsed, scanned and masked.
 
     Attributes:
-        seconds: maximum elapsed time, and maximum processor time.
         memory_bytes: maximum address space beyond an idle worker's.
-        characters: maximum size of the parsed text.
         blocks: maximum number of paragraphs, rows and other blocks; later stages hold all
             blocks of a document in memory without any other limit.
         pages: maximum number of pages, if the format has them; slides and sheets count as
             pages.
-        ocr_pages: maximum number of pages that are read by OCR; each of them adds to the time
-            limit.
         ocr_seconds: maximum time for OCR of all pages; pages that exceed it are left out.
-        expanded_bytes: maximum size of a compressed document after it is unpacked.
-        cells: maximum number of cells of a workbook, including empty cells between filled
-            cells.
     """
 
     seconds: float = 60.0
@@ -51,20 +44,19 @@ class ParseLimits:
 
     def check_blocks(self, count: int) -> None:
         """Raise DocumentTooLarge if the document has too many blocks."""
-        if count > self.blocks:
-            raise DocumentTooLarge(
-                f"the document has {count:,} paragraphs and rows, over the limit of"
-                f" {self.blocks:,}",
-                hint="split the document",
-            )
+        _require_count(count, self.blocks, "paragraphs and rows")
 
     def check_pages(self, count: int) -> None:
         """Raise DocumentTooLarge if the document has too many pages."""
-        if count > self.pages:
-            raise DocumentTooLarge(
-                f"the document has {count:,} pages, over the limit of {self.pages:,}",
-                hint="split the document",
-            )
+        _require_count(count, self.pages, "pages")
+
+
+def _require_count(count: int, most: int, noun: str) -> None:
+    if count > most:
+        raise DocumentTooLarge(
+            f"the document has {count:,} {noun}, over the limit of {most:,}",
+            hint="split the document",
+        )
 
 
 PdfEngine = Literal["liteparse", "docling"]
@@ -81,12 +73,7 @@ class ParseOptions:
 
     Attributes:
         keep_headers_footers: whether to keep the lines that repeat on every page of a PDF.
-        passwords: passwords that are tried on encrypted documents, in order.
-        pdf: the parser of PDFs.
-        ocr: whether to read scanned pages of PDFs, and pictures, by OCR.
-        ocr_languages: languages of the texts, in Tesseract's abbreviations.
         ocr_data: folder of the languages' data; None for the installed folder.
-        docling_models: folder of docling's models.
         strict_secrets: whether every match of some patterns in privacy.described is also a
             credential.
     """

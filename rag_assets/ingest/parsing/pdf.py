@@ -48,16 +48,7 @@ _MAX_OBJECTS = 500
 
 
 class PdfFile:
-    """An opened PDF.
-
-    Args:
-        data: the document; bytes before the PDF mark are left out.
-        passwords: passwords that are tried in order if the document is encrypted.
-
-    Attributes:
-        data: the document from the PDF mark on.
-        password: the password that opened the document; None without a password.
-        document: the document opened by pdfium.
+    """An opened PDF, without bytes before the PDF mark, and the password that opened it.
 
     Raises:
         DocumentRejected: the PDF is encrypted, truncated or damaged.
@@ -93,11 +84,7 @@ class PdfFile:
 
     @contextmanager
     def open_page(self, number: int) -> Iterator[PdfPage]:
-        """Open a page by its number, counted from 1; it is closed after the block.
-
-        Raises:
-            PdfiumError: the page cannot be read.
-        """
+        """Open a page by its number, counted from 1; it is closed after the block."""
         page = self.document[number - 1]
         try:
             yield page
@@ -163,11 +150,7 @@ def render_pixels(page: PdfPage) -> Pixels:
 
 
 def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-    """Return the seconds that OCR of scanned pages adds to a document's time limit.
-
-    Raises:
-        DocumentRejected: the PDF cannot be opened, or has too many pages.
-    """
+    """Return the seconds that OCR of scanned pages adds to a document's time limit."""
     if not options.ocr:
         return 0.0
     with PdfFile(data, options.passwords) as file:
@@ -177,11 +160,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
 
 
 def _compute_scale(width: float, height: float) -> float:
-    """Return the scale of rendering in pixels per point.
-
-    Args:
-        width, height: size of the page in points.
-    """
+    """Return the scale of rendering in pixels per point, for a page of this size in points."""
     scale = _DOTS_PER_INCH / _POINTS_PER_INCH
     pixels = width * height * scale**2
     return scale if pixels <= MAX_PIXELS else scale * (MAX_PIXELS / pixels) ** 0.5
@@ -202,20 +181,12 @@ class Bookmarks:
                 self._levels.setdefault((page, form), min(level, DEEPEST_LEVEL))
 
     def get_level(self, page: int, text: str) -> int:
-        """Return the outline's level for a text on a page; 0 if it is not a heading.
-
-        A bookmark may point just before a page break while its heading follows the break.
-        """
+        """Return the level of a heading on a page, or on the page before it; else 0."""
         if not self._levels:
             return 0
         forms = _normalize_title(shorten_heading(text))
         at = (page, page - 1)
         return next((n for p in at for form in forms if (n := self._levels.get((p, form)))), 0)
-
-
-def read_bookmarks(file: PdfFile) -> Bookmarks:
-    """Return the outline of a PDF, up to _MAX_BOOKMARKS entries."""
-    return Bookmarks(_iter_bookmark_entries(file.document))
 
 
 def _iter_bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, int]]:
@@ -229,10 +200,7 @@ def _iter_bookmark_entries(document: PdfDocument) -> Iterator[tuple[int, str, in
 
 
 def _normalize_title(title: str) -> tuple[str, ...]:
-    """Return forms of a title that can be compared: lower case, without punctuation.
-
-    If the title starts with numbers, a second form omits them.
-    """
+    """Return forms of a title that can be compared: lower case, without punctuation."""
     words = " ".join(re.sub(r"[\W_]+", " ", title.lower()).split())
     forms = [words]
     if (bare := _NUMBERS.sub("", _NUMBERING.sub("", words))) and bare != words:
@@ -265,10 +233,7 @@ _KINDS: Mapping[str, BlockKind] = {
 
 @cache
 def warm_up() -> None:
-    """Load the libraries, and make pdfium reserve its gigabyte of address space once.
-
-    This is called before limits are set, so that the limits apply to the document alone.
-    """
+    """Load libraries, and make pdfium reserve its gigabyte once, before limits are set."""
     from liteparse import LiteParse, ParseError
 
     with suppress(ParseError):
@@ -284,11 +249,7 @@ class PageLayout:
         self._limits = limits
 
     def iter_pages(self) -> Iterator[tuple[int, list[Piece]]]:
-        """Yield the number of each readable page, counted from 1, and its pieces.
-
-        Raises:
-            DocumentRejected: no page can be read, because the PDF itself is damaged.
-        """
+        """Yield the number of each readable page, counted from 1, and its pieces."""
         from liteparse import ParseError
 
         parser = self._build_parser(keep_headers_footers=self._options.keep_headers_footers)
@@ -303,10 +264,7 @@ class PageLayout:
             raise DocumentRejected("the PDF is damaged: its pages cannot be read") from None
 
     def _parse_whole_pages(self, numbers: list[int]) -> dict[int, ParsedPage]:
-        """Return pages including their headers and footers, by page number.
-
-        This is used for pages with little other text.
-        """
+        """Return pages including their headers and footers, by page number."""
         if not numbers:
             return {}
         target = ",".join(map(str, numbers))
@@ -344,10 +302,7 @@ def _iter_pieces_of_page(page: ParsedPage) -> Iterator[Piece]:
 
 
 def _has_lost_text(page: ParsedPage) -> bool:
-    """Return whether too much of a page's text was dropped as repeated headers or footers.
-
-    This happens with forms and slides.
-    """
+    """Return whether too much of a page's text was dropped as repeated headers or footers."""
     kept_characters = sum(_count_visible(_format_block(block)) for block in page.blocks or [])
     return kept_characters < _MIN_KEPT_SHARE * _count_visible(page.text)
 
@@ -375,7 +330,8 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         pieces = list(limit_pieces(reader.iter_pieces(), limits))
         if not pieces:
             raise reader.build_no_text_error()
-        text, blocks = assemble(_apply_outline(pieces, read_bookmarks(file)))
+        bookmarks = Bookmarks(_iter_bookmark_entries(file.document))
+        text, blocks = assemble(_apply_outline(pieces, bookmarks))
         property_title = clean_property_title(file.title)
         return ParsedText(
             text,
@@ -456,10 +412,7 @@ def _is_scanty(pieces: Sequence[Piece]) -> bool:
 
 
 def _find_title_page(pieces: list[Piece]) -> str | None:
-    """Return the heading with the highest level on the first page; None if it has no heading.
-
-    It serves as title, since an outline seldom lists the title.
-    """
+    """Return the heading with the highest level on the first page; None if it has none."""
     headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
     return shorten_heading(min(headings, key=lambda p: p.level).text) if headings else None
 

@@ -2,7 +2,7 @@
 
 The XML itself is parsed, without a library for presentations
 (docs/decisions/10-document-types-and-readers.md). Hidden slides, dates, footers, slide numbers and
-charts are left out.
+charts are omitted.
 """
 
 from __future__ import annotations
@@ -46,11 +46,7 @@ def get_body_text(body: _Element) -> str:
 
 
 def iter_pieces(body: _Element, *, is_list: bool) -> Iterator[Piece]:
-    """Yield the paragraphs of a text body; consecutive paragraphs with bullets form one list.
-
-    Args:
-        is_list: whether paragraphs have bullets by default.
-    """
+    """Yield the paragraphs of a text body; consecutive paragraphs with bullets form one list."""
     paragraphs = [(p, text) for p in body.iter(f"{A}p") if (text := clean(_get_text(p)))]
     for bulleted, group in groupby(
         paragraphs, key=lambda item: _has_bullet(item[0], default=is_list)
@@ -162,11 +158,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def _find_title(package: Package, opening: list[str]) -> str | None:
-    """Return the title of the first slide with text, or else the title in the properties.
-
-    Args:
-        opening: texts of that slide's headings.
-    """
+    """Return the title of the first slide with text, or else the title in the properties."""
     if opening and opening[0] != "Slide 1":
         return shorten_heading(opening[0])
     title = package.get_title()
@@ -174,10 +166,7 @@ def _find_title(package: Package, opening: list[str]) -> str | None:
 
 
 def _find_sections(root: _Element) -> dict[str, str]:
-    """Return the name of each section by the id of its first slide.
-
-    The result is empty if there are fewer than two sections.
-    """
+    """Return names of sections by the id of the first slide; none for a single section."""
     names: dict[str, str] = {}
     for section in root.iter(f"{_P14}section"):
         first = next(section.iter(f"{_P14}sldId"), None)

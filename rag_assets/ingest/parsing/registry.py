@@ -41,7 +41,6 @@ class ParseFunction(Protocol):
             DocumentRejected: the document cannot be read; the message gives the reason without
                 quoting the document.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,6 @@ class Parser:
         id: identity of the parser in keys, which never changes.
         revision: must be increased whenever the parser's output may change.
         packages: installed packages whose versions also identify the output.
-        libraries: modules that are imported before a document's limits are set.
     """
 
     module: str
@@ -83,11 +81,7 @@ class Parser:
             module.warm_up()
 
     def more_seconds(self, data: bytes, options: ParseOptions, limits: ParseLimits) -> float:
-        """Return the seconds that this document may take beyond `limits.seconds`.
-
-        Raises:
-            DocumentRejected: the document cannot be parsed.
-        """
+        """Return the seconds that this document may take beyond `limits.seconds`."""
         more_seconds = getattr(self._import_module(), "more_seconds", None)
         return 0.0 if more_seconds is None else float(more_seconds(data, options, limits))
 
@@ -126,7 +120,6 @@ PARSERS: Mapping[str, Parser] = MappingProxyType(
 DOCLING_PDF = Parser("docling", "pdf.docling_pipeline", 1, ("docling-slim", "docling-core"))
 """Reads PDFs in place of the default parser, for tenants that choose it."""
 
-
 TYPED_RECORDS = Parser("typed_records", "typed_records", 2)
 """Parses pushed records with typed bodies. It is not in PARSERS, so that the keys of all other
 documents do not depend on it."""
@@ -158,10 +151,7 @@ def _get_package_version(package: str) -> str:
 
 @cache
 def compute_parsers_version() -> str:
-    """Return a version that changes whenever any parser changes.
-
-    It is cached, since many keys use it.
-    """
+    """Return a version that changes with any parser; cached, since many keys use it."""
     parsers = {**PARSERS, "docling": DOCLING_PDF}
     versions = {k: [p.id, p.version] for k, p in parsers.items()}
     return compute_key("parsers", versions, *_FORMER_RULES)
@@ -175,12 +165,9 @@ def compute_parse_key(
 ) -> str:
     """Return the key under which the parsed text of a document is stored.
 
-    Args:
-        content_sha256: hash of the document's bytes.
-        media_type: the type that the document's source declares; with the content it determines
-            the parser. The parser is known only after the bytes are read, so the key covers all
-            parsers' versions.
-        edition: number of requests to parse the content again.
+    The parser follows from the declared type and the content. It is known only after the bytes are
+    read, so the key covers all parsers' versions. The edition counts the requests to parse the
+    content again.
     """
     identity = (options or ParseOptions()).identity()
     # Include it only after a request, so that the keys of all other documents do not change.
@@ -194,10 +181,7 @@ def compute_parse_key(
 
 
 def warm_up_parser(data: bytes, media_type: str | None, options: ParseOptions) -> None:
-    """Load the libraries that parse these bytes.
-
-    Errors are ignored here, since parse() reports them.
-    """
+    """Load the libraries that parse these bytes; parse() reports errors."""
     with suppress(Exception):
         get_parser(detect(data, media_type), options).warm_up()
 
@@ -205,11 +189,7 @@ def warm_up_parser(data: bytes, media_type: str | None, options: ParseOptions) -
 def more_seconds(
     data: bytes, media_type: str | None, options: ParseOptions, limits: ParseLimits
 ) -> float:
-    """Return the seconds that parsing these bytes may take beyond `limits.seconds`.
-
-    Raises:
-        DocumentRejected: the document cannot be parsed; parse() raises the same error.
-    """
+    """Return the seconds that parsing these bytes may take beyond `limits.seconds`."""
     kind = detect(data, media_type)
     return get_parser(kind, options).more_seconds(data, options, limits)
 
@@ -223,9 +203,6 @@ def parse(
     """Parse a document by its detected type; the result is not masked.
 
     Only the worker process may call this. Other callers use the pool, which limits time and memory.
-
-    Args:
-        media_type: the type that the document's source declares.
 
     Raises:
         DocumentRejected: the document is empty, of an unknown format, or its parser rejects it.

@@ -112,10 +112,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
 
 
 def parse_rst(text: str) -> ParsedText:
-    """Find the blocks and the title of a reStructuredText document.
-
-    Every character that is not white space belongs to exactly one block.
-    """
+    """Find the blocks and the title of a reStructuredText document."""
     blocks = tuple(_RstParser(text).iter_blocks())
     return ParsedText(text=text, blocks=blocks, title=find_first_title(blocks))
 

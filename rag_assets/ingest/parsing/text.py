@@ -31,12 +31,7 @@ _CHARACTERS_PER_FOREIGN = 10
 
 
 def decode_text(data: bytes, limits: ParseLimits) -> str:
-    """Decode a text, without its byte order mark.
-
-    Raises:
-        DocumentRejected: the text is neither UTF-8 nor UTF-16 with a byte order mark, or is
-            empty or too long.
-    """
+    """Decode non-empty UTF-8, or UTF-16 with a byte order mark, without this mark."""
     text = _decode_utf16(data) if data.startswith(UTF16_MARKS) else _decode_utf8(data)
     if not text.strip():
         raise DocumentEmpty("the document is empty")
@@ -45,14 +40,9 @@ def decode_text(data: bytes, limits: ParseLimits) -> str:
 
 
 def decode_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
-    """Decode a file of source code; single bytes that are not UTF-8 are read as Latin-1.
+    """Decode source code; single bytes that are not UTF-8 are read as Latin-1, and counted.
 
-    Returns:
-        The text, and the number of bytes read as Latin-1.
-
-    Raises:
-        DocumentRejected: as raised by decode_text(), or more than a tenth of the file is in another
-            encoding.
+    A file that is not UTF-8 by more than a tenth is rejected.
     """
     try:
         return decode_text(data, limits), 0

@@ -100,10 +100,7 @@ def _flatten(value: Any, path: str = "") -> Iterator[str]:
 
 
 def _read_row(stored: Mapping[str, Any]) -> _Visible:
-    """Return the values of a row, each on a line after its column name.
-
-    The title is the first line of the first value.
-    """
+    """Return the values of a row, each on a line after its column name, and its first line."""
     values = [value for value in stored.get("values", ()) if value["value_text"].strip()]
     lines = [
         f"{value['name']}: {value['value_text']}" if value["name"].strip() else value["value_text"]

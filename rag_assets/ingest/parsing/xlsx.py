@@ -1,7 +1,7 @@
 """XLSX: each sheet is a section, its header a heading above its rows, each row a block.
 
 calamine reads the last computed values of the cells, without formulas and macros. It gets a copy
-of the workbook that contains only sheets, styles and texts. Hidden sheets are left out.
+of the workbook that contains only sheets, styles and texts. Hidden sheets are omitted.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 _NEEDED = frozenset({"worksheet", "sharedStrings", "styles"})
 _PACKAGE_PARTS = ("[Content_Types].xml", "_rels/.rels")
 _LARGEST_WHOLE = 1e15  # above it, even spreadsheets do not keep all digits
-# One pattern for the reference of any cell, one for that of a filled cell. Repetitions are bounded,
-# so that no tag is scanned twice.
+# References of any cell, and of a filled cell. Repetitions are bounded, so that no tag is scanned
+# twice.
 _REFERENCE = re.compile(rb"""r\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']""")
 _FILLED = re.compile(
     rb"""<(?:\w{1,20}:)?c\s[^<>]{0,200}?\br\s{0,9}=\s{0,9}["']([A-Za-z]{1,3})([0-9]{1,7})["']"""
@@ -78,10 +78,7 @@ def _copy_needed_parts(package: Package, limits: ParseLimits) -> bytes:
 
 
 def _check_extent(sheet: bytes, limits: ParseLimits) -> None:
-    """Refuse a sheet whose cells are too far apart.
-
-    calamine reserves memory for every cell between them.
-    """
+    """Refuse a sheet whose cells are too far apart, as calamine reserves memory for all between."""
     cells = _compute_extent(_REFERENCE.findall(sheet))
     if cells > limits.cells:
         # Empty cells that only have a format may lie anywhere; calamine reserves no memory for
@@ -149,10 +146,7 @@ def _read_sheet(workbook: CalamineWorkbook, name: str, limits: ParseLimits) -> I
 
 
 def _iter_records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
-    """Yield the lines above a table as paragraphs, its header as a heading, and its rows.
-
-    Each piece has the number of its row.
-    """
+    """Yield the lines above a table, its header as a heading, and its rows, with row numbers."""
     columns = max(sum(map(bool, row)) for row in rows.values())
     above = True
     for number, row in rows.items():
@@ -168,10 +162,7 @@ def _iter_records(rows: dict[int, list[str]], sheet: str) -> Iterator[Piece]:
 
 
 def _read_rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]]:
-    """Return the texts of each non-empty row by its number, counted from 1.
-
-    Columns that are empty in all rows are left out.
-    """
+    """Return texts of non-empty rows by number, from 1, without columns that are always empty."""
     if sheet.start is None:
         return {}
     first_row, _ = sheet.start
@@ -184,10 +175,7 @@ def _read_rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]
 
 
 def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLimits) -> None:
-    """Copy the value of a cell that spans several rows into each of these rows.
-
-    Rows that are otherwise empty stay empty.
-    """
+    """Copy the value of a cell that spans several rows into those that are not empty."""
     first_row, first_column = sheet.start or (0, 0)
     columns = range(first_column, first_column + sheet.width)
     left = limits.cells

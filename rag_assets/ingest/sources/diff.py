@@ -27,14 +27,11 @@ def hash_documents(
     """Read documents in threads, and yield each with its SHA-256, in the given order.
 
     Only a few batches, and one piece of content per worker, are in memory at a time. Documents are
-    taken from the iterable only as they are processed.
+    taken from the iterable only as they are processed. A rejected document has its error in place
+    of a hash (DocumentVanished: leave it to the next listing).
 
     Raises:
         ListingFailed: the disk does not answer.
-
-    Yields:
-        The document with its SHA-256 as 64 hexadecimal digits, or with the reason for its
-            rejection (DocumentVanished: leave the document to the next listing).
     """
     from concurrent.futures import Future, ThreadPoolExecutor
 
@@ -91,17 +88,7 @@ _SUSPICIOUS_PERCENT = 30
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """The catalog's row of a document of the source.
-
-    Attributes:
-        document_id: see model.compute_document_id.
-        facts: facts of the document, as of its last listing.
-        content_sha256: hash of the content that was read at that listing; None if it was
-            rejected.
-        listed_at_ns: when that listing started, in nanoseconds since the epoch.
-        modified_at: when that content was written.
-        deleted: whether the document was removed after that listing.
-    """
+    """The catalog's row of a document, as of its last listing; without a hash if rejected."""
 
     document_id: str
     facts: ListingFacts
@@ -116,12 +103,9 @@ class Change:
     """The result of hashing a suspect: a document whose content may have changed.
 
     Attributes:
-        document: the document as it is listed now.
         kind: "added" (new, or back after a deletion), "changed" (different content), "touched"
             (same content; only its listing facts and time need to be stored) or "rejected".
-        content_sha256: hash of the content that was read; None if the document was rejected.
         modified_at: when the content was written; for touched documents the previous value.
-        error: why the document was rejected.
     """
 
     document: ListedDocument
@@ -154,10 +138,7 @@ class ListingComparison:
         self.unchanged_count = 0
 
     def find_suspects(self, documents: Iterable[ListedDocument]) -> Iterator[ListedDocument]:
-        """Yield the listed documents to hash: all except those that are certainly unchanged.
-
-        Rejected documents are hashed again, since a limit may have been raised.
-        """
+        """Yield the listed documents to hash: all that may have changed."""
         for document in documents:
             self._unseen.discard(document.document_id)
             if self._is_unchanged(document):
@@ -177,12 +158,7 @@ class ListingComparison:
                 yield self._build_change(document, outcome)
 
     def list_removed(self) -> frozenset[str]:
-        """Return the ids of known documents that are not in the listing.
-
-        Raises:
-            RuntimeError: the listing was not read to its end, so it is unknown which documents
-                are missing.
-        """
+        """Return the ids of known documents that are not in the whole listing."""
         if not self._is_complete:
             raise RuntimeError("the listing was not read to its end")
         return frozenset(self._unseen)
@@ -214,10 +190,5 @@ class ListingComparison:
 
 
 def are_deletions_suspicious(removed: int, known: int) -> bool:
-    """Return whether so many deletions need the approval of a person.
-
-    Args:
-        removed: number of documents that left the source.
-        known: number of documents that the source had before.
-    """
+    """Return whether removing so many of the known documents needs a person's approval."""
     return removed > _SUSPICIOUS_COUNT and removed * 100 > known * _SUSPICIOUS_PERCENT

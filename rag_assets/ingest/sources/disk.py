@@ -53,10 +53,7 @@ _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def open_root(root: Path) -> int:
-    """Open an absolute, resolved folder for listing, and return its descriptor.
-
-    The caller closes the descriptor.
-    """
+    """Open an absolute, resolved folder for listing, and return its descriptor."""
     return open_subfolder(None, root.parts)
 
 
@@ -118,13 +115,7 @@ def stream_file(root: Path, path: str, *, max_bytes: int) -> Iterator[bytes]:
 
 @contextmanager
 def _open_innermost_folder(start: int | None, names: Sequence[str]) -> Iterator[int | None]:
-    """Open nested folders by their names, and yield the descriptor of the last folder.
-
-    The folders opened here are closed afterwards.
-
-    Args:
-        start: descriptor of the folder from which to start.
-    """
+    """Open nested folders by name, and yield the last; close all of them afterwards."""
     innermost: int | None = None
     try:
         for name in names:
@@ -230,10 +221,7 @@ class FolderIdentity:
 
 
 def encode_folders(folders: Mapping[str, FolderIdentity]) -> list[list[Any]]:
-    """Return the identities of folders by path as JSON lists.
-
-    Paths are quoted, since they may contain bytes that are not UTF-8.
-    """
+    """Return the identities of folders by path as JSON lists; paths are quoted."""
     return [
         [quote_from_bytes(os.fsencode(path)), folder.inode, folder.file_system]
         for path, folder in sorted(folders.items())
@@ -247,12 +235,9 @@ def decode_folders(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdentity
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """The folders that may contain roots of sources, and folders that roots must not touch.
+    """Folders that must contain or be a root (none: any), and folders of the project's state.
 
-    Attributes:
-        allowed: folders that must contain or be a root; empty: any folder.
-        forbidden: folders with the project's own state; no root may lie in, be or contain any
-            of them.
+    No root may lie in, be or contain any of the latter.
     """
 
     allowed: tuple[Path, ...] = ()
@@ -264,9 +249,6 @@ class Roots:
         Links are followed for sources that request it, and between allowed roots. The code that
         opens the folder does not follow links, so a link that is created later is refused as well.
 
-        Args:
-            follow_link: whether the source requests that links are followed.
-
         Raises:
             ConfigurationError: the root must not be used.
         """
@@ -275,14 +257,7 @@ class Roots:
         return real if follow_link or self.allowed else resolve_system_link(root)
 
     def require(self, source: str, root: Path) -> None:
-        """Raise an error for a root that must not be read.
-
-        Args:
-            root: absolute and resolved path of the root.
-
-        Raises:
-            ConfigurationError: the root must not be used.
-        """
+        """Raise ConfigurationError for an absolute and resolved root that must not be read."""
         allowed = [folder.resolve() for folder in self.allowed]
         if allowed and not any(root.is_relative_to(folder) for folder in allowed):
             raise ConfigurationError(
@@ -315,11 +290,7 @@ def is_reached_by_link(root: Path) -> bool:
 
 
 def require_no_link(root: Path) -> None:
-    """Raise an error if a root is reached by a link; see is_reached_by_link.
-
-    Raises:
-        ListingFailed: the root is reached by a link.
-    """
+    """Raise an error if a root is reached by a link; see is_reached_by_link."""
     if is_reached_by_link(root):
         real = os.path.realpath(root)
         raise ListingFailed(
@@ -333,9 +304,6 @@ def find_owner_home() -> Path:
     """Return the home folder of the owner of this process, as the user database states it.
 
     The variable HOME is not used, since it may differ between a shell and a service.
-
-    Raises:
-        ConfigurationError: the user is not in the user database.
     """
     try:
         return Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir))
@@ -366,13 +334,7 @@ class DiskReader:
         self._idle: list[_DiskWorker] = []
 
     def locate(self, roots: Roots, *, follow_link: bool) -> Path:
-        """Return the path of the folder to read for the source's root; see Roots.locate.
-
-        If the folder does not respond, return the configured root; every later read then fails.
-
-        Raises:
-            ConfigurationError: the root must not be used.
-        """
+        """Return the root to read, or the configured one if the folder does not respond."""
         locate = partial(roots.locate, self._source, self._folder, follow_link=follow_link)
         try:
             return self.call(locate, LOCATE_SECONDS)
@@ -383,9 +345,6 @@ class DiskReader:
         """Call a function that reads the folder, and return its result.
 
         A call within another call shares the time limit of the outer call.
-
-        Args:
-            seconds: time limit; READ_SECONDS by default.
 
         Raises:
             ListingFailed: the folder does not respond, or did not respond to an earlier call.
@@ -410,14 +369,7 @@ class DiskReader:
         return result
 
     def iter_items(self, items: Iterator[_Result], at_once: int | None = None) -> Iterator[_Result]:
-        """Yield the items of an iterator that reads the folder.
-
-        Args:
-            at_once: number of items to which one time limit applies; DOCUMENTS_AT_ONCE by default.
-
-        Raises:
-            ListingFailed: the folder does not respond; see call().
-        """
+        """Yield the items of an iterator that reads the folder; a time limit covers several."""
         at_once = at_once or DOCUMENTS_AT_ONCE
         while batch := self.call(lambda: list(islice(items, at_once))):
             yield from batch
@@ -425,11 +377,7 @@ class DiskReader:
                 return
 
     def iter_content(self, pieces: Iterator[bytes], path: str) -> Iterator[bytes]:
-        """Yield the content of a file in pieces, each within the time limit.
-
-        Raises:
-            DocumentUnreachable: the folder does not respond.
-        """
+        """Yield the content of a file in pieces, each within the time limit."""
         try:
             yield from self.iter_items(pieces, at_once=1)
         except ListingFailed as error:
@@ -461,23 +409,21 @@ class _DiskWorker:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
         self._results: SimpleQueue[object] = SimpleQueue()
         _DiskThread(
-            target=_work, args=(self._calls, self._results), name="disk", daemon=True
+            target=_run_calls, args=(self._calls, self._results), name="disk", daemon=True
         ).start()
 
     def __del__(self) -> None:
         self._calls.put(None)
 
     def call(self, read: Callable[[], _Result], seconds: float) -> _Result | _CallError:
-        """Call a function in the thread, and return its result or its error.
-
-        Raises:
-            Empty: the function does not return in time.
-        """
+        """Call a function in the thread, and return its result or its error; may raise Empty."""
         self._calls.put(read)
         return self._results.get(timeout=seconds)  # type: ignore[return-value]
 
 
-def _work(calls: SimpleQueue[Callable[[], object] | None], results: SimpleQueue[object]) -> None:
+def _run_calls(
+    calls: SimpleQueue[Callable[[], object] | None], results: SimpleQueue[object]
+) -> None:
     while (read := calls.get()) is not None:
         try:
             results.put(read())

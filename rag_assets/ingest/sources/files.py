@@ -64,12 +64,6 @@ class FilesConfig(SourceConfig):
 class FilesSource:
     """The source of the files in one folder.
 
-    Args:
-        config: selects the folder and its files.
-        allowed_roots: folders that must contain or be the root; empty: any folder.
-        forbidden_roots: folders with the project's own state; the root must not lie in, be or
-            contain any of them.
-
     Raises:
         ConfigurationError: the root must not be used.
     """
@@ -80,34 +74,15 @@ class FilesSource:
         allowed_roots: Iterable[Path] = (),
         forbidden_roots: Iterable[Path] = (),
     ) -> None:
-        self._config = config
-        self._disk = DiskReader(config.name, config.root)
+        self.name, self.max_bytes = config.name, config.max_bytes
+        self.disk = DiskReader(config.name, config.root)
+        self.folders: Mapping[str, FolderIdentity] = {}
+        self._follow_root_link = config.follow_root_link
         roots = Roots(tuple(allowed_roots), tuple(forbidden_roots))
-        self._root = self._disk.locate(roots, follow_link=config.follow_root_link)
+        self._root = self.disk.locate(roots, follow_link=config.follow_root_link)
         self._selection = Selection.from_globs(
             config.include, config.exclude, gitignore=config.gitignore
         )
-        self._folders: dict[str, FolderIdentity] = {}
-
-    @property
-    def name(self) -> str:
-        """Return the source's configured name."""
-        return self._config.name
-
-    @property
-    def disk(self) -> DiskReader:
-        """Return the reader that sets time limits on reads; see DiskSource."""
-        return self._disk
-
-    @property
-    def max_bytes(self) -> int:
-        """Return the size in bytes above which reading a file is refused."""
-        return self._config.max_bytes
-
-    @property
-    def folders(self) -> Mapping[str, FolderIdentity]:
-        """Return the identities of the root and of the mount points below it; see FolderSource."""
-        return self._folders
 
     def locate_folder(self, folder: str) -> Path:
         """Return the absolute path of a folder, given its key in `folders`."""
@@ -121,9 +96,9 @@ class FilesSource:
         Raises:
             ListingFailed: a folder could not be listed; the files yielded so far are incomplete.
         """
-        name = self._config.name
+        name = self.name
         folders: dict[str, FolderIdentity] = {}
-        files = self._disk.iter_items(walk_root(self._root, self._selection, folders))
+        files = self.disk.iter_items(walk_root(self._root, self._selection, folders))
         try:
             for path, facts in files:
                 yield ListedDocument(
@@ -139,9 +114,9 @@ class FilesSource:
                 )
         except ListingFailed as error:
             raise ListingFailed(f"source {name}: {error.message}", hint=error.hint) from error
-        if self._config.follow_root_link:
+        if self._follow_root_link:
             folders[""] = folders[""].as_file_system()
-        self._folders = folders
+        self.folders = folders
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """Return the content of one file; see DocumentSource.read."""
@@ -150,7 +125,7 @@ class FilesSource:
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of one file in pieces; see DocumentSource.stream."""
         pieces = stream_file(self._root, document_path, max_bytes=max_bytes)
-        return self._disk.iter_content(pieces, document_path)
+        return self.disk.iter_content(pieces, document_path)
 
 
 def _build(config: FilesConfig, context: SourceContext) -> FilesSource:
@@ -168,8 +143,5 @@ FILES = SourceKind(
 
 
 def clamp_time(nanoseconds: int) -> int:
-    """Return a file's time within the range that a database can store.
-
-    Users can set any time for a file.
-    """
+    """Return a file's time, which users can set, within the range of databases."""
     return max(-_LATEST_NS, min(nanoseconds, _LATEST_NS))

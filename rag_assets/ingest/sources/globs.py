@@ -34,8 +34,7 @@ _CLASSES = {
 def read_bracket(pattern: bytes, start: int) -> tuple[bytes, int]:
     """Translate the bracket expression that starts at pattern[start].
 
-    Returns:
-        A regular expression for one byte, and the position after the closing bracket.
+    Return a regular expression for one byte, and the position after the closing bracket.
 
     Raises:
         ValueError: the expression is not closed or names an unknown class.
@@ -112,13 +111,10 @@ class GlobRule:
     """A parsed pattern.
 
     Attributes:
-        regex: regular expression for the whole name, or the whole path below the rule's folder.
-        literal: the exact name or path, if the pattern has no wildcards.
         suffix: the required end of the name, if the pattern is a star followed by a literal.
         matches_name: whether the pattern is compared with the name alone, at any depth, since it
             contains no slash.
         matches_only_folders: whether the pattern matches only folders, since it ended in a slash.
-        is_negated: whether the pattern started with an exclamation mark.
     """
 
     regex: bytes
@@ -165,16 +161,10 @@ class GlobRules:
         self._folders_by_path = _Alternatives(for_folders, by_name=False, ignore_case=ignore_case)
 
     def decide(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool | None:
-        """Return the decision of the last rule that matches an entry.
+        """Return the decision of the last rule that matches an entry itself, not a folder above it.
 
-        Rules that match only a folder above the entry do not count.
-
-        Args:
-            folder: path of the entry's folder below the rules' own folder, empty or ending in a
-                slash.
-
-        Returns:
-            True if that rule is plain, False if it is negated, None if no rule matches.
+        True stands for a plain rule, False for a negated one, None for no rule. The entry's folder
+        is below the rules' own folder, and is empty or ends in a slash.
         """
         last = self._find_last_verdict(folder, name, is_folder=is_folder)
         return None if last < 0 else not last & 1
@@ -194,10 +184,7 @@ class GlobRules:
 
 
 class _Alternatives:
-    """Rules that are matched against the same text, either the name or the path.
-
-    Most rules are literals or suffixes, which are looked up in a dictionary.
-    """
+    """Rules for the same text, name or path; most are looked up as literals or suffixes."""
 
     __slots__ = ("_any", "_exact", "_flags", "_lengths", "_rest", "_suffixes", "is_empty")
 
@@ -251,12 +238,7 @@ def _compile_regex(regex: bytes, flags: int) -> re.Pattern[bytes]:
 
 
 def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> GlobRules:
-    """Parse and compile the globs of a configuration.
-
-    Raises:
-        ValueError: a pattern is empty or malformed. It would never match, and nobody would
-            notice.
-    """
+    """Parse the globs of a configuration; raise ValueError for one that never matches."""
     rules = []
     for pattern in patterns:
         rule = parse_rule(pattern.encode("utf-8", "surrogateescape"))
@@ -268,7 +250,7 @@ def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> GlobRules:
 
 @lru_cache(maxsize=256)  # many folders have the same short .gitignore
 def compile_gitignore(content: bytes) -> GlobRules:
-    """Parse and compile the content of a .gitignore; malformed patterns are left out.
+    """Parse and compile the content of a .gitignore; malformed patterns are ignored.
 
     Raises:
         ValueError: the content is longer than MAX_GITIGNORE_BYTES, or has more than
@@ -296,11 +278,7 @@ def _strip_trailing_spaces(line: bytes) -> bytes:
 
 
 def _translate(pattern: bytes) -> bytes:
-    """Return a regular expression that matches the same whole texts as a pattern.
-
-    Args:
-        pattern: the pattern without a slash at its start or end.
-    """
+    """Return a regular expression that matches the same whole texts as a pattern."""
     special = _SPECIAL.search(pattern)
     start = special.start() if special else len(pattern)
     # As in git, the literal start is compared first, and the rest is matched as a separate pattern.
@@ -321,10 +299,7 @@ def _translate(pattern: bytes) -> bytes:
 
 
 def _translate_block(tokens: Sequence[bytes]) -> bytes:
-    """Return a regular expression for the tokens between two markers that cross folders.
-
-    Here, a star matches only within one component of the path.
-    """
+    """Return a regular expression for tokens that do not cross folders."""
     out = []
     for component in _split(tokens, b"/"):
         first, *starred = _split(component, _STAR)

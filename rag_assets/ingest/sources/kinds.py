@@ -40,8 +40,6 @@ class SourceContext:
 
     Attributes:
         base: the folder to which relative paths refer (Settings.home).
-        records: the tenant's pushed records; None without a catalog.
-        uploads: the tenant's uploaded files; None without a catalog.
         typed: whether the tenant's records have types, including the type "file".
         allowed_roots: folders in which roots must lie (Settings.allowed_roots); empty: any
             folder.
@@ -62,10 +60,9 @@ class OriginDescription:
     """The repository, commit and changed paths of a source, which are returned with hits.
 
     Attributes:
-        repository: name of the repository.
         commit: id of the commit that the ref resolves to; None before the first commit.
-        differing: those of the requested paths whose file in the worktree differs from the
-            commit, is missing, or was never committed. None in a bare repository.
+        differing: the requested paths whose file in the worktree differs from the commit,
+            is missing, or was never committed. None in a bare repository.
     """
 
     repository: str
@@ -84,15 +81,11 @@ class SourceKind(Generic[_Config]):
     """One kind of source.
 
     Attributes:
-        name: the value of `type` in a source's configuration.
-        config: the model that validates the other fields of the configuration.
         build: creates the source; raises ConfigurationError if the source cannot be used.
         pushed: whether an application pushes the documents as records over HTTP, with a
             revision for every change; otherwise a listing finds the documents.
         kept: whether the documents are records that a part of this project puts into the
             catalog.
-        pulled: whether the source pulls its documents from an application's database.
-        uploaded: whether the documents are uploaded files in the catalog.
         implicit: whether tenants have the source because of their profile; such a source is
             never configured.
         path_fields: fields of the configuration that are paths. Relative paths are relative to
@@ -152,10 +145,7 @@ class SourceKind(Generic[_Config]):
         return () if folder is None else (folder,)
 
     def reports_every_change(self, config: _Config) -> bool:
-        """Return whether every change of a source is reported.
-
-        Watched folders report changes of files; the catalog reports changes of records and uploads.
-        """
+        """Return whether watched folders or the catalog report every change."""
         if self.holds_records or self.uploaded:
             return True
         if self.folders is not None:

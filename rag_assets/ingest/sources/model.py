@@ -35,8 +35,6 @@ class ListingFacts:
     """The properties of a file that a listing returns without reading the file.
 
     Attributes:
-        size: size in bytes.
-        mtime_ns, ctime_ns: nanoseconds since the epoch, by the file system's clock.
         inode: number of the file in its file system; 0 if the document is not a file.
         revision: for a pushed record, a value that changes with every change to the record;
             None for other documents.
@@ -54,10 +52,7 @@ class ListingFacts:
 
     @property
     def identity(self) -> int | str:
-        """Return a value that distinguishes contents of the same size and times.
-
-        It is the version if there is one, else the revision, else the inode.
-        """
+        """Return the version, the revision or the inode: the first that the source knows."""
         if self.version is not None:
             return f"={self.version}"  # No number of a file or record starts with "=".
         # Earlier versions stored a record's revision as its inode, and hashes of records must not
@@ -88,12 +83,8 @@ class ListingFacts:
 class SourceMetadata:
     """Metadata that a source supplies for a document; files have no such metadata.
 
-    Attributes:
-        title: title of the document. None: use the title found in the content.
-        uri: address of the document for readers. None: derive it from source and path.
-        access_scope: access scope of the document. None: use the scope of the source, else the
-            tenant's.
-        modified_at: when the current content was written.
+    None stands for the title in the content, an address derived from source and path, the scope of
+    the source or tenant, and the time of the file.
     """
 
     title: str | None = None
@@ -112,18 +103,9 @@ class ListedDocument:
     """A document as its source lists it, before its content is read.
 
     Attributes:
-        source: the source's configured name.
         path: POSIX path or id within the source, exactly as the source has it. Bytes of a file
             name that are not UTF-8 are kept as lone surrogates (surrogateescape).
-        document_id: see compute_document_id.
-        uri: printable ASCII form of source and path, for people, tables and logs.
-        media_type: media type guessed from the suffix; None if the suffix is unknown.
-        size, mtime_ns, ctime_ns, inode: see ListingFacts.
-        source_type: the type of the document, such as "file".
         content_sha256: hash of the content, if the source knows it without reading the content.
-        revision: see ListingFacts.
-        source_metadata: metadata that the source supplies.
-        version: see ListingFacts.
         source_id: for a pushed record, its id in its application; None for other documents.
         page_uuid: for a pushed record, the page or database that it belongs to; for a page, its
             own id. None if it does not belong to a page.
@@ -171,18 +153,7 @@ class ListedDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord:
-    """A record as listed, without its text.
-
-    Attributes:
-        source_type: kind of the record in the application, such as page or comment.
-        source_id: id of the record among records of that kind.
-        revision: a number that changes with every change to the record, and never returns to an
-            earlier value.
-        size: size of the record's text in UTF-8 bytes.
-        changed_ns: when the record was pushed, in nanoseconds since the epoch.
-        page_uuid: the page or database that the record belongs to, if any.
-        lane: see ListedDocument.
-    """
+    """A record as listed, without its text; each change gives it a new revision."""
 
     source_type: str
     source_id: str
@@ -202,26 +173,18 @@ class RecordStore(Protocol):
 
     def iter_records(self, source: str) -> Iterator[StoredRecord]:
         """Yield every record of one source, without its text."""
-        ...
 
     def text(self, document_id: str) -> str | None:
         """Return the text of one record; None if the record no longer exists."""
-        ...
 
     def list_withheld(self, source: str) -> frozenset[str]:
         """Return the ids of documents that listings withhold although their records exist."""
-        ...
 
     def find_former_text(self, document_id: str, content_sha256: str) -> str | None:
-        """Return an earlier text of a record with this hash; None if it is not kept.
-
-        Earlier texts are kept for runs that listed the record with them.
-        """
-        ...
+        """Return an earlier text of a record with this hash; None if it is not kept."""
 
     def state(self, source: str) -> str:
         """Return a value that changes whenever a record changes, without reading all records."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +195,6 @@ class StoredUpload:
         path: a random path that never changes; the document's id derives from it.
         revision: a number that changes with every change to the upload, and never returns to an
             earlier value.
-        file_name: file name that is safe to display.
-        media_type: media type detected from the content.
-        size: size in bytes.
-        changed_ns: when the file was uploaded, in nanoseconds since the epoch.
     """
 
     path: str
@@ -253,7 +212,6 @@ class UploadStore(Protocol):
 
     def iter_uploads(self, source: str) -> Iterator[StoredUpload]:
         """Yield every upload of one source that is not disabled."""
-        ...
 
     def stream(self, source: str, path: str) -> Iterator[bytes]:
         """Yield the content of one upload in pieces; its hash is checked after the last piece.
@@ -262,11 +220,9 @@ class UploadStore(Protocol):
             DocumentVanished: the upload was deleted.
             BlobMissing, BlobAltered: the content of the upload is lost.
         """
-        ...
 
     def stream_former(self, source: str, path: str, content_sha256: str) -> Iterator[bytes] | None:
         """Return an upload's earlier content with this hash, in pieces; None if it is not kept."""
-        ...
 
 
 class DocumentSource(Protocol):
@@ -275,12 +231,10 @@ class DocumentSource(Protocol):
     @property
     def name(self) -> str:
         """Return the source's name from the tenant's configuration, a part of every document_id."""
-        ...
 
     @property
     def max_bytes(self) -> int:
         """Return the size in bytes above which a document of this source is refused."""
-        ...
 
     def list(self) -> Iterator[ListedDocument]:
         """Yield every document of the source; the source is listed as the iterator is consumed.
@@ -289,7 +243,6 @@ class DocumentSource(Protocol):
             ListingFailed: part of the source cannot be listed. The documents yielded so far are
                 incomplete, so a missing document must not be taken as deleted.
         """
-        ...
 
     def read(self, document_path: str, *, max_bytes: int) -> bytes:
         """Return the whole content of one document.
@@ -300,11 +253,9 @@ class DocumentSource(Protocol):
             DocumentVanished: the document was removed; the next listing will not contain it.
             DocumentRejected: reading the document is not allowed, or no longer allowed.
         """
-        ...
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
         """Yield the content of a document in pieces of at most 1 MiB; raises the same as read()."""
-        ...
 
 
 @runtime_checkable
@@ -313,7 +264,6 @@ class StateSource(Protocol):
 
     def state(self) -> str:
         """Return a value that is the same as before if and only if the listing is the same."""
-        ...
 
 
 @runtime_checkable
@@ -322,7 +272,6 @@ class FormerContentSource(Protocol):
 
     def read_former(self, document_path: str, content_sha256: str) -> bytes | None:
         """Return a document's earlier content that has this hash; None if it is not kept."""
-        ...
 
 
 @runtime_checkable
@@ -331,7 +280,6 @@ class WithholdingSource(Protocol):
 
     def list_withheld(self) -> frozenset[str]:
         """Return the ids of the withheld documents; they are not listed, but not deleted either."""
-        ...
 
 
 @runtime_checkable
@@ -341,7 +289,6 @@ class DiskSource(Protocol):
     @property
     def disk(self) -> DiskReader:
         """Return the reader that sets a time limit on each read of the source's folder."""
-        ...
 
 
 @runtime_checkable
@@ -355,11 +302,9 @@ class FolderSource(Protocol):
         The keys are paths; the paths of all documents in a folder start with its key. If there is
         only one root, its key is "".
         """
-        ...
 
     def locate_folder(self, folder: str) -> Path:
         """Return the absolute path of a folder, given its key in `folders`."""
-        ...
 
 
 @runtime_checkable
@@ -368,16 +313,11 @@ class FilteringSource(Protocol):
 
     @property
     def left_out(self) -> Mapping[str, int]:
-        """Return the number of documents left out of the last listing, by the name of the rule."""
-        ...
+        """Return the number of documents that rules excluded from the last listing, by rule."""
 
 
 def compute_document_id(source: str, path: str) -> str:
-    """Return the id of a document, which stays the same if the source moves to another machine.
-
-    Args:
-        path: the document's path or id within the source, never an absolute path.
-    """
+    """Return the id of a document, which stays the same if the source moves to another machine."""
     return compute_key("document", source, path)
 
 
@@ -411,14 +351,7 @@ class ListedPaths:
         self._by_id: dict[str, str] | None = None
 
     def find_path(self, document_id: str, stored_path: bytes) -> str:
-        """Return the true path of a document.
-
-        Args:
-            stored_path: the path in the catalog.
-
-        Raises:
-            DocumentVanished: the source does not list the document, or cannot be listed.
-        """
+        """Return the true path of a document, given the path in the catalog."""
         path = stored_path.decode("utf-8", "surrogateescape")
         if compute_document_id(self._source.name, path) == document_id:
             return path

@@ -177,7 +177,8 @@ class TypedBody(_StrictModel):
 
         Return None if all members may read it.
         """
-        return source_id
+        page_uuid: str = getattr(self, "page_uuid", source_id)
+        return page_uuid
 
     def build_stored_form(self) -> dict[str, Any]:
         """Return the fields that are stored: all except the URL, the time and the version."""
@@ -228,10 +229,6 @@ class BlockBody(TypedBody):
     block: Annotated[PageBlock, AfterValidator(_require_no_children)]
     after: Id | None = None
 
-    def find_page_uuid(self, source_id: str) -> str | None:
-        """Return the id of the block's page."""
-        return self.page_uuid
-
 
 class CommentBody(TypedBody):
     """A comment on a page or on a block of it.
@@ -250,10 +247,6 @@ class CommentBody(TypedBody):
     block_id: Id | None = None
     text: _Text
     resolved_at: _Time | None = None
-
-    def find_page_uuid(self, source_id: str) -> str | None:
-        """Return the id of the comment's page."""
-        return self.page_uuid
 
 
 class FileBody(TypedBody):
@@ -275,10 +268,6 @@ class FileBody(TypedBody):
     def is_secret(self) -> bool:
         """Return whether the application marks the file as secret; it is then not stored."""
         return _is_true(self.metadata.get("is_secret"))
-
-    def find_page_uuid(self, source_id: str) -> str | None:
-        """Return the id of the file's page."""
-        return self.page_uuid
 
 
 class TemplateBody(TypedBody):
@@ -361,11 +350,7 @@ def serialize_canonical(stored_form: Mapping[str, Any]) -> str:
 
 
 def find_block(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | None:
-    """Return the stored form of a block; None if the page has no such block.
-
-    Args:
-        page: the stored form of the page.
-    """
+    """Return the stored form of a block of a stored page; None if the page has no such block."""
     return next((block for block in page.get("blocks", ()) if block["block_id"] == block_id), None)
 
 
@@ -392,9 +377,6 @@ class PageBlocks:
     The page is parsed once and serialized once, however many blocks change. In between, each block
     knows its neighbours and the page knows its size, so a change costs the same for a page of any
     size.
-
-    Args:
-        text: the stored form of the page.
     """
 
     def __init__(self, text: str) -> None:

@@ -65,36 +65,19 @@ class RecordsConfig(SourceConfig):
 
 
 class RecordsSource:
-    """A source of records pushed by an application.
-
-    Args:
-        files: the contents of records of the type "file"; None: every record is a text.
-    """
+    """A source of records pushed by an application; without `files`, every record is a text."""
 
     def __init__(
         self, config: RecordsConfig, records: RecordStore, files: UploadStore | None = None
     ) -> None:
-        self._config = config
+        self.name = config.name
+        self.max_bytes = MAX_RECORD_BYTES if files is None else MAX_FILE_BYTES
         self._records = records
         self._files = files
 
-    @property
-    def name(self) -> str:
-        """Return the source's configured name."""
-        return self._config.name
-
-    @property
-    def max_bytes(self) -> int:
-        """Return the maximum size of a record in bytes."""
-        return MAX_RECORD_BYTES if self._files is None else MAX_FILE_BYTES
-
     def list(self) -> Iterator[ListedDocument]:
-        """Yield the records as documents.
-
-        Every change gives a record a new revision, so the decision to read a record never depends
-        on a clock.
-        """
-        name = self._config.name
+        """Yield records as documents; revisions, not clocks, decide which are read."""
+        name = self.name
         for record in self._records.iter_records(name):
             path = build_record_path(record.source_type, record.source_id)
             yield ListedDocument(
@@ -118,18 +101,18 @@ class RecordsSource:
 
     def state(self) -> str:
         """Return a value that changes whenever a record changes; see StateSource."""
-        return self._records.state(self._config.name)
+        return self._records.state(self.name)
 
     def list_withheld(self) -> frozenset[str]:
         """Return the ids of withheld records; see WithholdingSource."""
-        return self._records.list_withheld(self._config.name)
+        return self._records.list_withheld(self.name)
 
     def read_former(self, document_path: str, content_sha256: str) -> bytes | None:
         """Return a former content of a record; see FormerContentSource."""
         if self._files is not None and document_path.startswith(f"{FILE}/"):
-            pieces = self._files.stream_former(self._config.name, document_path, content_sha256)
+            pieces = self._files.stream_former(self.name, document_path, content_sha256)
             return None if pieces is None else b"".join(pieces)
-        id_ = compute_document_id(self._config.name, document_path)
+        id_ = compute_document_id(self.name, document_path)
         text = self._records.find_former_text(id_, content_sha256)
         return None if text is None else text.encode()
 
@@ -137,32 +120,24 @@ class RecordsSource:
         """Return the text of a record in UTF-8, or the content of a file; see DocumentSource."""
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
-    def _stream_file(self, document_path: str, max_bytes: int) -> Iterator[bytes]:
+    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
+        """Yield the content of one record in pieces; see DocumentSource.stream."""
         left = max_bytes
-        for piece in self._files.stream(self._config.name, document_path) if self._files else ():
+        for piece in self._stream_unlimited(document_path):
             left -= len(piece)
             if left < 0:
                 limit = format_size(max_bytes)
                 raise DocumentTooLarge(f"the record {document_path!r} is over the limit of {limit}")
             yield piece
 
-    def _read_text(self, document_path: str, max_bytes: int) -> bytes:
-        name = self._config.name
-        text = self._records.text(compute_document_id(name, document_path))
+    def _stream_unlimited(self, document_path: str) -> Iterator[bytes]:
+        if document_path.startswith(f"{FILE}/") and self._files is not None:
+            yield from self._files.stream(self.name, document_path)
+            return
+        text = self._records.text(compute_document_id(self.name, document_path))
         if text is None:
             raise DocumentVanished(f"the record {document_path!r} was removed after it was listed")
         data = text.encode()
-        if len(data) > max_bytes:
-            limit = format_size(max_bytes)
-            raise DocumentTooLarge(f"the record {document_path!r} is over the limit of {limit}")
-        return data
-
-    def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """Yield the content of one record in pieces; see DocumentSource.stream."""
-        if document_path.startswith(f"{FILE}/") and self._files is not None:
-            yield from self._stream_file(document_path, max_bytes)
-            return
-        data = self._read_text(document_path, max_bytes)
         for start in range(0, len(data), PIECE_BYTES):
             yield data[start : start + PIECE_BYTES]
 

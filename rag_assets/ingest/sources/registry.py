@@ -24,14 +24,7 @@ DEFAULT_KIND = FILES.name
 def get_source_kind(
     config: SourceConfig | Mapping[str, Any], kinds: SourceKinds
 ) -> SourceKind[Any]:
-    """Return the kind of a source's configuration.
-
-    Args:
-        config: the configuration, validated or as written in tenants.yaml.
-
-    Raises:
-        ConfigurationError: the kind does not exist; the hint lists the available kinds.
-    """
+    """Return the kind of a source's configuration."""
     name = config.type if isinstance(config, SourceConfig) else config.get("type", DEFAULT_KIND)
     return find_kind(name, kinds, "type of source", offered=lambda kind: not kind.implicit)
 

@@ -38,9 +38,6 @@ def clean_file_name(name: str) -> str:
 
     A name that is too long is cut before its suffix, so that the suffix still shows the file type.
     The result is "" if no character remains.
-
-    Args:
-        name: the name as a browser or a command sent it; it may contain anything.
     """
     last = _SEPARATORS.split(name)[-1]
     # Replace blanks first, since line ends and tabs are control characters too.
@@ -100,26 +97,12 @@ class UploadsSource:
     """A source of uploaded files."""
 
     def __init__(self, config: UploadsConfig, uploads: UploadStore) -> None:
-        self._config = config
+        self.name, self.max_bytes = config.name, config.max_bytes
         self._uploads = uploads
 
-    @property
-    def name(self) -> str:
-        """Return the source's configured name."""
-        return self._config.name
-
-    @property
-    def max_bytes(self) -> int:
-        """Return the size in bytes above which reading a file is refused."""
-        return self._config.max_bytes
-
     def list(self) -> Iterator[ListedDocument]:
-        """Yield the enabled uploads as documents.
-
-        Every change gives an upload a new revision, so the decision to read an upload never depends
-        on a clock.
-        """
-        name = self._config.name
+        """Yield enabled uploads as documents; revisions, not clocks, decide which are read."""
+        name = self.name
         for upload in self._uploads.iter_uploads(name):
             yield ListedDocument(
                 source=name,
@@ -147,13 +130,9 @@ class UploadsSource:
         return b"".join(self.stream(document_path, max_bytes=max_bytes))
 
     def stream(self, document_path: str, *, max_bytes: int) -> Iterator[bytes]:
-        """Yield the content of one file in pieces; see DocumentSource.stream.
-
-        Raises:
-            BlobMissing, BlobAltered: the stored content was lost or damaged.
-        """
+        """Yield the content of one file in pieces; see DocumentSource.stream."""
         left = max_bytes
-        for piece in self._uploads.stream(self._config.name, document_path):
+        for piece in self._uploads.stream(self.name, document_path):
             left -= len(piece)
             if left < 0:
                 limit = format_size(max_bytes)

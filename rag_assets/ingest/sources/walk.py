@@ -42,9 +42,6 @@ class Selection:
     Attributes:
         include: rules for wanted files; a file is wanted if they match it, or a folder above
             it.
-        exclude: rules for entries to skip; a matching folder is skipped with all of its
-            content.
-        gitignore: whether the .gitignore of each folder applies too.
         ignored: rules with a lower priority than every .gitignore.
         repositories: whether sub-folders that are separate repositories are entered.
     """
@@ -59,11 +56,7 @@ class Selection:
     def from_globs(
         cls, include: Sequence[str], exclude: Sequence[str], *, gitignore: bool
     ) -> Selection:
-        """Build a selection from globs, which ignore the case of ASCII letters.
-
-        Raises:
-            ValueError: a glob is malformed.
-        """
+        """Build a selection from globs, which ignore the case of ASCII letters."""
         return cls(
             compile_globs(include, ignore_case=True),
             compile_globs(exclude, ignore_case=True),
@@ -77,7 +70,6 @@ class _Ignores:
 
     Attributes:
         base: length in bytes of the path of the .gitignore's folder, including the final slash.
-        above: the rules from the folders above; None if they have no rules.
     """
 
     rules: GlobRules
@@ -117,10 +109,9 @@ def walk_root(
 ) -> Iterator[tuple[str, os.stat_result]]:
     """Yield the wanted regular files below a folder, with POSIX paths, in a stable order.
 
-    Links are not followed; files that vanish during the walk are left out.
+    Links are not followed; files that vanish during the walk are skipped.
 
     Args:
-        root: absolute, resolved folder.
         folders: receives, by path, the identities of the root (path "") and of the mount points
             below it.
 
@@ -296,11 +287,7 @@ def _open_root(root: Path) -> int:
 
 
 def _build_failure(subject: str, error: OSError) -> ListingFailed:
-    """Return the ListingFailed for an error of the operating system.
-
-    Args:
-        subject: the file or folder, as the start of the message.
-    """
+    """Return the ListingFailed for an error of the operating system about a file or folder."""
     if isinstance(error, FileNotFoundError):
         return ListingFailed(f"{subject} is missing", hint="create it, or mount its disk or share")
     if isinstance(error, PermissionError):

@@ -21,13 +21,7 @@ from rag_assets.ingest.workers.process import UnchunkedText, WorkerProcess, Work
 
 @dataclass(frozen=True, slots=True)
 class ParseOutcome:
-    """The outcome of a ParseTask.
-
-    Attributes:
-        key: the task's key.
-        result: the masked text, or the error for which the document is quarantined.
-        seconds: time that the task took on its worker, including reading.
-    """
+    """The outcome of a ParseTask, and the seconds that it took, including reading."""
 
     key: str
     result: ParsedText | RagAssetsError
@@ -39,12 +33,8 @@ class ParseTask:
     """One document to parse.
 
     Attributes:
-        key: identifies the task in its outcome.
-        name: name of the document, as shown to people; not used for parsing.
-        media_type: the type that the document's source declares.
         read: returns the document's bytes. If it raises a RagAssetsError, that becomes the
             outcome.
-        options: the tenant's options.
     """
 
     key: str
@@ -54,11 +44,7 @@ class ParseTask:
     options: ParseOptions = field(default_factory=ParseOptions)
 
     def execute(self, worker: WorkerProcess) -> ParseOutcome:
-        """Read and parse the document.
-
-        Raises:
-            WorkerUnavailable: the worker did not start.
-        """
+        """Read and parse the document."""
         started = time.monotonic()
         result: ParsedText | RagAssetsError
         try:
@@ -117,17 +103,10 @@ class WorkerTask(Protocol[_Outcome_co]):
 
     def execute(self, worker: WorkerProcess) -> _Outcome_co:
         """Execute the task on a worker, and return its outcome; called in a thread of the pool."""
-        ...
 
 
 class WorkerPool:
-    """A few worker processes; they are started when first needed and replaced when they fail.
-
-    Args:
-        workers: number of documents that are processed at once.
-        limits: limits for each document.
-        cache_dir: a private folder where scanners keep their compiled rules.
-    """
+    """A few worker processes; they are started when first needed and replaced when they fail."""
 
     def __init__(self, workers: int, limits: ParseLimits, cache_dir: Path | None) -> None:
         self._limits = limits
@@ -164,9 +143,6 @@ class WorkerPool:
 
         At most one document per worker is in memory at a time. Workers keep running for the next
         call. An error of a task, or of the iterable `tasks` itself, is raised here.
-
-        Args:
-            workers: maximum number of the pool's workers to use; all by default.
 
         Raises:
             WorkerUnavailable: worker processes do not start.
@@ -217,10 +193,7 @@ class PersistentPool:
 
     @contextmanager
     def open(self, limits: ParseLimits) -> Iterator[WorkerPool]:
-        """Yield a pool with these limits, which stays open for the next call.
-
-        If the block raises, the pool is closed.
-        """
+        """Yield a pool with these limits, open for the next call unless the block raises."""
         if self._pool is None or self._limits != limits:
             self.close()
             self._limits = limits

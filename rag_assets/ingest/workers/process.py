@@ -43,11 +43,7 @@ from rag_assets.ingest.workers.worker import read_message, write_message
 
 
 class Watchdog:
-    """A watchdog that calls `give_up` when a deadline passes; it watches one deadline at a time.
-
-    Args:
-        give_up: called in the watchdog's thread.
-    """
+    """A watchdog that calls `give_up` when a deadline passes; it watches one deadline at a time."""
 
     def __init__(self, give_up: Callable[[], None]) -> None:
         self._give_up = give_up
@@ -103,13 +99,7 @@ class Watchdog:
 
 
 class Deadline:
-    """A context manager with a time limit, which can be extended within its block.
-
-    Attributes:
-        seconds: number of seconds in total.
-        at: time of the monotonic clock at which the deadline passes.
-        has_passed: whether the deadline has passed.
-    """
+    """A context manager with a time limit, which can be extended within its block."""
 
     def __init__(self, watchdog: Watchdog, seconds: float) -> None:
         self.seconds = seconds
@@ -134,13 +124,7 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True)
 class UnchunkedText:
-    """A parsed text to be chunked.
-
-    Attributes:
-        parsed: the text.
-        parsed_digest: hash of the text.
-        parameters: the chunker and its limits.
-    """
+    """A parsed text to be chunked, with its hash, its chunker and the chunker's limits."""
 
     parsed: ParsedText
     parsed_digest: str
@@ -159,9 +143,7 @@ class UnchunkedText:
     def chunk(self, *, confined: bool = False) -> ChunkSet:
         """Chunk the text in this process.
 
-        Args:
-            confined: whether this process runs with limits of time and memory for the text.
-                Without limits, no parser reads the text.
+        If it runs without limits of time and memory for the text, no parser reads the text.
         """
         return chunk_document(
             self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=confined
@@ -188,11 +170,10 @@ class WorkerUnavailable(ServiceUnavailable):
 
 
 class WorkerProcess:
-    """A process that parses or chunks one document after another.
+    """A process that parses or chunks one document after another; it may not start.
 
-    Args:
-        cache_dir: the folder where the process's scanner keeps compiled rules, if any. If a
-            fork server of parsers runs next to this folder, the process is forked from it.
+    Its scanner keeps compiled rules in the cache folder, if any. If a fork server of parsers runs
+    next to this folder, the process is forked from it.
     """
 
     def __init__(self, limits: ParseLimits, cache_dir: Path | None) -> None:
@@ -218,13 +199,7 @@ class WorkerProcess:
     def parse(
         self, data: bytes, media_type: str | None, options: ParseOptions
     ) -> ParsedText | DocumentRejected:
-        """Parse one document, and return its masked text or the reason for its rejection.
-
-        The process may have ended afterwards.
-
-        Raises:
-            WorkerUnavailable: the process did not start.
-        """
+        """Parse one document; return its masked text or the reason for its rejection."""
         self._await_ready()
         with self._watchdog.create_deadline(self._limits.seconds) as deadline:
             answer = self._exchange(
@@ -235,13 +210,7 @@ class WorkerProcess:
         return self._parse_answer(*answer)
 
     def chunk(self, texts: Sequence[UnchunkedText]) -> list[ChunkSet] | None:
-        """Return the chunk sets of parsed texts; None if the process failed.
-
-        The chunkers must be known to worker processes.
-
-        Raises:
-            WorkerUnavailable: the process did not start.
-        """
+        """Return the chunk sets of parsed texts; None if the process failed."""
         self._await_ready()
         requests, encoded = [], []
         for text in texts:
@@ -286,10 +255,7 @@ class WorkerProcess:
                     pipe.close()
 
     def _await_ready(self) -> None:
-        """Wait until the process has loaded its libraries.
-
-        This wait does not count towards the time limit of a document.
-        """
+        """Wait until the process has loaded its libraries, before any time limit."""
         if self._is_ready:
             return
         with self._watchdog.create_deadline(_STARTUP_SECONDS):
@@ -333,11 +299,7 @@ class WorkerProcess:
     def _exchange(
         self, header: Mapping[str, Any], data: bytes, deadline: Deadline
     ) -> tuple[dict[str, Any], bytes] | None:
-        """Send one message, and return the header and bytes of its answer.
-
-        If the process asks for more time, the deadline is extended. Return None if the process has
-        ended.
-        """
+        """Send one message, and return its answer; None if the process has ended."""
         try:
             self._write(header, data)
             answer = self._read()

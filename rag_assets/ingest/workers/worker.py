@@ -70,10 +70,7 @@ def write_packed(stream: IO[bytes], header: bytes, data: bytes) -> None:
 
 
 def read_message(stream: IO[bytes]) -> tuple[dict[str, Any], bytes] | None:
-    """Read one message, and return its header and data.
-
-    Return None if the other side has ended, even in the middle of a message.
-    """
+    """Read the header and data of one message; None if the other side has ended."""
     lengths = stream.read(_LENGTHS.size)
     if len(lengths) < _LENGTHS.size:
         return None
@@ -102,10 +99,7 @@ _PROCESSES = (
 
 
 class Confinement:
-    """A context manager that forbids network access and new processes in its block.
-
-    Create it only once per process, since its audit hook cannot be removed.
-    """
+    """Forbids network access and new processes in its block; create it once per process."""
 
     def __init__(self) -> None:
         self._inside = False
@@ -181,12 +175,7 @@ def main() -> None:
 
 
 def serve(build_scanner: Callable[[Path | None, float], SecretScanner]) -> None:
-    """Answer messages from standard input until it closes.
-
-    Args:
-        build_scanner: returns a scanner, given the folder for its compiled rules and the maximum
-            seconds of a scan.
-    """
+    """Answer messages from standard input until it closes."""
     from rag_assets.ingest.parsing.registry import warm_up_parser
 
     # Printed output must not end up in the stream of messages.
@@ -224,13 +213,7 @@ def serve(build_scanner: Callable[[Path | None, float], SecretScanner]) -> None:
 
 
 def _chunk_texts(requests: list[list[Any]], texts: bytes) -> bytes:
-    """Return the encoded header of the answer to a chunk request: the chunk sets of the texts.
-
-    The header is empty if chunking fails.
-
-    Args:
-        texts: the UTF-8 bytes of all texts, one after another.
-    """
+    """Return the encoded chunk sets of texts whose bytes follow each other; empty on failure."""
     from rag_assets.ingest.chunking.chunk_set import chunk_document
     from rag_assets.ingest.chunking.chunk_set import to_record as chunk_set_record
     from rag_assets.ingest.chunking.chunkers import find_worker_chunker
@@ -267,10 +250,7 @@ def prepare(scanner: SecretScanner) -> None:
 
 
 def prepare_chunking() -> None:
-    """Load the libraries for chunking.
-
-    Workers that are not forked load them at their first chunking request.
-    """
+    """Load the libraries for chunking."""
     from rag_assets.common.tokens import count_text
     from rag_assets.ingest.chunking.chunkers import prepare_readers
     from rag_assets.ingest.parsing.languages import load_detector
@@ -298,10 +278,7 @@ def _parse_document(
     scanner: SecretScanner,
     limits: ParseLimits,
 ) -> tuple[bytes, bytes]:
-    """Return the encoded header and the data of the answer to one document.
-
-    They contain its record and its text; for a rejected document, the header has the reason.
-    """
+    """Return the encoded header and the data of the answer to one document."""
     from rag_assets.ingest.parsing.masking import mask_document
     from rag_assets.ingest.parsing.registry import parse
     from rag_assets.privacy.described import StrictScanner

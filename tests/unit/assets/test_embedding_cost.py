@@ -3,8 +3,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import date, timedelta
 
-from rag_assets.assets.embedding_cost import daily_costs
 from rag_assets.assets.metadata_values import INLINE
+from rag_assets.assets.reports import iter_daily_costs
 from rag_assets.declarations import PLAIN
 from rag_assets.storage.catalog.accounts.usage import Usage, UsageRow, UsageTable
 
@@ -36,7 +36,7 @@ def test_yesterday_is_plotted_and_its_month_reported() -> None:
         row("beta", date(2026, 11, 20), 2.0),
         row("gone", date(2026, 10, 1), 2.0),
     ]
-    acme, beta = daily_costs(PLAIN, Rows(rows), TODAY)
+    acme, beta = iter_daily_costs(PLAIN, Rows(rows), TODAY)
     assert (acme.partition, acme.metadata["yesterday in $"].value) == ("acme", 0.5)
     assert acme.metadata["month to yesterday in $"].value == 1.5
     assert (beta.partition, beta.metadata["yesterday in $"].value) == ("beta", 0.0)
@@ -44,14 +44,14 @@ def test_yesterday_is_plotted_and_its_month_reported() -> None:
 
 
 def test_usage_without_a_known_price_is_not_plotted_as_free() -> None:
-    [told] = daily_costs(PLAIN, Rows([row("acme", YESTERDAY, 0.0, unpriced=100)]), TODAY)
+    [told] = iter_daily_costs(PLAIN, Rows([row("acme", YESTERDAY, 0.0, unpriced=100)]), TODAY)
     assert "yesterday in $" not in told.metadata
     assert told.description == "2026-11-30: no price known"
 
 
 def test_a_week_and_a_month_of_bars_are_shown_in_place() -> None:
     rows = [row("acme", TODAY - timedelta(days=back), 0.001234 * back) for back in range(32)]
-    [told] = daily_costs(PLAIN, Rows(rows), TODAY)
+    [told] = iter_daily_costs(PLAIN, Rows(rows), TODAY)
     for name in ("by day", "31 days"):
         chart = str(told.metadata[name].value)
         assert "image/svg" in chart

@@ -68,7 +68,7 @@ def test_doubt_names_both_times_and_the_command() -> None:
     assert found is not None
     for part in ("2027-12-27 12:00 UTC", "400 days after", "2026-11-22 12:00 UTC", ACCEPT):
         assert part in found.line
-    assert found.error().hint == found.hint
+    assert found.build_error().hint == found.hint
 
 
 def test_read_boot_time_is_of_one_boot_and_advances() -> None:

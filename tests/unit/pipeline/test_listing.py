@@ -26,12 +26,12 @@ def test_a_credential_is_masked_in_all_metadata_of_a_source(names: MaskedNames) 
         tags=("plain", TOKEN),
         metadata={"owner": "ada", "floor": 3, "token": TOKEN, "more": ["x", TOKEN]},
     )
-    shown = names.source_metadata(metadata)
+    shown = names.mask_metadata(metadata)
     assert TOKEN not in repr(shown)
     assert shown.tags[0] == "plain"
     assert (shown.metadata["owner"], shown.metadata["floor"]) == ("ada", 3)
     assert shown.metadata["more"][0] == "x"
-    assert names.source_metadata(NO_METADATA) is NO_METADATA
+    assert names.mask_metadata(NO_METADATA) is NO_METADATA
 
 
 def test_a_uri_that_a_source_gives_goes_before_the_one_that_is_known(names: MaskedNames) -> None:
@@ -41,8 +41,8 @@ def test_a_uri_that_a_source_gives_goes_before_the_one_that_is_known(names: Mask
         revision=1,
         source_metadata=metadata,
     )
-    assert names.uri(document).startswith("https://wiki.example/?key=")
-    assert TOKEN not in names.uri(document)
+    assert names.mask_uri(document).startswith("https://wiki.example/?key=")
+    assert TOKEN not in names.mask_uri(document)
 
 
 def test_only_a_declared_type_is_kept_as_it_is() -> None:
@@ -50,8 +50,8 @@ def test_only_a_declared_type_is_kept_as_it_is() -> None:
     document = ListedDocument(
         *("repo", "a.php", "id", build_uri("repo", "a.php"), None, 1, 0, 0, 1), source_type=TOKEN
     )
-    assert TOKEN not in names.source_type(document)
-    assert names.source_type(replace(document, source_type="controller")) == "controller"
+    assert TOKEN not in names.mask_source_type(document)
+    assert names.mask_source_type(replace(document, source_type="controller")) == "controller"
 
 
 def test_listing_pace_lists_rarely_and_sooner_after_a_change() -> None:

@@ -20,7 +20,7 @@ HITS = [Mock(id=str(number)) for number in range(5)]
 def _crowded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(read, "gathers_passages", lambda _: True)
     monkeypatch.setattr(read, "_gather_passages", lambda _: (HITS, True))
-    monkeypatch.setattr(read, "_with_more_candidates", lambda _, most: f"{most} times")
+    monkeypatch.setattr(read, "_request_more_candidates", lambda _, most: f"{most} times")
     monkeypatch.setattr(read, "replace", lambda _, **changes: changes)
 
 

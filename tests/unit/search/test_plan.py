@@ -14,7 +14,13 @@ import pytest
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.plugins.registry import InstalledSystem, Systems
 from rag_assets.plugins.system import Profile, System
-from rag_assets.search.plan import BUILT_IN, DEFAULT_STEPS, SearchPlan, StepLists, installed_steps
+from rag_assets.search.plan import (
+    BUILT_IN,
+    DEFAULT_STEPS,
+    SearchPlan,
+    StepLists,
+    load_installed_steps,
+)
 from rag_assets.search.progress import SearchProgress
 from rag_assets.search.services import SearchServices, Step
 
@@ -105,10 +111,10 @@ def test_an_installed_system_adds_a_step_and_its_profile_chooses_it(
     monkeypatch.setitem(sys.modules, __name__, sys.modules.get(__name__) or ModuleType(__name__))
     monkeypatch.setattr(sys.modules[__name__], "Unchanged", Unchanged, raising=False)
     names = ("recall", "verify", "fuse", "read", "decay", "budget")
-    found = installed_steps(systems(*names))
+    found = load_installed_steps(systems(*names))
     assert found.plan("experience", services()).names == names
     assert found.plan("documents", services()).names == DEFAULT_STEPS
     with pytest.raises(ConfigurationError, match="profile 'experience'"):
-        installed_steps(systems("recall", "fuse", "read", "decay"))
+        load_installed_steps(systems("recall", "fuse", "read", "decay"))
     with pytest.raises(ConfigurationError, match="'verify' of system 'experience'"):
-        installed_steps(systems(step="verify"))
+        load_installed_steps(systems(step="verify"))

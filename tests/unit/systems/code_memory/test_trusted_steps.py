@@ -8,14 +8,14 @@ from unittest.mock import Mock
 import pytest
 
 from rag_assets.common.errors import ConfigurationError
-from rag_assets.search.plan import StepLists, installed_steps
+from rag_assets.search.plan import StepLists, load_installed_steps
 from rag_assets.search.services import SearchServices
 
 SERVICES = cast("SearchServices", Mock())
 
 
 def test_plan_with_steps_of_code_memory_is_trusted() -> None:
-    assert installed_steps().plan("code-memory", SERVICES).is_trusted
+    assert load_installed_steps().plan("code-memory", SERVICES).is_trusted
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,6 @@ def test_plan_with_steps_of_code_memory_is_trusted() -> None:
     ],
 )
 def test_trusted_step_at_another_place_is_refused(names: tuple[str, ...], problem: str) -> None:
-    added = installed_steps().added
+    added = load_installed_steps().added
     with pytest.raises(ConfigurationError, match=problem):
         StepLists(added=added, profiles={"notes": names})
