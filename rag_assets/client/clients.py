@@ -26,7 +26,7 @@ from rag_assets.client.exchange import (
     handle_failure,
     parse_outcome,
 )
-from rag_assets.client.guideline_operations import with_section
+from rag_assets.client.guideline_operations import append_section
 
 Http = TypeVar("Http")
 T = TypeVar("T")
@@ -217,7 +217,7 @@ class Client(BaseClient[httpx2.Client]):
         context = self.guideline_context(
             task, top_k=top_k, token_budget=token_budget, project=project
         )
-        return with_section(system_prompt, context)
+        return append_section(system_prompt, context)
 
     def _connections(self, options: Mapping[str, Any]) -> httpx2.Client:
         return httpx2.Client(**options)
@@ -284,7 +284,7 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         context = await self.guideline_context(
             task, top_k=top_k, token_budget=token_budget, project=project
         )
-        return with_section(system_prompt, context)
+        return append_section(system_prompt, context)
 
     def _connections(self, options: Mapping[str, Any]) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(**options)
