@@ -23,7 +23,12 @@ from rag_assets.runtime.elasticsearch_install import (
     write_accounts,
 )
 from rag_assets.runtime.net import find_free_port, get_json, is_port_free, send_get
-from rag_assets.runtime.processes import BackgroundProcess, Progress, ignore_progress
+from rag_assets.runtime.processes import (
+    BackgroundProcess,
+    EmbeddedServer,
+    Progress,
+    ignore_progress,
+)
 
 _NODE_MODULE = "rag_assets.runtime.elasticsearch_node"
 _START_SECONDS = 300
@@ -38,7 +43,7 @@ _HEALTH = "/_cluster/health?local=true"
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
 
 
-class EmbeddedElasticsearch:
+class EmbeddedElasticsearch(EmbeddedServer):
     """A one-node Elasticsearch on the loopback interface, which requires a password.
 
     Its indexes survive restarts.
@@ -72,7 +77,7 @@ class EmbeddedElasticsearch:
     def get_url(self, account: str) -> str:
         """Return the URL with the name and password of an account; see `url`."""
         access = self._find_access()
-        if self.process.find() is None:
+        if not self.is_running():
             raise ServiceUnavailable(
                 f"Elasticsearch is not running (its data is in {self.directory})",
                 hint="start it with `rag-assets up`",
@@ -83,10 +88,6 @@ class EmbeddedElasticsearch:
                 hint="run `rag-assets up` to restart it with a password; no data is lost",
             )
         return access.url(account)
-
-    def is_running(self) -> bool:
-        """Return whether the server's process exists."""
-        return self.process.find() is not None
 
     def answers(self) -> bool:
         """Return whether the server runs and has finished recovering its indexes."""
@@ -125,24 +126,6 @@ class EmbeddedElasticsearch:
             if not self._reuse_server(progress):
                 self._start(progress)
         return self.url
-
-    def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
-        """Start the server again if it died; return whether it was started.
-
-        The supervisor calls this method; see rag_assets.runtime.supervisor.
-
-        Raises:
-            ServiceUnavailable: the server does not start.
-        """
-        with self.process.lock():
-            if self.process.find() is not None or not (is_retry or self.process.has_died()):
-                return False
-            self._start(progress)
-        return True
-
-    def stop(self) -> bool:
-        """Stop the server; return False if it was not running."""
-        return self.process.stop()
 
     def _reuse_server(self, progress: Progress) -> bool:
         """Wait until a running server is ready; return whether it can be used.

@@ -21,6 +21,7 @@ import signal
 import socket
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -487,6 +488,52 @@ class BackgroundProcess:
         with suppress(FileNotFoundError):
             if self.log_file.stat().st_size > _LOG_BYTES:
                 self.log_file.replace(self.log_file.with_name(f"{self.log_file.name}.1"))
+
+
+class EmbeddedServer(ABC):
+    """A server with its data in a folder of the installation, which outlives this process.
+
+    Attributes:
+        directory: contains the data, the passwords and the pid file.
+    """
+
+    directory: Path
+    process: BackgroundProcess
+
+    @abstractmethod
+    def start(self, progress: Progress = ignore_progress) -> str:
+        """Start the server unless it runs, wait until it answers, and return its URL.
+
+        Raises:
+            ServiceUnavailable: the server does not start.
+        """
+
+    @abstractmethod
+    def _start(self, progress: Progress) -> None:
+        """Start the server and wait until it answers. The caller holds the lock of the process."""
+
+    def is_running(self) -> bool:
+        """Return whether the server's process exists."""
+        return self.process.find() is not None
+
+    def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
+        """Start the server again if it died; return whether it was started.
+
+        Args:
+            is_retry: whether an earlier attempt failed, so that the server has no record.
+
+        Raises:
+            ServiceUnavailable: the server does not start.
+        """
+        with self.process.lock():
+            if self.is_running() or not (is_retry or self.process.has_died()):
+                return False
+            self._start(progress)
+        return True
+
+    def stop(self) -> bool:
+        """Disconnect all clients and stop the server; return False if it was not running."""
+        return self.process.stop()
 
 
 def _require_space(log: int, size: int) -> None:
