@@ -17,8 +17,6 @@ def build_verdict(
     """Pass if the catalog has all changes that the stores recorded.
 
     Args:
-        standing: whether the catalog lacks changes of the tenant.
-        security: whether the catalog lacks security changes of any tenant.
         refused: why the tenant's data must not be deleted; None if deletion is allowed.
     """
     faults = [_FAULTS[standing]] if standing in _FAULTS else []

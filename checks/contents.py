@@ -12,8 +12,6 @@ def build_verdict(report: ContentsReport, uris: Mapping[str, str], days: int) ->
     """Pass if each compared document has the content that the catalog recorded.
 
     Args:
-        report: report of the comparison.
-        uris: uris of documents, by document id.
         days: number of days in which every document is read once.
     """
     offenders = tuple(_iter_offenders(report, uris))

@@ -65,11 +65,7 @@ def create_context() -> Any:
 
 
 def write_data_docs(context: Any, site: Path) -> None:
-    """Write the pages about the suite and the results of a context.
-
-    Args:
-        site: an empty folder.
-    """
+    """Write the pages about the suite and the results of a context."""
     from great_expectations.render.renderer.site_builder import SiteBuilder
 
     builder = SiteBuilder(

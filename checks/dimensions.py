@@ -63,13 +63,7 @@ class ServingShape:
 def find_vector_faults(
     hashes: Sequence[str], packed: Sequence[bytes], dimensions: int
 ) -> list[VectorFault]:
-    """Return the faults in stored vectors.
-
-    Args:
-        hashes: text_sha256 of each vector.
-        packed: little-endian float32 values of each vector.
-        dimensions: length that each vector must have.
-    """
+    """Return the faults in stored vectors, which are packed as little-endian float32."""
     import numpy as np
 
     size = dimensions * _FLOAT_BYTES

@@ -15,8 +15,6 @@ def build_states_verdict(
     """Pass if every live generation has exactly its entries, in the index it was written to.
 
     Args:
-        states: the compared state of each generation.
-        uris: uris of documents, by document id.
         writer_at_work: whether another run may be between two steps of a write.
     """
     compared = [row for state in states for row in _list_comparisons(state)]

@@ -47,7 +47,6 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
     """Yield a row of facts about every chunk, without its text, for the suite.
 
     Args:
-        stored: chunk sets as stored in the lake.
         users: a document with each chunk set, by key.
     """
     # Rows that were written twice because of a crash differ only in the time of writing.
@@ -80,7 +79,6 @@ def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tup
     """Yield a row of facts about every vector, for the suite.
 
     Args:
-        stored: vectors as stored in the lake.
         uris: uri of a document with each text, by text_sha256.
     """
     rows = stored.unique(("text_sha256", "vector"), maintain_order=True)

@@ -50,12 +50,7 @@ def find_fault(
 def build_verdict(
     tenant: str, violations: Sequence[Violation], scanned: int, alias: TenantView | None
 ) -> Verdict:
-    """Pass if no entry violates isolation, and the alias finds only this tenant's entries.
-
-    Args:
-        scanned: number of scanned entries.
-        alias: the tenant's alias; None if it does not exist.
-    """
+    """Pass if no entry violates isolation, and the alias finds only this tenant's entries."""
     offenders = [(t.index_name, t.entry_id, t.fault) for t in violations]
     compared = [Compared("entries that violate isolation", 0, len(violations))]
     if alias is not None:

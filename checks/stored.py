@@ -9,12 +9,7 @@ from rag_assets.pipeline.source_contents import StoredDrift, compare_stored
 
 
 def build_verdict(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdict:
-    """Pass if the stored contents exist, are unaltered, and belong to a source.
-
-    Args:
-        drifts: the comparison of each store.
-        uris: uris of documents, by document id.
-    """
+    """Pass if the stored contents exist, are unaltered, and belong to a source."""
     offenders = tuple(row for drift in drifts for row in _iter_offenders(drift, uris))
     wrong = any(drift.missing or drift.altered for drift in drifts)
     return Verdict(

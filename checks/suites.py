@@ -90,11 +90,7 @@ def chunk_rules() -> tuple[Rule, ...]:
 
 
 def vector_rules(dimensions: int) -> tuple[Rule, ...]:
-    """Return the rules for every vector.
-
-    Args:
-        dimensions: length of the vectors of the tenant's embedder.
-    """
+    """Return the rules for every vector."""
     return (
         *(_not_null_rule(column) for column in ("text_sha256", "vector_bytes", "created_at")),
         Rule("a text has one vector", "ExpectColumnValuesToBeUnique", {"column": "text_sha256"}),
@@ -118,7 +114,6 @@ def validate(
     """Validate rows by the rules, and write data docs about the result.
 
     Args:
-        name: name of the suite.
         parts: the rows, by column. Each part is validated separately, so rows with the same key
             must be in the same part.
         naming: columns that identify a row in examples.

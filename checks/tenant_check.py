@@ -106,12 +106,7 @@ class CheckContext:
         run: dg.DagsterRun,
         log: dg.DagsterLogManager,
     ) -> Self:
-        """Return the context of a tenant, for a run that evaluates checks.
-
-        Raises:
-            UnknownTenant, ConfigurationError: the tenant does not exist, is disabled or not usable.
-            ServiceUnavailable: a server does not answer.
-        """
+        """Return the context of a tenant, for a run that evaluates checks."""
         tenant = workbench.context(tenant_id, guard=refuse_write, log=log.info)
         # A separate check finds lost or damaged files of the lake, so they do not fail other
         # checks.
@@ -305,8 +300,6 @@ def tenant_check(
     """Declare the decorated function as a check; see TenantCheck.
 
     Args:
-        asset, name, description, job, with_syncs, judges_builds, nightly, repairable: see
-            TenantCheck.
         against_catalog: whether the check assumes that the catalog is right. Such a check compares
             nothing while the catalog may have been restored from an earlier dump.
     """

@@ -12,12 +12,7 @@ from rag_assets.runtime.stack import LocalStack, ServiceStatus
 
 
 def build_verdict(daemon: ServiceStatus, now: datetime) -> Verdict:
-    """Pass if the sensors tick, or the daemon does not run.
-
-    Args:
-        daemon: state of the daemon.
-        now: this machine's time.
-    """
+    """Pass if the sensors tick, or the daemon does not run."""
     age = None if daemon.last_tick is None else (now - daemon.last_tick).total_seconds()
     return Verdict(
         passed=daemon.fault is None,

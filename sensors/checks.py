@@ -64,8 +64,6 @@ def compare_staleness(
     """Separate tenants with a valid last result from tenants to check again.
 
     Args:
-        limits: maximum lag of each tenant's index.
-        lags: each tenant's lag according to the catalog.
         results: the last results of the check; a tenant without a result is in neither group.
     """
     unchanged: list[str] = []

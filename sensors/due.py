@@ -55,7 +55,6 @@ def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -
     from A to B and back to A is noticed.
 
     Args:
-        state: the tenant's state.
         wait_for_retry: whether to wait until the next retry is due after a failure; a sync by
             command does not wait.
     """

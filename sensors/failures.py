@@ -44,7 +44,6 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
     """Record a failed run of a tenant, which is retried after a growing delay.
 
     Args:
-        message: why the run failed.
         all_done: whether the run completed all possible work, for example everything except
             documents without a vector. Then only these documents wait for their next retry, and
             removals and edits do not wait.

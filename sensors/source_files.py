@@ -151,9 +151,6 @@ class _Tick:
     def _check_tenants(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
         """Check those tenants that have no run in progress.
 
-        Args:
-            seconds: time limit; None for no limit.
-
         Returns:
             the tenant at which the time ran out; None if all tenants were checked.
         """

@@ -53,11 +53,7 @@ class ParsedTenants:
         self._parsed: dict[str, tuple[TenantRecord, Tenant]] = {}
 
     def tenant(self, embedders: Embedders, record: TenantRecord) -> Tenant:
-        """Return the parsed tenant, with its resolved embedder.
-
-        Raises:
-            ConfigurationError: its configuration is not valid.
-        """
+        """Return the parsed tenant, with its resolved embedder."""
         known = self._parsed.get(record.id)
         if known is None or known[0] != record:
             known = record, Tenant.from_config(record.config)
@@ -86,9 +82,6 @@ def tenant_states(
     catalog: Catalog, records: Iterable[TenantRecord], parsed: ParsedTenants, settings: Settings
 ) -> Iterator[tuple[TenantRecord, TenantState | Exception]]:
     """List the sources of many tenants, one after the other, as the caller iterates.
-
-    Args:
-        parsed: caches parsed tenants between calls.
 
     Yields:
         each tenant with its state, or with the error that prevented reading it.

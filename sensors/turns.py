@@ -89,11 +89,7 @@ def plan(
     """Choose the tenants of a tick.
 
     Args:
-        ids: ids of all active tenants, in order.
-        cursor: cursor of the previous tick.
-        report: report of the change watcher.
         reasons: tenants to check now, watched or not.
-        now: seconds since the epoch.
     """
     if report is NO_WATCHER or report.watcher != cursor.watcher:
         return Plan((), tuple(from_cursor(ids, cursor.stopped)), cursor.turn, report.watcher)
@@ -146,11 +142,8 @@ def following(
     """Return the cursor after a tick.
 
     Args:
-        cursor: cursor of the previous tick.
-        planned: the tenants that the tick planned to check.
         seen: the action for each checked tenant; None if the tenant was not due.
         stopped: the tenant at which the tick's time ran out; None if it did not run out.
-        now: when the tick started.
     """
     handed = {id_: at for id_, at in cursor.handed.items() if seen.get(id_, "wait") == "wait"}
     handed |= {id_: now for id_, done in seen.items() if done == "tell"}

@@ -49,11 +49,6 @@ class Turns:
 
         A tenant gets at most three quarters of all turns, and with several workers, never all
         turns of one worker.
-
-        Args:
-            turns: maximum concurrent turns of all workers together.
-            worker: number of the worker, from 0.
-            workers: number of workers.
         """
         total, per_tenant = (
             _divide(whole, worker, workers) for whole in (turns, turns - turns // 4)
@@ -77,11 +72,7 @@ class WorkerLimits:
 
     @classmethod
     def from_settings(cls, settings: ServiceSettings, worker: int = 0) -> WorkerLimits:
-        """Return one worker's share of the limits in the settings.
-
-        Args:
-            worker: number of the worker, from 0.
-        """
+        """Return one worker's share of the limits in the settings."""
         workers = settings.workers
         return cls(
             Turns.for_worker(settings.searches, worker, workers),
@@ -209,11 +200,7 @@ _MAX_RETRY_SECONDS = 60
 
 
 class Overloaded(RagAssetsError):
-    """The request would wait too long for its turn.
-
-    Args:
-        retry_after: seconds after which to try again.
-    """
+    """The request would wait too long for its turn."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__("too many requests are waiting", hint=f"try again in {retry_after} s")
@@ -244,13 +231,7 @@ class _Waiter:
 
 
 class Admission:
-    """A limit on concurrent requests in one event loop, in total and for each tenant.
-
-    Args:
-        turns: maximum numbers of concurrent requests.
-        wait_seconds: longest wait for a turn.
-        clock: returns the current time in seconds.
-    """
+    """A limit on concurrent requests in one event loop, in total and for each tenant."""
 
     def __init__(
         self, turns: Turns, wait_seconds: float, clock: Callable[[], float] = time.monotonic
@@ -382,12 +363,7 @@ class AdmittedRetriever:
     async def search(
         self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
     ) -> SearchAnswer:
-        """Wait for a turn, then search one tenant's knowledge.
-
-        Raises:
-            Overloaded, ClientGone: see Admission.
-            RagAssetsError: see AsyncRetriever.
-        """
+        """Wait for a turn, then search one tenant's knowledge."""
         async with self._admission.turn(tenant_id, request.caller.name or ""):
             return await self._retriever.search(tenant_id, request, patience=patience)
 

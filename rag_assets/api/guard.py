@@ -71,7 +71,6 @@ class Guard:
 
     Args:
         authenticator: validates tokens.
-        limits: counts shared by all workers.
         proxies: networks of proxies that are trusted for X-Forwarded-For.
         clock: returns the current time in seconds, the same for all workers.
         require_trust: called for each request; raises an error if no credential may be accepted.
@@ -94,13 +93,7 @@ class Guard:
         self._checking: set[bytes] = set()
 
     async def authenticate(self, request: Request) -> Identity:
-        """Return the identity of a request's token.
-
-        Raises:
-            Unauthenticated: the request lacks a valid token.
-            TooManyAttempts: too many requests from the same address lacked a valid token.
-            ServiceUnavailable: Postgres or the key server does not answer.
-        """
+        """Return the identity of a request's token."""
         header = request.headers.get("authorization")
         return await self.validate(
             request.scope, header or "", lambda: self.authenticator.authenticate(header)
@@ -116,7 +109,6 @@ class Guard:
             validate: returns the result for a valid credential; otherwise raises Unauthenticated.
 
         Raises:
-            Unauthenticated, TooManyAttempts, ServiceUnavailable: see authenticate().
             RestorePending: the catalog was restored, and the operator has not accepted it yet.
         """
         if self._require_trust is not None:
@@ -218,15 +210,7 @@ async def _wait_forever() -> None:
 async def read_body(
     request: Request, seconds: float = _BODY_SECONDS, most: int = MAX_BODY
 ) -> bytes:
-    """Read the whole body.
-
-    Args:
-        seconds: time limit.
-        most: maximum size in bytes.
-
-    Raises:
-        HttpRefusal: the body is too large, arrives too slowly, or is compressed.
-    """
+    """Read the whole body."""
     require_plain(request)
     if get_content_length(request) > most:
         raise _build_too_large(most)
@@ -239,11 +223,7 @@ async def read_body(
 
 
 def require_plain(request: Request) -> None:
-    """Require that a body is not compressed.
-
-    Raises:
-        HttpRefusal: the body is compressed.
-    """
+    """Require that a body is not compressed."""
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise HttpRefusal(_UNSUPPORTED, "send the body uncompressed, without Content-Encoding")
 
@@ -259,9 +239,6 @@ def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
 
     Validation creates an error for each invalid value, so one megabyte of them would delay all
     other requests by a second.
-
-    Raises:
-        HttpRefusal: the body contains more than `most` values.
     """
     # Strings may contain many commas too, so their number only decides whether to parse the body.
     if body.count(b",") < most:
@@ -331,12 +308,7 @@ class RawBodyParser:
 
 
 class FileReceiver:
-    """Receives uploaded files, with limits on their number, size and speed.
-
-    Args:
-        turns: limits the number of files that are received at once.
-        slack_seconds: see SLACK_SECONDS.
-    """
+    """Receives uploaded files, with limits on their number, size and speed."""
 
     def __init__(self, turns: Admission, slack_seconds: float = SLACK_SECONDS) -> None:
         self._turns = turns
@@ -421,12 +393,7 @@ class FileReceiver:
             await run_sync(partial(received.write, piece), limiter=self._threads)
 
     async def _iter_body(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield the chunks of the body as they arrive.
-
-        Raises:
-            HttpRefusal: the client sends less than MIN_BYTES_PER_SECOND.
-            ClientGone: the client has disconnected.
-        """
+        """Yield the chunks of the body as they arrive."""
         stream = aiter(request.stream())
         waited, size = 0.0, 0
         while True:

@@ -208,11 +208,7 @@ _MAX_TOKEN_LENGTH = 16_384
 
 
 class JwtVerifier:
-    """A verifier of JWTs.
-
-    Args:
-        keys: finds the key by the header of a token.
-    """
+    """A verifier of JWTs."""
 
     def __init__(self, settings: JwtSettings, keys: Keys) -> None:
         self._settings = settings

@@ -77,7 +77,6 @@ class BackgroundLogHandler(logging.Handler):
     Args:
         descriptor: file descriptor of the log. It is not a stream, because Python cannot exit while
             a thread is blocked in a stream.
-        max_waiting: maximum number of waiting lines.
         lock: file to lock while writing, if other processes write to the same log.
     """
 
@@ -171,8 +170,6 @@ def write_warning(event: str, reason: str, mask: Callable[[str], str]) -> None:
     """Write a warning to standard error without a thread; drop it if that would block.
 
     Args:
-        event: what happened.
-        reason: why.
         mask: see JsonLines.
     """
     fields = {"name": LOGGER.name, "levelname": "WARNING", "msg": event, "reason": reason}
@@ -186,12 +183,7 @@ def write_warning(event: str, reason: str, mask: Callable[[str], str]) -> None:
 def log_to_standard_error(
     mask: Callable[[str], str], lock: IO[bytes] | None = None
 ) -> Iterator[None]:
-    """Write own log lines and warnings of libraries to standard error until the block ends.
-
-    Args:
-        mask: see JsonLines.
-        lock: see BackgroundLogHandler.
-    """
+    """Write own log lines and warnings of libraries to standard error until the block ends."""
     handler = BackgroundLogHandler(sys.stderr.fileno(), lock=lock)
     handler.setFormatter(JsonLines(mask))
     root = logging.getLogger()

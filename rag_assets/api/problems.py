@@ -87,7 +87,6 @@ def list_invalid_fields(
     """Return the first invalid fields of a validation.
 
     Args:
-        errors: errors from Pydantic.
         names: names in the OpenAPI description; other names may be secrets of the caller.
     """
     return [
@@ -260,13 +259,7 @@ def build_problem_response(
     errors: Sequence[InvalidField] | None = None,
     missing_key: NoProviderKey | None = None,
 ) -> JSONResponse:
-    """Return a problem document as a response.
-
-    Args:
-        detail: details that the caller may see.
-        errors: the invalid fields.
-        missing_key: the error about a missing key of a provider.
-    """
+    """Return a problem document as a response."""
     problem = Problem(
         type=f"urn:rag-assets:problem:{kind.name}",
         title=kind.title,

@@ -68,7 +68,6 @@ class SharedTable:
 
     Args:
         records: number of records for which memory is reserved.
-        size: size of a record in bytes.
     """
 
     def __init__(self, records: int, size: int) -> None:
@@ -206,11 +205,7 @@ _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
 
 
 class TooManyRequests(RagAssetsError):
-    """The token made more requests than its rate allows.
-
-    Args:
-        retry_after: seconds until the next request is accepted.
-    """
+    """The token made more requests than its rate allows."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__(
@@ -220,11 +215,7 @@ class TooManyRequests(RagAssetsError):
 
 
 class TooManyAttempts(RagAssetsError):
-    """The address sent too many requests without a valid token.
-
-    Args:
-        retry_after: seconds until a request is checked again.
-    """
+    """The address sent too many requests without a valid token."""
 
     def __init__(self, retry_after: int) -> None:
         super().__init__(
@@ -243,15 +234,7 @@ class Rate:
 
     @classmethod
     def parse(cls, text: str, name: str = "RAG_ASSETS_SERVICE_RATE") -> Rate:
-        """Parse a rate such as 600/minute.
-
-        Args:
-            text: the rate.
-            name: name of the setting, for the error.
-
-        Raises:
-            ConfigurationError: the text is not a rate.
-        """
+        """Parse a rate such as 600/minute."""
         found = _RATE_PATTERN.fullmatch(text.strip())
         if found is None:
             raise ConfigurationError(
@@ -265,25 +248,13 @@ class Rate:
 
 
 class Rates:
-    """The rate limit of each token.
-
-    Args:
-        windows: the windows in which requests are counted.
-    """
+    """The rate limit of each token."""
 
     def __init__(self, windows: SharedWindows) -> None:
         self._windows = windows
 
     def take(self, name: str, events: int = 1) -> None:
-        """Count requests of a token, or other events, if its rate limit is not reached yet.
-
-        Args:
-            name: name of the token.
-            events: number of events, counted together.
-
-        Raises:
-            TooManyRequests: the limit is reached.
-        """
+        """Count requests of a token, or other events, if its rate limit is not reached yet."""
         if wait := self._windows.take(name.encode("utf-8", "surrogatepass"), events):
             raise TooManyRequests(max(1, math.ceil(wait)))
 

@@ -75,12 +75,10 @@ def read_record_status(
     """Read the status of a record.
 
     Args:
-        reader: reads the entries that the caller may read.
         caller: a writer sees all records, but gets no chunks.
         source_id, document_id: identifiers of the record.
         scope: default access scope, for records without a scope and without a page.
         block_id: id of a block of the record, which must be a page; selects this block's chunks.
-        with_chunks: whether to read the texts of the chunks.
 
     Raises:
         UnknownDocument: the record does not exist, the caller may not read it, or the page lacks
@@ -113,11 +111,7 @@ def read_record_status(
 
 
 def _is_archived(reader: DocumentReader, tenant_id: str, document_id: str, block_id: str) -> bool:
-    """Return whether a block is archived on its page.
-
-    Raises:
-        UnknownDocument: the page lacks the block.
-    """
+    """Return whether a block is archived on its page."""
     page = reader.catalog.records.for_tenant(tenant_id).text(document_id)
     block = None if page is None else find_block(json.loads(page), block_id)
     if block is None:
@@ -533,11 +527,7 @@ def _write(
 def build_drafting(
     backend: Backend, tenant_id: str, source: str | None
 ) -> tuple[DraftBuilder, TenantRecord]:
-    """Return the builder of drafts from a tenant's pushed bodies, and the row of the tenant.
-
-    Raises:
-        NoRecordsSource: see find_records_source.
-    """
+    """Return the builder of drafts from a tenant's pushed bodies, and the row of the tenant."""
     tenant_record = backend.catalog.tenants.get(tenant_id)
     tenant = Tenant.from_config(tenant_record.config)
     masker = backend.retriever.masker

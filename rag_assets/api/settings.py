@@ -184,7 +184,6 @@ class ServiceSettings:
         """Read the settings.
 
         Args:
-            environ: by default the environment of the process.
             workers: overrides RAG_ASSETS_SERVICE_WORKERS.
 
         Raises:

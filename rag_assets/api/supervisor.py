@@ -58,8 +58,6 @@ class WorkerSupervisor:
     It has no threads and connections, so that it can fork a worker at any time.
 
     Args:
-        workers: number of workers.
-        work: the work of each worker.
         stop_seconds: seconds after which a stopping worker is killed.
         report: called when a worker dies, with its number and the cause.
         stopping: called before the supervisor waits for workers to stop.
@@ -250,7 +248,6 @@ class WorkerServer(uvicorn.Server):
     """A uvicorn server that notifies its supervisor when it is ready, and ends with it.
 
     Args:
-        config: see server.build_config.
         line: socket to the supervisor; see Work.
     """
 

@@ -47,7 +47,6 @@ class UploadForm:
     """A parser of multipart forms with one file.
 
     Args:
-        content_type: header of the request.
         fields: names of allowed fields besides `file`.
 
     Attributes:
@@ -302,11 +301,7 @@ async def delete_upload(
 
 
 def find_replaced_upload_id(form: UploadForm) -> str | None:
-    """Return the id of the upload that a form replaces, if any.
-
-    Raises:
-        InvalidFields: the value is not an id.
-    """
+    """Return the id of the upload that a form replaces, if any."""
     upload_id = form.values.get(REPLACES)
     if upload_id is not None and not _ID.fullmatch(upload_id):
         raise invalid(REPLACES, "it must be the id of an upload")

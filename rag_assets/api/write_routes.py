@@ -46,10 +46,6 @@ from rag_assets.tenants.profiles import get_profile
 def request_reindex(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reindexed:
     """Request that documents are read, parsed and indexed again, including failed documents.
 
-    Args:
-        body: selects the documents.
-        by: the caller's name, for the event.
-
     Raises:
         UnknownTenant, UnknownDocument, UnknownSource: the id is unknown.
     """

@@ -298,8 +298,6 @@ def describe_stages(
     """Return lines that describe the result of each stage, by name of the stage.
 
     Args:
-        summaries: all documents of the tenant.
-        serving: the serving generation.
         alias: name of the serving index in Elasticsearch.
     """
     return {

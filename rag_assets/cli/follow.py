@@ -48,7 +48,6 @@ def follow(session: Session, descriptor: int) -> None:
     """Sync the tenants that a connection names, one per line, until it ends.
 
     Args:
-        session: the installation.
         descriptor: file descriptor of the connection. Each line contains the arguments of
             TenantFollower.follow as JSON, and is answered with the result.
     """

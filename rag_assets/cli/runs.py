@@ -109,12 +109,7 @@ class Runner:
 
         Args:
             ops: configuration of the job's ops, by their plain names.
-            reason: why it runs, for people.
             tags: further tags of the run.
-
-        Raises:
-            TenantGone: the tenant was removed during the run.
-            ServiceUnavailable: Postgres became unavailable, so Dagster cannot record the run.
         """
         from rag_assets.resources.tenant_lock import REASON_TAG
 
@@ -134,7 +129,6 @@ class Runner:
         Args:
             pace: decides whether a listing is due.
             ops: configuration of the stages, by their plain names.
-            reason: see run.
         """
         listing = {**ops.get("raw_documents", {}), "reuse_listings": not pace.begin_run()}
         configs = {**ops, "raw_documents": listing}
@@ -241,11 +235,7 @@ def _convert_outages() -> Iterator[None]:
 def _collect_stages(
     result: dg.ExecuteInProcessResult, steps: Mapping[str | None, str]
 ) -> dict[str, StageResult]:
-    """Return the results of a run's assets by plain name.
-
-    Args:
-        steps: plain names of the assets by step key.
-    """
+    """Return the results of a run's assets by plain name."""
     stages = {}
     for event in result.all_events:
         if event.is_step_failure and event.step_key in steps:

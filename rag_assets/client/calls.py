@@ -143,9 +143,7 @@ def operation(
     If the function has a body, it returns fields of the Call that replace these.
 
     Args:
-        method, path, answer: see Call.
         query: names of query parameters of an operation with a body.
-        options: further fields of Call.
 
     Example:
         >>> @operation("GET", "/rag/documents", Documents)

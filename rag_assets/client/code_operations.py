@@ -31,7 +31,6 @@ def put_run(
     """Create a run of an agent, or change its settings.
 
     Args:
-        run: id of the run.
         rag_enabled: whether the run gets passages.
         model: language model that the run prompts; passages fill a share of its context window.
     """
@@ -47,7 +46,6 @@ def record_run_events(
     Events with known ids are ignored, so they may be sent again.
 
     Args:
-        run: id of the run.
         events: the events, each with the fields id, kind, path, action, summary, at that the
             OpenAPI description defines.
     """
@@ -65,7 +63,6 @@ def retrieve(
     """Find the passages of a project's repositories for a prompt.
 
     Args:
-        query: search text.
         run: id of the run; it gets no passages if they are switched off for the run.
         options: any of top_k, source_types, must_include_paths, route_name, controller_class,
             table_name, include_run_summaries, min_score.

@@ -45,11 +45,7 @@ class ClientOptions(TypedDict):
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
-    """Read the arguments of a client from environment variables; see ClientOptions.
-
-    Raises:
-        ConfigurationError: RAG_ASSETS_TOKEN is not set.
-    """
+    """Read the arguments of a client from environment variables; see ClientOptions."""
     env = os.environ if environ is None else environ
     token = env.get("RAG_ASSETS_TOKEN")
     if not token:

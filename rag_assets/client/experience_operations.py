@@ -143,7 +143,6 @@ def experience_context(
         task: the task, with its description and optionally its type and technology.
         basic_context: text that the agent always gets.
         token_budget: maximum size of the block in cl100k_base tokens, 200 to 8,000.
-        project_id: id of the asking project.
     """
 
 
@@ -176,19 +175,13 @@ def patterns(
         entry_type, agent_type, task_type, technology, project_id: values that an entry of the
             pattern must have.
         after: the `next` of the previous page, in the same order.
-        limit: maximum number of patterns.
     """
 
 
 def all_patterns(
     *, order: PatternOrder = "id", page: int = _PAGE, tenant: str | None = None
 ) -> Pages[Patterns, Pattern]:
-    """Iterate over all patterns. For admins.
-
-    Args:
-        order: see patterns.
-        page: number of patterns in each request.
-    """
+    """Iterate over all patterns. For admins."""
     first = patterns(order=order, limit=page, tenant=tenant)
     return Pages(first, lambda fetched: fetched.patterns)
 

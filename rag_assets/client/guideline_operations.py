@@ -39,7 +39,6 @@ def upload_guideline(
 
     Args:
         file_name: name for display.
-        content: the bytes of the file.
         replaces: id of the document that this file replaces.
     """
     return {"file": FormFile(file_name, content, {"replaces": replaces})}
@@ -58,19 +57,13 @@ def guidelines(
     Args:
         status: only documents with this status.
         after: the `next` of the previous page.
-        limit: maximum number of documents.
     """
 
 
 def all_guidelines(
     *, status: DocumentStatus | None = None, page: int = _PAGE, project: str | None = None
 ) -> Pages[DocumentPage, GuidelineDocument]:
-    """Iterate over a project's documents, newest first. For admins.
-
-    Args:
-        status: only documents with this status.
-        page: number of documents per request.
-    """
+    """Iterate over a project's documents, newest first. For admins."""
     first = guidelines(status=status, limit=page, project=project)
     return Pages(first, lambda fetched: fetched.documents)
 

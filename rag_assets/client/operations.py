@@ -89,11 +89,7 @@ def documents(*, after: str | None = None, limit: int = _PAGE, tenant: str | Non
 
 
 def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Documents, Document]:
-    """Iterate over all documents that the caller may read, ordered by uri.
-
-    Args:
-        page: number of documents in each request; pages are fetched as needed.
-    """
+    """Iterate over all documents that the caller may read, ordered by uri."""
     return Pages(documents(limit=page, tenant=tenant), lambda fetched: fetched.documents)
 
 
@@ -296,7 +292,6 @@ def all_records(
 
     Args:
         status: only records with this status.
-        page: number of records in each request; pages are fetched as needed.
     """
     return Pages(records(status=status, limit=page, tenant=tenant), lambda fetched: fetched.records)
 
@@ -390,7 +385,6 @@ def all_events(
 
     Args:
         kind: only events of this kind.
-        page: number of events in each request; pages are fetched as needed.
     """
     return Pages(events(kind=kind, limit=page, tenant=tenant), lambda fetched: fetched.events)
 

@@ -187,11 +187,7 @@ def _watch_signals() -> Iterator[int]:
 
 
 def _wait_for_reply(connection: socket.socket, signals: int) -> None:
-    """Wait until the connection is readable; meanwhile, let Python run signal handlers.
-
-    Args:
-        signals: descriptor that becomes readable with every signal.
-    """
+    """Wait until the connection is readable; meanwhile, let Python run signal handlers."""
     poll = select.poll()
     for descriptor in (connection.fileno(), signals):
         poll.register(descriptor, select.POLLIN)
@@ -257,7 +253,6 @@ class ForkedProcess:
         """Start a fork with pipes to its standard input and output.
 
         Args:
-            path: path of the fork server's socket.
             folder: working folder of the fork.
             error: descriptor for the fork's standard error; by default, its standard error is
                 discarded.

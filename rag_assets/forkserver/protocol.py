@@ -203,11 +203,7 @@ class Replies:
         return int(reply["pid"])
 
     def read_next(self) -> dict[str, Any]:
-        """Return the next reply; empty after the last.
-
-        Raises:
-            OSError: the connection broke or timed out.
-        """
+        """Return the next reply; empty after the last."""
         while b"\n" not in self._rest:
             part = self._connection.recv(4096)
             if not part:

@@ -218,7 +218,6 @@ class ForkServer:
 
     Args:
         path: path of the server's socket, in a folder that only the server's user can open.
-        fingerprint: fingerprint of the imported code.
         executors: the functions that a fork executes, by kind of request.
         parent: descriptor that closes when the server has to end; None if only a signal ends it.
         not_for_forks: inherited descriptors that forks close.

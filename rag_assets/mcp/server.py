@@ -144,8 +144,6 @@ def build_server(
 
     Args:
         get_context: returns the context of a message from its HTTP request, or from None on stdio.
-        tools: tools that agents may call.
-        prompts: prompts that people may choose.
 
     Raises:
         ConfigurationError: two tools have the same name.

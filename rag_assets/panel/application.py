@@ -55,11 +55,7 @@ class LinkResponse(BaseModel):
 
 
 def build_link_router(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
-    """Return the router of the endpoint that creates links.
-
-    Args:
-        profiles: profiles of tenants with a panel.
-    """
+    """Return the router of the endpoint that creates links."""
     router = APIRouter(
         prefix=PATH,
         tags=["panel"],

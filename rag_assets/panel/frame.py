@@ -143,8 +143,6 @@ class Visit:
 
         Args:
             template: path below the system's folder of templates.
-            status: HTTP status of the response.
-            values: the variables of the template.
         """
         return HTMLResponse(
             self.renderer.page(f"{self.system.name}/{template}", visit=self, **values), status

@@ -51,11 +51,7 @@ _USED_LINK = (
 
 
 class SignInPages:
-    """Pages that sign in and out.
-
-    Args:
-        guarding: creates the guarded routes of the panel.
-    """
+    """Pages that sign in and out."""
 
     def __init__(self, guarding: PanelGuard) -> None:
         self._guarding = guarding

@@ -134,9 +134,6 @@ class Systems:
 
         Args:
             kind, reserved: see parts().
-
-        Raises:
-            ConfigurationError: see parts() and SystemPart.load().
         """
         parts = self.parts(kind, reserved=reserved)
         return {name: part.load() for name, part in parts.items()}

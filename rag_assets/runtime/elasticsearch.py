@@ -50,7 +50,6 @@ class EmbeddedElasticsearch(EmbeddedServer):
 
     Args:
         directory: holds the jars, the data, the passwords and the pid file.
-        log_file: receives the server's output; by default inside ``directory``.
         heap: maximum size of the Java heap, in Java's notation; the process takes about 300 MB
             more.
     """

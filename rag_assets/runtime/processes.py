@@ -300,11 +300,7 @@ class BackgroundProcess:
         return True
 
     def wait_until(self, healthy: Callable[[], bool], *, timeout: float) -> ProcessRecord:
-        """Wait until a started server is healthy.
-
-        Raises:
-            ServiceUnavailable: the server ended, or is not healthy after ``timeout`` seconds.
-        """
+        """Wait until a started server is healthy."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             record = self.find()
@@ -316,11 +312,7 @@ class BackgroundProcess:
         raise self._build_failure(f"did not answer within {timeout:.0f} s")
 
     def is_outdated(self, program: str) -> bool:
-        """Return whether the server runs with different code or in a different environment.
-
-        Args:
-            program: fingerprint of the current code and environment.
-        """
+        """Return whether the server runs with different code or in a different environment."""
         record = self.find()
         if record is None:
             return False
@@ -413,11 +405,7 @@ class BackgroundProcess:
         return self.pid_file.with_suffix(".running")
 
     def _acquire(self) -> int:
-        """Lock the lock file of the server, and return its descriptor.
-
-        Raises:
-            ServiceUnavailable: another process holds the lock, or the file cannot be locked.
-        """
+        """Lock the lock file of the server, and return its descriptor."""
         descriptor = None
         try:
             self.pid_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -502,11 +490,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def start(self, progress: Progress = ignore_progress) -> str:
-        """Start the server unless it runs, wait until it answers, and return its URL.
-
-        Raises:
-            ServiceUnavailable: the server does not start.
-        """
+        """Start the server unless it runs, wait until it answers, and return its URL."""
 
     @abstractmethod
     def _start(self, progress: Progress) -> None:
@@ -521,9 +505,6 @@ class EmbeddedServer(ABC):
 
         Args:
             is_retry: whether an earlier attempt failed, so that the server has no record.
-
-        Raises:
-            ServiceUnavailable: the server does not start.
         """
         with self.process.lock():
             if self.is_running() or not (is_retry or self.process.has_died()):
@@ -540,10 +521,6 @@ def _require_space(log: int, size: int) -> None:
     """Raise an OSError if a log cannot grow.
 
     Without space for its log, a server would run, but its errors would be lost.
-
-    Args:
-        log: descriptor of the log.
-        size: size of the log in bytes.
     """
     if not hasattr(os, "posix_fallocate"):
         return

@@ -136,7 +136,6 @@ class DagsterProcesses:
 
         Raises:
             ConfigurationError: workspace.yaml is missing in the folder of the instance.
-            ServiceUnavailable: a process does not start; the message quotes its log.
         """
         workspace = self._settings.own_dagster_home / "workspace.yaml"
         if not workspace.is_file():
@@ -289,10 +288,8 @@ class ProgramProcess:
     """A process that runs a module of the command line from `up` to `down`.
 
     Args:
-        name: name for display.
         module: the module, which the process runs as its main program.
         pid_file: path of the pid file, relative to the installation's own folder.
-        log_name: name of the log file.
     """
 
     def __init__(

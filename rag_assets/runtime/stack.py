@@ -66,12 +66,7 @@ class Endpoints:
 
     @property
     def elasticsearch(self) -> ElasticsearchConnection:
-        """Return the connection to Elasticsearch.
-
-        Raises:
-            ConfigurationError: see LocalStack.elasticsearch_connection.
-            ServiceUnavailable: see LocalStack.elasticsearch_connection.
-        """
+        """Return the connection to Elasticsearch."""
         return self.connect()
 
 
@@ -161,7 +156,6 @@ class LocalStack:
 
         Args:
             for_dagster: start the processes for Dagster even if all servers are external.
-            progress: called with a line about each step, from several threads.
 
         Raises:
             ServiceUnavailable: a server does not start; the others keep running.
@@ -193,10 +187,6 @@ class LocalStack:
 
         Call this only after the servers have started and the catalog has been opened, which
         migrates and checks it.
-
-        Raises:
-            ServiceUnavailable: a process does not start; the others keep running.
-            ConfigurationError: workspace.yaml is missing for Dagster.
         """
         if self._settings.dagster_home is None:
             self.prepare_run_storage(progress)
@@ -215,7 +205,6 @@ class LocalStack:
             ConfigurationError: the Postgres accounts are not permitted to create the schema.
             OlderProgramRuns: a process of this home folder still uses the tables of an earlier
                 version.
-            ServiceUnavailable: Postgres does not answer.
         """
         endpoints = self.endpoints()
         former = prepare_run_storage(
@@ -250,7 +239,6 @@ class LocalStack:
         Raises:
             ConfigurationError: the Postgres accounts are not permitted to move the tables, or a
                 process of this home folder uses them.
-            ServiceUnavailable: Postgres does not answer.
         """
         endpoints = self.endpoints()
         processes = (self.dagster.daemon, self.dagster.webserver)

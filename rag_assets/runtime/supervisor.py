@@ -85,8 +85,6 @@ class Supervisor:
 
     Args:
         servers: the servers to supervise, each in its own thread.
-        report: receives the restarts.
-        log: called with a line about each restart.
         base_seconds: delay after the first failed attempt in a row, which doubles with each further
             attempt.
     """

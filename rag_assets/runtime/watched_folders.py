@@ -372,7 +372,6 @@ class SourceFolders:
 
     Args:
         local: the installation's own folder, which is not watched.
-        log: called with a line about a failure.
     """
 
     def __init__(self, local: Path, log: Callable[[str], None]) -> None:
@@ -407,11 +406,7 @@ class SourceFolders:
             self._trees.close()
 
     def changes(self, timeout: float) -> ChangedTenants:
-        """Wait up to `timeout` seconds for changes, and return the tenants with changed files.
-
-        Raises:
-            OSError: the system does not allow watching.
-        """
+        """Wait up to `timeout` seconds for changes, and return the tenants with changed files."""
         if self._trees is None:
             self._trees = FolderTrees(self._is_skipped)
         added: set[str] = set()

@@ -14,11 +14,7 @@ _NO_ANCESTORS = f"{_DIRECTIVE} 'none'"
 
 
 class FramePolicy:
-    """Middleware that adds headers which forbid showing the pages in a frame.
-
-    Args:
-        app: the application, whose own security policies stay in force.
-    """
+    """Middleware that adds headers which forbid showing the pages in a frame."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
