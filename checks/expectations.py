@@ -33,9 +33,7 @@ class ChunkUser:
     """A document that uses a chunk set.
 
     Attributes:
-        uri: uri of the document.
         title: title in the content.
-        parameters: chunk parameters of the document.
     """
 
     uri: str

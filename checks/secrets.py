@@ -62,7 +62,6 @@ class ScanCounts:
     """Counts of scanned data, and of data that the pipeline masked or dropped.
 
     Attributes:
-        dropped: number of chunks that the pipeline dropped.
         rules: rules because of which chunks were dropped, each with the number of chunks.
         masked: uri of each document with masked credentials, with the number of credentials per
             rule.

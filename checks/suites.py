@@ -31,7 +31,6 @@ class Rule:
     Attributes:
         description: condition that every row must meet, for people.
         kind: name of Great Expectations' class.
-        arguments: arguments of the class.
     """
 
     description: str

@@ -45,9 +45,7 @@ class CheckContext:
 
     Attributes:
         tenant: the tenant and its stores, for reading; a write raises an error.
-        run_id: id of the run that evaluates the check.
         workbench: creates contexts that may write.
-        log: log of the run.
         deep: whether to compare everything at once, instead of in shares over several days.
         nightly: whether the nightly comparison evaluates the check; it counts all entries, and
             reads only a share of them.
@@ -144,7 +142,6 @@ class TenantCheck:
     Attributes:
         asset, name: key of the check, under which its history is stored; it must not change.
         description: condition under which the check passes, for its page.
-        verdict: function that evaluates the check for a tenant.
         job: name of the job that evaluates the check for one tenant.
         with_syncs: whether every sync also evaluates the check.
         judges_builds: whether a failure with severity ERROR prevents the publication of a build.

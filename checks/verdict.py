@@ -26,7 +26,6 @@ class Verdict:
     """The outcome of one check.
 
     Attributes:
-        passed: whether no fault was found.
         description: the finding in one line, with the placeholder TENANT in commands.
         compared: comparisons of expected with actual values, also if the check passed.
         columns: names of the columns of offenders.

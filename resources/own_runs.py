@@ -34,7 +34,6 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Finds the runs of this installation.
 
     Attributes:
-        jobs: names of our jobs.
         assets: keys of our assets, as strings.
         name, key_prefix, prefix: see Naming.
     """

@@ -32,11 +32,7 @@ _UNFINISHED = (
 
 
 class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Holds the lock of a run's tenant from the first step to the last.
-
-    Attributes:
-        wait_seconds: how long a run waits for the lock before it fails.
-    """
+    """Holds the lock of a run's tenant from the first step to the last."""
 
     postgres: dg.ResourceDependency[PostgresResource]
     workbench: dg.ResourceDependency[Workbench]

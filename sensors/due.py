@@ -22,7 +22,6 @@ class TenantState:
         unlisted: why a source could not be listed, by source; such a source does not make the
             tenant due.
         config_key: key of the current configuration and components.
-        syncs: the last syncs, by source.
         pending: number of outdated documents that may be tried now.
         removals: number of deleted documents that a generation may still contain.
         partly_replaced: number of documents for which a killed run may have left entries of other

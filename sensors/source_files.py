@@ -89,7 +89,6 @@ class _Tick:
     """One evaluation of the sensor.
 
     Attributes:
-        requests: the runs that tenants need.
         notes: problems of tenants.
         seen: the action for each checked tenant.
         doubt: why the clock may be wrong, so that no data is deleted for its age; otherwise None.

@@ -33,12 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The maximum number of requests that a worker runs at once; each of them has a turn.
-
-    Attributes:
-        total: maximum for all tenants together.
-        per_tenant: maximum for each tenant.
-    """
+    """The maximum number of requests that a worker runs at once; each of them has a turn."""
 
     total: int
     per_tenant: int
@@ -58,13 +53,7 @@ class Turns:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """Limits on the concurrent work of one worker.
-
-    Attributes:
-        searches: turns for searches.
-        reads: turns for lists and documents.
-        uploads: turns for receiving uploads.
-    """
+    """Limits on the concurrent work of one worker."""
 
     searches: Turns
     reads: Turns

@@ -44,8 +44,6 @@ class Identity:
     Attributes:
         name: name of the token, for logs and its rate limit; not a secret.
         tenants: tenants to which the token gives access, including the organization's projects.
-        role: role in these tenants.
-        principals: names to which access to documents may have been granted.
         organization: the token covers all present and future projects of this organization; None
             if the token names tenants instead.
         token_id: id of a service token; None for a JWT.

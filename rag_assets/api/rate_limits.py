@@ -33,7 +33,6 @@ class LockedRecord:
     """A record of a SharedTable, while other processes cannot access it.
 
     Attributes:
-        digest: digest of the key.
         start, end: offsets of its slot in `memory`; writing replaces any other record in the slot.
         is_live: whether the record was written and has not expired.
     """

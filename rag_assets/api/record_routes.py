@@ -231,7 +231,6 @@ class RecordTarget:
 
     Attributes:
         source: name of the record's source; None if the request names none.
-        by: name of the caller.
         page_uuid: page of the record if it is a block.
         clock: time and version of a deletion.
     """

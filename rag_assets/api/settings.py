@@ -68,7 +68,6 @@ class JwtSettings:
     """Settings of accepted JWTs; exactly one of the three keys is set.
 
     Attributes:
-        secret: secret for HS256.
         public_key: a PEM file.
         jwks: a file or an https URL.
         leeway: seconds by which clocks may differ.
@@ -135,17 +134,13 @@ class ServiceSettings:
 
     Attributes:
         jwt: accepted JWTs; None accepts only service tokens.
-        rate: rate limit for the requests of each token.
         write_rate: rate limit for the records that each token writes.
         attempts: rate limit for the requests of each address without a valid token.
-        searches: maximum concurrent searches.
         threads: number of threads that read lists and documents.
         uploads: maximum concurrent uploads.
         wait: longest wait for a turn, in seconds.
         keep_alive: seconds that a connection may be idle between requests.
-        workers: number of worker processes, which share all limits.
         mcp_origins: origins of web pages that may use MCP.
-        proxies: networks of proxies that are trusted for X-Forwarded-For.
         cleartext: whether to warn, refuse or allow if other machines can reach the service, which
             does not support TLS.
     """

@@ -42,7 +42,6 @@ class _Slot:
     """A slot for a worker and its replacements.
 
     Attributes:
-        worker: the current worker; None after it has died.
         deaths: number of successive workers that died soon after their start.
         due: when the next worker starts.
     """

@@ -51,7 +51,6 @@ class UploadForm:
 
     Attributes:
         file_name: name from the form; None until the file starts.
-        values: values of the fields that are parsed already, by name.
 
     Raises:
         UploadRefused: the request is not a form.

@@ -203,11 +203,7 @@ def find_program_path(environment: Path, folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSummary:
-    """A document with the results of its stages; None for a missing result.
-
-    Attributes:
-        chunker: name of its chunker.
-    """
+    """A document with the results of its stages; None for a missing result."""
 
     document: Document
     parsed: ParsedText | None = None

@@ -56,7 +56,6 @@ class RunResult:
     """The result of one run.
 
     Attributes:
-        stages: results by asset.
         failure: reason and hint if the run failed; otherwise None.
     """
 

@@ -223,7 +223,6 @@ class ForkedProcess:
     """A fork that ends when this process ends or this handle is closed.
 
     Attributes:
-        pid: process id of the fork.
         stdin, stdout: pipes to and from the fork.
         returncode: exit code of the fork, or the negative number of the signal that ended it; None
             while it runs.

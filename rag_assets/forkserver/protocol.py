@@ -49,9 +49,6 @@ class Request(NamedTuple):
 
     Attributes:
         kind: COMMAND, RUN or SYNC.
-        arguments: arguments of the command or run.
-        environment: the complete environment.
-        umask: umask for the files that the fork creates.
         streams: standard input, output and error; empty unless the kind is COMMAND.
         ignored: numbers of the signals that the fork ignores.
     """

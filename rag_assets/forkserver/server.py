@@ -205,7 +205,6 @@ class _Fork:
     """A running fork.
 
     Attributes:
-        kind: kind of the fork's request.
         connection: connection to the fork's client; None after the client has disconnected.
     """
 

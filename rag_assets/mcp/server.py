@@ -44,11 +44,7 @@ _INSTRUCTIONS = (
 
 
 class _ProfileTools(MCPServer[None]):
-    """A registry of tools for tenants of one profile, which never serves connections itself.
-
-    Attributes:
-        names: names of the tools.
-    """
+    """A registry of tools for tenants of one profile, which never serves connections itself."""
 
     def __init__(self) -> None:
         with preserve_root_logger():
@@ -60,7 +56,6 @@ class _Server(MCPServer[None]):
     """The SDK's server, with errors that never quote the message.
 
     Attributes:
-        tools_by_name: all tools.
         profile_tools: for each profile, the tools that replace general tools of the same name.
         get_profile: reads the profile of a tenant.
     """

@@ -98,12 +98,7 @@ _RESERVED_PATHS = frozenset({"sign-in", "sign-out", "enter", "assets", "links", 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The panel of a service.
-
-    Attributes:
-        routes: routes for browsers, which use sessions.
-        router: routes for applications, which use tokens.
-    """
+    """The panel of a service."""
 
     routes: tuple[BaseRoute, ...]
     router: APIRouter

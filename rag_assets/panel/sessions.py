@@ -28,12 +28,7 @@ _PURPOSE = b"requests of the panel's pages"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link that opens one session.
-
-    Attributes:
-        url: address with the code.
-        expires_at: when the link expires.
-    """
+    """A link that opens one session."""
 
     url: str
     expires_at: datetime

@@ -51,7 +51,6 @@ class Access:
     """The port and the passwords of an installation's server, which persist across restarts.
 
     Attributes:
-        port: port on the loopback interface.
         owner: password of the account with all permissions.
         searcher: password of the account that may only search tenants' aliases.
     """

@@ -72,7 +72,6 @@ class ProcessRecord:
     """The content of a pid file.
 
     Attributes:
-        pid: pid of the process.
         birth: start time of the process; differs between processes with the same pid.
         port: loopback port that the process listens on, if any.
         started_at: start time for display (ISO 8601, UTC).
@@ -105,9 +104,7 @@ class LaunchOptions(TypedDict, total=False):
 
     Attributes:
         env: complete environment of the server.
-        port: port to record in the pid file.
         cwd: working folder of the server; by default, the folder of its pid file.
-        account: account of the server; by default, the account of this process.
         descriptors: descriptors of files that the server inherits.
         program: fingerprint of the server's code and environment; see `is_outdated`.
     """

@@ -53,7 +53,6 @@ class Endpoints:
     """The addresses of Postgres and Elasticsearch; never print them, because of their passwords.
 
     Attributes:
-        database_url: URL of Postgres, for commands and runs.
         owner_url, service_url, dagster_url: URLs of the same database for its other roles.
         connect: returns the connection to Elasticsearch; see `elasticsearch`.
     """
@@ -75,14 +74,11 @@ class ServiceStatus:
     """The current state of one server.
 
     Attributes:
-        name: name of the server for display.
         state: "external": set in the settings and listening, or part of the team's Dagster instance
             in DAGSTER_HOME; "unreachable": running or set in the settings, but not answering;
             "unguarded": started by an earlier version without a password; "elsewhere": running in
             this home folder in another container or on another machine.
         url: URL of the server without passwords; None if it has no URL.
-        pid: pid of a running server of the installation.
-        log: log file of a server of the installation.
         last_tick: when a sensor of the running daemon last ticked; None if unknown.
         fault: problem of a running server, with its remedy.
         restarts: restarts of an embedded server by the supervisor; None without a report.

@@ -169,7 +169,6 @@ class Changes:
         written: folders in which a file is being written.
         gone: roots that are no longer watched because they were moved or removed.
         refused: roots that are no longer watched because they have too many folders.
-        overflowed: whether the kernel dropped events.
     """
 
     saved: set[str] = field(default_factory=set)
