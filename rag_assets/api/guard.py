@@ -119,7 +119,11 @@ class Guard:
         address = get_client_address(scope, self._proxies).encode()
         wait = self._attempts.wait(address)
         if not wait:
-            return await self._count_failed_attempt(validate, digest, address)
+            try:
+                return await self._validate_and_remember(validate, digest)
+            except Unauthenticated:
+                self._attempts.count(address)
+                raise
         if address in self._checking:
             raise TooManyAttempts(math.ceil(wait))
         self._checking.add(address)
@@ -129,15 +133,6 @@ class Guard:
             raise TooManyAttempts(math.ceil(wait)) from None
         finally:
             self._checking.discard(address)
-
-    async def _count_failed_attempt(
-        self, validate: Callable[[], Awaitable[_T]], digest: bytes, address: bytes
-    ) -> _T:
-        try:
-            return await self._validate_and_remember(validate, digest)
-        except Unauthenticated:
-            self._attempts.count(address)
-            raise
 
     async def _validate_and_remember(
         self, validate: Callable[[], Awaitable[_T]], digest: bytes
@@ -199,12 +194,8 @@ class Streamed(Guarded):
         """Return the request without reading its body."""
         require_plain(request)
         # Waiting for a disconnect would consume the messages with the body.
-        CLIENT_GONE.set(_wait_forever)
+        CLIENT_GONE.set(anyio.sleep_forever)
         return request
-
-
-async def _wait_forever() -> None:
-    await asyncio.get_running_loop().create_future()
 
 
 async def read_body(
@@ -359,7 +350,10 @@ class FileReceiver:
         try:
             await self._write_all(stream, form, source, received)
         except RagAssetsError:
-            await _drain(stream)
+            # Otherwise a reset connection would lose the answer.
+            with anyio.move_on_after(_LINGER_SECONDS), suppress(HttpRefusal, ClientGone):
+                async for _ in stream:
+                    pass
             raise
 
     async def _write_all(
@@ -412,10 +406,3 @@ class FileReceiver:
             waited += time.monotonic() - started
             size += len(data)
             yield data
-
-
-async def _drain(stream: AsyncIterator[bytes]) -> None:
-    """Read and drop the rest of a body; otherwise a reset connection would lose the answer."""
-    with anyio.move_on_after(_LINGER_SECONDS), suppress(HttpRefusal, ClientGone):
-        async for _ in stream:
-            pass

@@ -53,7 +53,10 @@ class JsonLines(logging.Formatter):
         line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage() if is_own else _get_template(record),
+            # A template of a library has no arguments filled in.
+            "event": record.getMessage()
+            if is_own
+            else str(record.msg).strip().partition("\n")[0][:_MAX_EVENT_LENGTH],
         }
         if record.name != LOGGER.name:
             line["logger"] = record.name
@@ -64,11 +67,6 @@ class JsonLines(logging.Formatter):
             if isinstance(value := line.get(name), str) and not _OWN_ID.fullmatch(value):
                 line[name] = self._mask(value)
         return json.dumps(line, ensure_ascii=True)
-
-
-def _get_template(record: logging.LogRecord) -> str:
-    """Return the first line of a message template, without the arguments filled in."""
-    return str(record.msg).strip().partition("\n")[0][:_MAX_EVENT_LENGTH]
 
 
 class BackgroundLogHandler(logging.Handler):

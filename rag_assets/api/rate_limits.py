@@ -203,25 +203,27 @@ _RATE_PATTERN = re.compile(
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
 
 
-class TooManyRequests(RagAssetsError):
+class RetryLater(RagAssetsError):
+    """The request is refused now, and may be repeated after some seconds."""
+
+    def __init__(self, message: str, retry_after: int, advice: str = "") -> None:
+        super().__init__(message, hint=f"try again in {retry_after} s{advice}")
+        self.retry_after = retry_after
+
+
+class TooManyRequests(RetryLater):
     """The token made more requests than its rate allows."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(
-            "this token has made too many requests", hint=f"try again in {retry_after} s"
-        )
-        self.retry_after = retry_after
+        super().__init__("this token has made too many requests", retry_after)
 
 
-class TooManyAttempts(RagAssetsError):
+class TooManyAttempts(RetryLater):
     """The address sent too many requests without a valid token."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(
-            "too many requests without a valid token came from this address",
-            hint=f"try again in {retry_after} s, with a token",
-        )
-        self.retry_after = retry_after
+        message = "too many requests without a valid token came from this address"
+        super().__init__(message, retry_after, ", with a token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,10 +240,8 @@ class Rate:
         if found is None:
             raise ConfigurationError(
                 f"{name} is not a rate: {text}",
-                hint=(
-                    "use a format such as 600/minute: at most 1000000 per second, minute, hour "
-                    "or day"
-                ),
+                hint="use a format such as 600/minute: at most 1000000 per second, minute, hour"
+                " or day",
             )
         return cls(int(found[1]), _SECONDS[found[2]])
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -92,7 +93,10 @@ def read_record_status(
     archived = block_id is not None and _is_archived(reader, tenant_id, document_id, block_id)
     excluded = archived or state.status == "excluded"
     is_unread = excluded or is_writer or not with_chunks
-    entries = () if is_unread else _list_entries(reader, tenant_id, caller, document_id)
+    entries: Sequence[StoredEntry] = ()
+    if not is_unread:
+        with suppress(UnknownDocument):
+            entries = reader.entries(tenant_id, caller, document_id)
     return RecordWhereabouts(
         document_id=document_id,
         status="excluded" if archived else state.status,
@@ -170,15 +174,6 @@ def _note(state: RecordState) -> str | None:
     return empty_note(state.chunk_count, state.dropped)
 
 
-def _list_entries(
-    reader: DocumentReader, tenant_id: str, caller: Caller, document_id: str
-) -> Sequence[StoredEntry]:
-    try:
-        return reader.entries(tenant_id, caller, document_id)
-    except UnknownDocument:
-        return ()
-
-
 def _to_chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
     fields = entry.fields
     return RecordChunk(
@@ -204,14 +199,10 @@ _OUTDATED: dict[int | str, dict[str, Any]] = {
 WRITE_RESPONSES = _OUTDATED | document_problems(400, 409, 412)
 
 
-def _keep_as_sent(values: Any, _: Any) -> Any:
-    """Return a body as it was sent, because the tenant determines its type."""
-    return values
-
-
+# The body stays as it was sent, because the tenant determines its type.
 AnyRecordBody = Annotated[
     RecordBody | PageBody | BlockBody | CommentBody | FileBody | TemplateBody | DbRowBody,
-    WrapValidator(_keep_as_sent),
+    WrapValidator(lambda values, _: values),
 ]
 
 
