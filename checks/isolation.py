@@ -1,22 +1,12 @@
 """isolation: verifies the tenant and the access scope of every entry."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.index.model import Owner, ScannedEntry, TenantView, entry_id
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """An entry that violates the isolation of tenants."""
-
-    index_name: str
-    entry_id: str
-    fault: str
 
 
 def find_fault(
@@ -48,10 +38,17 @@ def find_fault(
 
 
 def build_verdict(
-    tenant: str, violations: Sequence[Violation], scanned: int, alias: TenantView | None
+    tenant: str,
+    violations: Sequence[tuple[str, str, str]],
+    scanned: int,
+    alias: TenantView | None,
 ) -> Verdict:
-    """Pass if no entry violates isolation, and the alias finds only this tenant's entries."""
-    offenders = [(t.index_name, t.entry_id, t.fault) for t in violations]
+    """Pass if no entry violates isolation, and the alias finds only this tenant's entries.
+
+    Args:
+        violations: index, id and fault of each entry that violates isolation.
+    """
+    offenders = [*violations]
     compared = [Compared("entries that violate isolation", 0, len(violations))]
     if alias is not None:
         strangers = [name for name in alias.tenants if name != tenant]
@@ -91,7 +88,8 @@ def isolation_check(context: CheckContext) -> Verdict:
     suspects: list[tuple[str, ScannedEntry]] = []
     scanned = 0
     scopes = _scopes(ctx)
-    for name in _index_names(context):
+    live = [context.build] if context.build else ctx.catalog.generations.live(ctx.ref.id)
+    for name in sorted({build.index_name for build in live}):
         for entry in ctx.store.entries.scan(name, ctx.ref.id):
             scanned += 1
             if find_fault(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
@@ -102,12 +100,12 @@ def isolation_check(context: CheckContext) -> Verdict:
 
 def _list_violations(
     ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]
-) -> list[Violation]:
+) -> list[tuple[str, str, str]]:
     # A document is in the catalog before its entries are written, so a second query finds the
     # documents that were added during the scan.
     scopes = _scopes(ctx) if suspects else {}
     return [
-        Violation(name, entry.id, fault)
+        (name, entry.id, fault)
         for name, entry in suspects
         if (fault := find_fault(entry, ctx.ref.id, ctx.ref.incarnation, scopes)) is not None
     ]
@@ -116,13 +114,6 @@ def _list_violations(
 def _scopes(ctx: TenantContext) -> dict[str, str]:
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     return {document.document_id: document.access_scope for document in documents}
-
-
-def _index_names(context: CheckContext) -> list[str]:
-    ctx = context.tenant
-    if context.build is not None:
-        return [context.build.index_name]
-    return sorted({g.index_name for g in ctx.catalog.generations.live(ctx.ref.id)})
 
 
 def _description(offenders: Sequence[tuple[str, str, str]], scanned: int) -> str:

@@ -1,7 +1,7 @@
 """secrets: scans stored texts for credentials that were not masked."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -222,7 +222,9 @@ def _scan_tenant(
     for batch in parsed_batches(ctx, run_id):
         rows = ctx.lake.chunk_sets({item.chunk_set_key for item in batch})
         spans = ctx.lake.masked_spans({item.parse_key for item in batch})
-        for item, row in _with_rows(batch, rows):
+        for item in batch:
+            if (row := rows.get(item.chunk_set_key)) is None:
+                continue
             if found_spans := spans.get(item.parse_key):
                 of_rules = Counter(span.rule for span in found_spans)
                 masked.append((item.document.uri, tuple(sorted(of_rules.items()))))
@@ -233,7 +235,12 @@ def _scan_tenant(
             gate = Gate(partial(_read_parsed_text, ctx, item), scanner)
             leaks = tuple(find_leaks(item.title, row, scanner.scan, gate.confirms))
             if leaks:
-                leaking.append(_to_leaking_document(item, leaks))
+                document = item.document
+                leaking.append(
+                    LeakingDocument(
+                        document.document_id, document.document_key, document.uri, leaks
+                    )
+                )
     of_dropped = tuple(sorted(dropped.items()))
     return leaking, ScanCounts(documents, scanned, dropped_count, of_dropped, tuple(masked))
 
@@ -242,19 +249,6 @@ def _read_parsed_text(ctx: TenantContext, item: ParsedDocument) -> ParsedText | 
     key = ctx.parse_key(item.document)
     row = ctx.lake.parsed([key]).get(key)
     return row.parsed if row is not None else None
-
-
-def _with_rows(
-    batch: Iterable[ParsedDocument], rows: dict[str, ChunkSetRow]
-) -> Iterator[tuple[ParsedDocument, ChunkSetRow]]:
-    for item in batch:
-        if item.chunk_set_key in rows:
-            yield item, rows[item.chunk_set_key]
-
-
-def _to_leaking_document(item: ParsedDocument, leaks: tuple[Leak, ...]) -> LeakingDocument:
-    document = item.document
-    return LeakingDocument(document.document_id, document.document_key, document.uri, leaks)
 
 
 def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> None:

@@ -159,7 +159,7 @@ def build_verdict(
 def staleness_check(context: CheckContext) -> Verdict:
     """List the sources again, and compare them with the served versions."""
     ctx = context.tenant
-    now = _now()
+    now = datetime.now(UTC)
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     living = [document for document in documents if document.status != "DELETED"]
     behind = list(find_lagging_in_catalog(living, _find_origins(ctx, living)))
@@ -188,7 +188,7 @@ def _find_origins(ctx: TenantContext, documents: Sequence[Document]) -> dict[str
 def _find_lagging_at_sources(
     ctx: TenantContext, scanner: SecretScanner, documents: Sequence[Document], now: datetime
 ) -> Iterator[LaggingItem]:
-    syncs = ctx.catalog.syncs.all(ctx.ref.id)
+    syncs, masker = ctx.catalog.syncs.all(ctx.ref.id), Masker(scanner)
     by_source: dict[str, dict[str, Document]] = {}
     for row in documents:
         by_source.setdefault(row.source, {})[row.document_id] = row
@@ -213,10 +213,12 @@ def _find_lagging_at_sources(
                     last_listing=last,
                     is_first=sync is None or sync.listed_at_ns is None,
                     now=now,
-                    build_name=lambda document: _build_masked_uri(document, scanner),
+                    build_name=lambda document: build_uri(
+                        document.source, masker.text(document.path)
+                    ),
                 )
         except ListingFailed as error:
-            message = Masker(scanner).text(f"{source.name}: {error.message}")
+            message = masker.text(f"{source.name}: {error.message}")
             yield LaggingItem(message, "unlisted", last, certain=False)
     for name, rows in by_source.items():
         # The source was removed from the configuration, so the next sync deletes its documents.
@@ -224,11 +226,6 @@ def _find_lagging_at_sources(
         for row in rows.values():
             if row.status != "DELETED":
                 yield LaggingItem(row.uri, "removed", last, certain=False)
-
-
-def _build_masked_uri(document: ListedDocument, scanner: SecretScanner) -> str:
-    """Return a document's uri, with credentials in the path masked."""
-    return build_uri(document.source, Masker(scanner).text(document.path))
 
 
 def _digest_listing(source: DocumentSource, digest: ListingDigest) -> str:
@@ -255,7 +252,3 @@ def _description(
     return (
         f"{lag}; {len(late):,} of them for longer than the limit of {round_up_minutes(limit):,} min"
     )
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

@@ -15,7 +15,15 @@ def build_verdict(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Ver
     return Verdict(
         passed=not offenders,
         description=_description(drifts, offenders),
-        compared=tuple(row for drift in drifts for row in _list_comparisons(drift)),
+        compared=tuple(
+            Compared(f"{drift.store} that {fault}", 0, len(ids))
+            for drift in drifts
+            for fault, ids in (
+                ("are missing", drift.missing),
+                ("were altered", drift.altered),
+                ("belong to no source", drift.nobodys),
+            )
+        ),
         columns=("fault", "which"),
         offenders=offenders,
         severity="ERROR" if wrong else "WARN",
@@ -41,12 +49,6 @@ def stored_check(context: CheckContext) -> Verdict:
     ids = [id_ for drift in drifts for id_ in (*drift.missing, *drift.altered)]
     found = ctx.catalog.documents.find(ctx.ref.id, ids) if ids else []
     return build_verdict(drifts, {document.document_id: document.uri for document in found})
-
-
-def _list_comparisons(drift: StoredDrift) -> Iterator[Compared]:
-    yield Compared(f"{drift.store} that are missing", 0, len(drift.missing))
-    yield Compared(f"{drift.store} that were altered", 0, len(drift.altered))
-    yield Compared(f"{drift.store} that belong to no source", 0, len(drift.nobodys))
 
 
 def _iter_offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:

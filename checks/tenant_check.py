@@ -333,5 +333,5 @@ _NOT_COMPARED = Verdict(
 
 
 def refuse_write() -> NoReturn:
-    """Raise an error; as the guard of a check's context, this prevents writes."""
-    raise RuntimeError("a check must hold the tenant's lock to write: use CheckContext.locked")
+    """Raise an error; as the guard of a context, this prevents writes without the tenant's lock."""
+    raise RuntimeError("hold the tenant's lock to write; in a check, with CheckContext.locked")
