@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.listing import ListingPace
     from rag_assets.resources.own_runs import OwnRuns
     from rag_assets.resources.workbench import Workbench
-    from rag_assets.sensors.due import TenantState
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants.table import TenantRecord
     from rag_assets.tenants.model import Tenant
@@ -138,6 +137,7 @@ class TenantFollower:
     def _follow(self, tenant_id: str, *, is_changed: bool) -> float | None:
         from rag_assets.pipeline.listing import ListingPace
         from rag_assets.sensors.due import why_due
+        from rag_assets.sensors.state import tenant_state
 
         record = self._catalog.tenants.find(tenant_id)
         if record is None or record.state != "ACTIVE" or self._is_stopped():
@@ -150,7 +150,7 @@ class TenantFollower:
             [tenant_id], environment_key(self._session.settings)
         )
         tenant = self._embedders.tenant(record)
-        state = self._read_state(record, tenant)
+        state = tenant_state(self._catalog, record, tenant, self._session.settings)
         now = datetime.now(UTC)
         reason = why_due(state, now)
         if reason is None:
@@ -176,11 +176,6 @@ class TenantFollower:
             warn(f"the sensor {SENSOR} of {location} is stopped: changes are not followed")
         self._stopped = time.monotonic(), is_stopped
         return is_stopped
-
-    def _read_state(self, record: TenantRecord, tenant: Tenant) -> TenantState:
-        from rag_assets.sensors.state import tenant_state
-
-        return tenant_state(self._catalog, record, tenant, self._session.settings)
 
     def _confirm(self, record: TenantRecord) -> bool:
         """Read documents again that were listed too soon after a change.

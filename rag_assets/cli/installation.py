@@ -208,7 +208,8 @@ def clone(
     if as_json:
         print_json({"installation": identity.id, "original": row.id if row else None})
         return
-    say(f"This is installation {identity.id} now, {_describe_original(row.id if row else None)}.")
+    origin = f"a clone of {row.id}" if row else "with a new catalog"
+    say(f"This is installation {identity.id} now, {origin}.")
     for kind in lacking:
         warn(_EMPTY_STORES[kind])
     say("Next: rag-assets sync --all")
@@ -373,10 +374,6 @@ def _measure_consequences(
         "unconfirmed": count - sum(source.due for source in held),
         "later_times": catalog.clock.future_count(record.id, now),
     }
-
-
-def _describe_original(original: object) -> str:
-    return "with a new catalog" if original is None else f"a clone of {original}"
 
 
 def _find_cluster_difference(session: Session) -> list[Difference]:

@@ -168,7 +168,11 @@ def build_server(
         server.profile_tools[profile].names.add(name)
         _add_tool(server.profile_tools[profile], knowledge, tool)
     for prompt in prompts:
-        function = _wrap(knowledge, prompt.function(knowledge), _prompt_error)
+        function = _wrap(
+            knowledge,
+            prompt.function(knowledge),
+            lambda text: MCPError(code=INTERNAL_ERROR, message=text),
+        )
         server.prompt(name=prompt.name, description=prompt.description)(function)
     _add_resources(server, knowledge)
     return server
@@ -200,24 +204,18 @@ def _create_server(get_context: Callable[[Any], MessageContext]) -> _Server:
 
 
 def _add_resources(server: MCPServer[None], knowledge: Knowledge) -> None:
-    async def documents() -> str:
-        return await knowledge.documents()
-
-    async def document(document_id: str) -> str:
-        return await knowledge.document(document_id)
-
     server.resource(
         "rag://documents",
         name="documents",
         description="The available documents, each with the id for reading it.",
         mime_type="application/json",
-    )(_wrap(knowledge, documents, ResourceError))
+    )(_wrap(knowledge, knowledge.documents, ResourceError))
     server.resource(
         "rag://documents/{document_id}",
         name="document",
         description="The indexed text of one document.",
         mime_type="text/plain",
-    )(_wrap(knowledge, document, ResourceError))
+    )(_wrap(knowledge, knowledge.document, ResourceError))
 
 
 def _wrap(
@@ -246,10 +244,6 @@ def _wrap(
             raise failure(str(own)) from own
 
     return call_safely
-
-
-def _prompt_error(text: str) -> MCPError:
-    return MCPError(code=INTERNAL_ERROR, message=text)
 
 
 class _SafeError(Exception):

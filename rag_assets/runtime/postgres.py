@@ -416,12 +416,9 @@ def _list_processes(data: Path) -> list[int]:
 
     pids = []
     for process in psutil.process_iter(["name"]):
-        if process.info["name"] == "postgres" and _is_in_own_namespace(process.pid):
+        is_here = read_pid_namespace(process.pid) == read_pid_namespace()
+        if process.info["name"] == "postgres" and is_here:
             with suppress(psutil.Error):
                 if Path(process.cwd()) == data.resolve():
                     pids.append(process.pid)
     return pids
-
-
-def _is_in_own_namespace(pid: int) -> bool:
-    return read_pid_namespace(pid) == read_pid_namespace()
