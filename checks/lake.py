@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Cell, Compared, Severity, Verdict
 from rag_assets.common.formatting import format_count
-from rag_assets.pipeline.repair import BuildLosses, LakeDrift, compare_lake
+from rag_assets.pipeline.repair import LakeDrift, compare_lake
 
 _FAULTS = {
     "missing": "file is missing",
@@ -81,17 +81,13 @@ def _iter_offenders(drift: LakeDrift, uris: Mapping[str, str]) -> Iterator[tuple
     for file in drift.files:
         yield None, f"{_FAULTS[file.fault]}", f"{file.table}/{file.path}"
     for lost in drift.losses:
-        yield from _lost(lost, uris)
-
-
-def _lost(lost: BuildLosses, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
-    for fault, ids in (
-        ("its text is missing", lost.parsed),
-        ("its chunks are missing", lost.chunks),
-        ("a vector is missing", lost.vectors),
-    ):
-        for id_ in sorted(ids):
-            yield lost.generation.number, fault, uris.get(id_, id_)
+        for fault, ids in (
+            ("its text is missing", lost.parsed),
+            ("its chunks are missing", lost.chunks),
+            ("a vector is missing", lost.vectors),
+        ):
+            for id_ in sorted(ids):
+                yield lost.generation.number, fault, uris.get(id_, id_)
 
 
 def _description(

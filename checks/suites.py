@@ -1,10 +1,13 @@
 """Great Expectations suites, validated in memory and shown as data docs.
 
-The validated rows contain only facts about chunks and vectors, no text.
+The validated rows contain only facts about chunks and vectors, no text. No data leaves the machine:
+the library's analytics are off, and everything that a browser would fetch from other hosts is
+removed from the data docs.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 import warnings
@@ -14,11 +17,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from rag_assets.checks.data_docs import create_context, write_data_docs
+from jinja2 import BytecodeCache
+from jinja2.bccache import Bucket
 
 Columns: TypeAlias = Mapping[str, Sequence[Any]]
 
 _MOST_NAMED = 50
+_REMOTE = re.compile(
+    r"<script[^>]*\bsrc=[\"']?https?:[^>]*>\s*</script>"
+    r"|<link[^>]*\bhref=[\"']?https?:[^>]*>"
+    r"|<img\b[^>]*>",
+    re.IGNORECASE,
+)
+_UNUSED_FOLDERS = ("images", "fonts")
 _HASH = "^[0-9a-f]{64}$"
 _BOTH = {"ignore_row_if": "either_value_is_missing"}
 _REQUIRED = ("chunk_set", "ordinal", "text_sha256", "start", "end", "token_count")
@@ -137,7 +148,7 @@ def _validate(
     import great_expectations as gx
     import pandas as pd  # type: ignore[import-untyped]
 
-    context = create_context()
+    context = _create_context()
     asset = context.data_sources.add_pandas("lake").add_dataframe_asset(name=name)
     whole = asset.add_batch_definition_whole_dataframe("rows")
     expectations = [
@@ -162,8 +173,78 @@ def _validate(
             },
         )
         broken += _list_broken_rules(rules, results.results, naming)
-    write_data_docs(context, site)
+    _write_data_docs(context, site)
     return Validation(rows, tuple(broken))
+
+
+class _TemplateCache(BytecodeCache):
+    """Caches compiled Jinja templates in this process.
+
+    Great Expectations creates a Jinja environment for each view of each site. Without a cache, each
+    environment compiles its templates again, which is more than half the computation of a small
+    validation.
+    """
+
+    def __init__(self) -> None:
+        self._codes: dict[str, bytes] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Load a template that was compiled before; Jinja compares the checksum of its source."""
+        if code := self._codes.get(bucket.key):
+            bucket.bytecode_from_string(code)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keep a compiled template."""
+        self._codes[bucket.key] = bucket.bytecode_to_string()
+
+
+_TEMPLATES = _TemplateCache()
+
+
+def _create_context() -> Any:
+    """Return a Great Expectations context that keeps its results in memory."""
+    import great_expectations as gx
+    from great_expectations.data_context.types.base import (
+        DataContextConfig,
+        InMemoryStoreBackendDefaults,
+        ProgressBarsConfig,
+    )
+
+    config = DataContextConfig(
+        analytics_enabled=False,
+        progress_bars=ProgressBarsConfig(globally=False),
+        store_backend_defaults=InMemoryStoreBackendDefaults(init_temp_docs_sites=False),
+    )
+    return gx.get_context(mode="ephemeral", project_config=config)
+
+
+def _write_data_docs(context: Any, site: Path) -> None:
+    """Write the pages about the suite and the results of a context."""
+    from great_expectations.render.renderer.site_builder import SiteBuilder
+
+    builder = SiteBuilder(
+        data_context=context,
+        store_backend={
+            "class_name": "TupleFilesystemStoreBackend",
+            "base_directory": str(site),
+        },
+        site_name="docs",
+        show_how_to_buttons=False,
+        site_section_builders={"profiling": "none"},
+        runtime_environment={
+            "data_context": context,
+            "root_directory": context.root_directory,
+            "site_name": "docs",
+        },
+    )
+    for section in (*builder.site_section_builders.values(), builder.site_index_builder):
+        section.view_class.env.bytecode_cache = _TEMPLATES
+    builder.build()
+    # Everything that a browser would fetch from other hosts is removed.
+    for page in site.rglob("*.html"):
+        page.write_text(_REMOTE.sub("", page.read_text(encoding="utf-8")), encoding="utf-8")
+    for name in _UNUSED_FOLDERS:
+        shutil.rmtree(site / "static" / name, ignore_errors=True)
 
 
 def _list_broken_rules(

@@ -20,6 +20,7 @@ from rag_assets.checks.verdict import Verdict
 from rag_assets.common.errors import BuildNotWritable, TenantLocked
 from rag_assets.declarations import Naming
 from rag_assets.pipeline.context import DailyShare, TenantContext
+from rag_assets.pipeline.generations import CheckFinding, Judge
 from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.workbench import (
@@ -335,3 +336,31 @@ _NOT_COMPARED = Verdict(
 def refuse_write() -> NoReturn:
     """Raise an error; as the guard of a context, this prevents writes without the tenant's lock."""
     raise RuntimeError("hold the tenant's lock to write; in a check, with CheckContext.locked")
+
+
+@dataclass(frozen=True)
+class ChecksOfBuilds:
+    """Creates functions that judge builds by the checks that set `judges_builds`."""
+
+    checks: Sequence[TenantCheck]
+
+    def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
+        """Return the function that judges a build; see PublishJudge."""
+
+        def judge(ctx: TenantContext, build: Generation) -> list[CheckFinding]:
+            tenant = replace(ctx, guard=refuse_write)
+            context = CheckContext(tenant, run_id, workbench, log, build=build)
+            return [_finding(check, context) for check in self.checks if check.judges_builds]
+
+        return judge
+
+
+def _finding(check: TenantCheck, context: CheckContext) -> CheckFinding:
+    # An error is not a verdict: it fails the run, and the next run judges the build again.
+    verdict = check.verdict(context)
+    return CheckFinding(
+        check.full_name,
+        passed=verdict.passed,
+        description=verdict.description,
+        blocks=not verdict.passed and verdict.severity == "ERROR",
+    )

@@ -250,14 +250,10 @@ def _may_still_run(record: dg.RunRecord, now: datetime) -> bool:
 
 
 def _is_of_own_code(run: dg.DagsterRun) -> bool:
-    return run.tags.items() >= RUN_TAGS.items() or _is_of_own_location(run)
-
-
-def _is_of_own_location(run: dg.DagsterRun) -> bool:
-    """Return whether a run was launched from the code location that loads only our code.
-
-    This identifies runs of earlier versions, which have no installation tag.
-    """
+    if run.tags.items() >= RUN_TAGS.items():
+        return True
+    # Runs of earlier versions have no installation tag. They were launched from the code location
+    # that loads only our code.
     origin = run.job_code_origin
     pointer = origin.repository_origin.code_pointer if origin is not None else None
     return getattr(pointer, "module", None) == "rag_assets.definitions"

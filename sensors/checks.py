@@ -4,7 +4,7 @@ Most checks are evaluated daily. Staleness is also evaluated again when the cata
 last result, and any check when its result is overdue.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -19,7 +19,6 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.catalog.journal.check_results import CatalogLag, CheckResult
-from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 _STALENESS = ("search_index", "staleness")
@@ -105,8 +104,13 @@ def staleness_sensor(
         keys = [(check.asset, check.name) for check in checks]
         evaluated = table.evaluated_since(keys, _OVERDUE)
         overdue = [r.id for r in records if evaluated.get(r.id, 0) < len(keys)][:_AT_ONCE]
+        limits = {
+            record.id: timedelta(minutes=Tenant.from_config(record.config).freshness_minutes)
+            for record in records
+            if record.id not in set(overdue)
+        }
         staleness = compare_staleness(
-            _read_limits(record for record in records if record.id not in set(overdue)),
+            limits,
             table.lags(),
             table.find_by_check(*_STALENESS),
             datetime.now(UTC),
@@ -125,13 +129,6 @@ def staleness_sensor(
     return dg.SensorResult(
         run_requests=requests, skip_reason=None if requests else dg.SkipReason(unchanged)
     )
-
-
-def _read_limits(records: Iterable[TenantRecord]) -> dict[str, timedelta]:
-    return {
-        record.id: timedelta(minutes=Tenant.from_config(record.config).freshness_minutes)
-        for record in records
-    }
 
 
 def _request(

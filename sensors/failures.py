@@ -34,9 +34,9 @@ def run_failures_sensor(
     record = catalog.tenants.find(tenant_id) if tenant_id else None
     if record is None or record.state == "REMOVING":
         return dg.SkipReason("the tenant of the run does not exist")
-    record_failure(
-        catalog, record, _find_reason(context), all_done=_has_reached_last_step(context, names)
-    )
+    last_step = names.step_key("search_index")
+    all_done = any(event.step_key == last_step for event in context.get_step_failure_events())
+    record_failure(catalog, record, _find_reason(context), all_done=all_done)
     return dg.SkipReason(f"recorded the failure of tenant {record.id}")
 
 
@@ -53,12 +53,6 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
         attempts = syncs[source.name].attempts if source.name in syncs and not all_done else 0
         retry_at = datetime.now(UTC) + timedelta(seconds=backoff_seconds(attempts))
         catalog.syncs.record_failure(record.ref, source.name, message, retry_at)
-
-
-def _has_reached_last_step(context: dg.RunFailureSensorContext, names: Naming) -> bool:
-    """Return whether the run reached its last step."""
-    last = names.step_key("search_index")
-    return any(event.step_key == last for event in context.get_step_failure_events())
 
 
 def _find_reason(context: dg.RunFailureSensorContext) -> str:

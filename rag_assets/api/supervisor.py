@@ -96,7 +96,9 @@ class WorkerSupervisor:
             self._stopping()
             while self._get_sockets():
                 self._wait()
-                self._kill_overdue()
+                if self._kill_at is not None and time.monotonic() >= self._kill_at:
+                    self._kill_at = time.monotonic() + 1.0
+                    self._send(signal.SIGKILL)
         if self._has_failed:
             raise RagAssetsError("no worker could start", hint="the lines above show the cause")
         if signal.SIGINT in self._signals:
@@ -215,11 +217,6 @@ class WorkerSupervisor:
         if self._kill_at is None:
             self._kill_at = time.monotonic() + self._stop_seconds
         self._send(number)
-
-    def _kill_overdue(self) -> None:
-        if self._kill_at is not None and time.monotonic() >= self._kill_at:
-            self._kill_at = time.monotonic() + 1.0
-            self._send(signal.SIGKILL)
 
     def _send(self, number: signal.Signals) -> None:
         for slot in self._slots:

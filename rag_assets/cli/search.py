@@ -26,7 +26,7 @@ from rag_assets.search import AsyncRetriever, Retriever
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
 
 if TYPE_CHECKING:
-    from rag_assets.search.answers import AnswerRequest, AnswerResult, Citation
+    from rag_assets.search.answers import AnswerRequest, AnswerResult
 
 _COMMIT = 10
 _WIDTH = 92
@@ -179,7 +179,10 @@ def _print_sentences(result: AnswerResult) -> None:
         say(_REASONS.get(result.reason or "", "There is no answer."))
     say()
     for citation in result.citations:
-        _print_citation(citation)
+        place = ", ".join(filter(None, (citation.uri, describe_location(citation))))
+        say(f"[{citation.number}] {place}")
+        say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
+        say()
     for claim in result.unsupported:
         say(f"Not in the cited passage: {', '.join(claim.missing)}.")
     if result.unchecked:
@@ -189,13 +192,6 @@ def _print_sentences(result: AnswerResult) -> None:
         say(f"Removed, because no passage supports it: {format_count(result.removed, 'sentence')}.")
     if result.cut:
         say("The answer was cut off at its token limit: raise the limit with --max-tokens.")
-
-
-def _print_citation(citation: Citation) -> None:
-    place = ", ".join(filter(None, (citation.uri, describe_location(citation))))
-    say(f"[{citation.number}] {place}")
-    say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
-    say()
 
 
 @app.command()

@@ -1,14 +1,16 @@
-"""Jobs that delete old documents (prune), compact the lake, and complete removals."""
+"""Jobs that delete old documents (prune), compact the lake, complete removals, and report costs."""
 
 from dataclasses import replace
 from functools import partial
 
 import dagster as dg
 
+from rag_assets.assets.embedding_cost import daily_costs
 from rag_assets.assets.generations import generations_report
 from rag_assets.assets.retention import retention_report
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
+from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each, for_each_locked
 from rag_assets.jobs.run_history import delete_tenant
@@ -26,6 +28,7 @@ from rag_assets.pipeline.upkeep import (
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.workbench import Workbench, as_failure, clear_failures
 from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
@@ -155,3 +158,22 @@ def end_interrupted_removals(
             f"tenants could not be removed: {', '.join(failed)}; see the errors in this run's log",
             allow_retries=False,
         )
+
+
+@job(
+    "report_costs",
+    "Reports every tenant's spending on embeddings, in one run over all tenants.",
+    kind="postgres",
+)
+def report_tenant_costs(
+    context: dg.OpExecutionContext, names: Naming, workbench: Workbench
+) -> None:
+    """Report every tenant's spending on embeddings as materializations of embedding_cost."""
+    with clear_failures(workbench.installation):
+        present = {r.id for r in workbench.postgres.catalog().tenants.all() if r.state == "ACTIVE"}
+        count = 0
+        for report in daily_costs(names, workbench.postgres.catalog().usage, today()):
+            if report.partition in present:
+                context.log_event(report)
+                count += 1
+        context.log.info(f"reported the costs of {format_count(count, 'tenant')}")

@@ -156,10 +156,11 @@ class EmbeddedElasticsearch(EmbeddedServer):
         command: list[str | Path] = [sys.executable, "-m", _NODE_MODULE]
         command += ["--home", home, "--data", self.directory / "data"]
         command += ["--port", str(access.port), "--heap", self.heap]
+        variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         try:
             self.process.start(
                 command,
-                env=_build_environment(),
+                env={**variables, "PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"},
                 healthy=_build_readiness_probe(access),
                 timeout=_START_SECONDS,
                 port=access.port,
@@ -215,8 +216,3 @@ def _read_recovery(access: Access) -> Literal["under way", "complete", "failed"]
     if health.get("status") in {"yellow", "green"}:
         return "complete"
     return "under way" if any(health.get(name) for name in _ACTIVITY_FIELDS) else "failed"
-
-
-def _build_environment() -> dict[str, str]:
-    variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    return {**variables, "PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"}

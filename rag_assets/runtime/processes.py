@@ -252,8 +252,10 @@ class BackgroundProcess:
                         pass_fds=(*options.get("descriptors", ()), held),
                     )
             except OSError as error:
+                remedy = f"free disk space for its log {self.log_file}, or delete old logs there"
                 raise ServiceUnavailable(
-                    f"{self.name} could not be started: {error}", hint=self._find_remedy(error)
+                    f"{self.name} could not be started: {error}",
+                    hint=remedy if error.errno in _NO_SPACE else None,
                 ) from error
         adopt_child(child)
         record = ProcessRecord(
@@ -365,11 +367,6 @@ class BackgroundProcess:
             if line.strip() and not line.lstrip().startswith(("at ", "... "))
         ]
         return shown[-lines:]
-
-    def _find_remedy(self, error: OSError) -> str | None:
-        if error.errno not in _NO_SPACE:
-            return None
-        return f"free disk space for its log {self.log_file}, or delete old logs there"
 
     def _read_record(self) -> ProcessRecord | None:
         try:
