@@ -9,10 +9,7 @@ _FAULTS = {"set back": "catalog was set back", "unknown": "no mark is kept"}
 
 
 def build_verdict(
-    tenant_id: str,
-    standing: Standing,
-    security: SecurityStanding,
-    refused: CatalogSetBack | None,
+    tenant_id: str, standing: Standing, security: SecurityStanding, refused: CatalogSetBack | None
 ) -> Verdict:
     """Pass if the catalog has all changes that the stores recorded.
 

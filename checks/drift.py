@@ -112,10 +112,7 @@ def _iter_offenders(state: IndexState, uris: Mapping[str, str]) -> Iterator[tupl
 
 
 def _description(
-    states: Sequence[IndexState],
-    offenders: Sequence[tuple[Cell, ...]],
-    *,
-    writer_at_work: bool,
+    states: Sequence[IndexState], offenders: Sequence[tuple[Cell, ...]], *, writer_at_work: bool
 ) -> str:
     if not states:
         return "nothing has been indexed yet"

@@ -184,9 +184,7 @@ def _all_chunk_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any,
         seen.update(items)
         users = {
             key: ChunkUser(
-                item.document.uri,
-                item.title,
-                ctx.chunk_parameters(item.document, item.media_type),
+                item.document.uri, item.title, ctx.chunk_parameters(item.document, item.media_type)
             )
             for key, item in items.items()
         }

@@ -38,10 +38,7 @@ def find_fault(
 
 
 def build_verdict(
-    tenant: str,
-    violations: Sequence[tuple[str, str, str]],
-    scanned: int,
-    alias: TenantView | None,
+    tenant: str, violations: Sequence[tuple[str, str, str]], scanned: int, alias: TenantView | None
 ) -> Verdict:
     """Pass if no entry violates isolation, and the alias finds only this tenant's entries.
 

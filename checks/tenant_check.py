@@ -99,11 +99,7 @@ class CheckContext:
 
     @classmethod
     def of(
-        cls,
-        workbench: Workbench,
-        tenant_id: str,
-        run: dg.DagsterRun,
-        log: dg.DagsterLogManager,
+        cls, workbench: Workbench, tenant_id: str, run: dg.DagsterRun, log: dg.DagsterLogManager
     ) -> Self:
         """Return the context of a tenant, for a run that evaluates checks."""
         tenant = workbench.context(tenant_id, guard=refuse_write, log=log.info)

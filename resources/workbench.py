@@ -93,11 +93,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
             self._workers.close()
 
     def context(
-        self,
-        tenant_id: str,
-        *,
-        guard: Callable[[], None],
-        log: Callable[[str], None],
+        self, tenant_id: str, *, guard: Callable[[], None], log: Callable[[str], None]
     ) -> TenantContext:
         """Return the context of a tenant for a stage or a check.
 

@@ -110,10 +110,7 @@ def staleness_sensor(
             if record.id not in set(overdue)
         }
         staleness = compare_staleness(
-            limits,
-            table.lags(),
-            table.find_by_check(*_STALENESS),
-            datetime.now(UTC),
+            limits, table.lags(), table.find_by_check(*_STALENESS), datetime.now(UTC)
         )
         table.confirm(*_STALENESS, staleness.unchanged)
     requests = []

@@ -47,10 +47,7 @@ nightly_drift = Schedule(
     job="repair_index",
 )
 def drift_offenders_sensor(
-    context: dg.SensorEvaluationContext,
-    names: Naming,
-    postgres: PostgresResource,
-    runs: OwnRuns,
+    context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource, runs: OwnRuns
 ) -> dg.SensorResult:
     """Request a repair for every drift that no repair has followed yet."""
     with clear_failures(postgres.installation):

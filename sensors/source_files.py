@@ -51,10 +51,7 @@ _parsed = ParsedTenants()
     job="sync_tenant",
 )
 def source_files_sensor(
-    context: dg.SensorEvaluationContext,
-    names: Naming,
-    postgres: PostgresResource,
-    runs: OwnRuns,
+    context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource, runs: OwnRuns
 ) -> dg.SensorResult:
     """List the sources of as many tenants as a tick has time for, in rotation."""
     settings = postgres.installation.settings

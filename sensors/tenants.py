@@ -21,10 +21,7 @@ from rag_assets.resources.workbench import clear_failures
     seconds=30,
 )
 def tenants_sensor(
-    context: dg.SensorEvaluationContext,
-    names: Naming,
-    postgres: PostgresResource,
-    runs: OwnRuns,
+    context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource, runs: OwnRuns
 ) -> dg.SensorResult | dg.SkipReason:
     """Update the catalog and the partitions."""
     with clear_failures(postgres.installation):

@@ -85,10 +85,7 @@ async def run_mcp_server(
         settings=backend.embedders.settings,
     )
     server = build_server(
-        knowledge,
-        lambda request: request.state.message_context,
-        [*DEFAULT_TOOLS, *tools],
-        prompts,
+        knowledge, lambda request: request.state.message_context, [*DEFAULT_TOOLS, *tools], prompts
     )
     server.streamable_http_app(
         stateless_http=True,

@@ -233,8 +233,7 @@ def _parse_cleartext(text: str) -> Cleartext:
         case "warn" | "refuse" | "allow":
             return text
     raise ConfigurationError(
-        f"RAG_ASSETS_SERVICE_CLEARTEXT is not valid: {text}",
-        hint="set it to warn, refuse or allow",
+        f"RAG_ASSETS_SERVICE_CLEARTEXT is not valid: {text}", hint="set it to warn, refuse or allow"
     )
 
 

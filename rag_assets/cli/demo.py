@@ -60,11 +60,7 @@ app = typer.Typer()
 
 @app.command()
 @with_session
-def demo(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> bool:
+def demo(session: Session, *, as_json: Json = False) -> bool:
     """Index the example handbook, check it, and search it with three questions."""
     started = monotonic()
     session.prepare_home()

@@ -122,12 +122,7 @@ def export(
 
 @app.command("list")
 @with_reading_session
-def list_questions(
-    session: Session,
-    tenant_id: TenantArgument,
-    *,
-    as_json: Json = False,
-) -> None:
+def list_questions(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """List a tenant's judged questions, and judged documents that no longer exist."""
     session.catalog.tenants.get(tenant_id)
     questions = read_questions(session.catalog, tenant_id)

@@ -143,11 +143,7 @@ class Runner:
         return run
 
     def _run(
-        self,
-        job_name: str,
-        tenant_id: str,
-        ops: Mapping[str, Any] | None,
-        tags: Mapping[str, str],
+        self, job_name: str, tenant_id: str, ops: Mapping[str, Any] | None, tags: Mapping[str, str]
     ) -> RunResult:
         from rag_assets.resources.own_runs import INSTALLATION_TAG
         from rag_assets.resources.tenant_lock import process_tags

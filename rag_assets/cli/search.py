@@ -44,11 +44,7 @@ app = typer.Typer()
 @search_options
 @with_reading_session
 def search(
-    session: Session,
-    tenant_id: TenantArgument,
-    fields: dict[str, Any],
-    *,
-    as_json: Json = False,
+    session: Session, tenant_id: TenantArgument, fields: dict[str, Any], *, as_json: Json = False
 ) -> None:
     """Search a tenant's documents."""
     request = SearchRequest.of(**fields)
@@ -197,10 +193,7 @@ def _print_sentences(result: AnswerResult) -> None:
 @app.command()
 @with_reading_session
 def mcp(
-    session: Session,
-    tenant_id: TenantArgument,
-    principal: AsOption = None,
-    role: RoleOption = None,
+    session: Session, tenant_id: TenantArgument, principal: AsOption = None, role: RoleOption = None
 ) -> None:
     """Serve a tenant's documents to an agent over MCP on standard input and output."""
     from rag_assets.api.log_lines import log_to_standard_error

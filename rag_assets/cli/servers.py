@@ -55,11 +55,7 @@ def up(
 
 @app.command()
 @with_reading_session
-def down(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> None:
+def down(session: Session, *, as_json: Json = False) -> None:
     """Stop everything that `up` started."""
     session.stack.down()
     _print_status(session, as_json=as_json)
@@ -67,11 +63,7 @@ def down(
 
 @app.command()
 @with_reading_session
-def status(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> bool:
+def status(session: Session, *, as_json: Json = False) -> bool:
     """Show the state and the address of every server, and problems that need attention.
 
     Exit code 1: the daemon runs, but its sensors do not tick.

@@ -376,9 +376,7 @@ def with_reading_session(command: Callable[Concatenate[Session, _P], _T]) -> Cal
     return _in_session(command, reconciles=False)
 
 
-def with_serving_session(
-    command: Callable[Concatenate[Session, _P], _T],
-) -> Callable[_P, _T]:
+def with_serving_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
     """Like with_reading_session, but with the service's role in Postgres (fewer rights)."""
     return _in_session(command, reconciles=False, is_service=True)
 

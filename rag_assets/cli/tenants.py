@@ -31,11 +31,7 @@ app = typer.Typer()
 
 @app.command("list")
 @with_reading_session
-def list_tenants(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> None:
+def list_tenants(session: Session, *, as_json: Json = False) -> None:
     """List the tenants."""
     rows = []
     listed = _read_listed_ids(session)

@@ -216,10 +216,7 @@ def delete_entry(entry_id: UUID | str, *, tenant: str | None = None) -> None:
 
 @operation("POST", f"{_ADDRESS}/retract", Retracted)
 def retract_experience(
-    *,
-    project_id: UUID | str | None = None,
-    token: str | None = None,
-    tenant: str | None = None,
+    *, project_id: UUID | str | None = None, token: str | None = None, tenant: str | None = None
 ) -> None:
     """Retract all entries of a project, or all entries captured with a token. For admins.
 

@@ -32,10 +32,7 @@ class QualityConfig(dg.Config):
     kind="elasticsearch",
 )
 def measure_tenants(
-    context: dg.OpExecutionContext,
-    config: QualityConfig,
-    names: Naming,
-    workbench: Workbench,
+    context: dg.OpExecutionContext, config: QualityConfig, names: Naming, workbench: Workbench
 ) -> None:
     """Search for every tenant's judged questions; report the results as retrieval_quality."""
     with clear_failures(workbench.installation):

@@ -33,10 +33,7 @@ from rag_assets.storage.catalog.lock import Holder
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 
-@job(
-    "prune",
-    "Deletes documents that are older than their tenant's retention.",
-)
+@job("prune", "Deletes documents that are older than their tenant's retention.")
 def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Workbench) -> None:
     """Delete every tenant's documents and search events that exceed their retention.
 
@@ -72,13 +69,7 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
         for_each_locked(context, workbench, "pruning", prune_one)
     finally:
         tenants = workbench.postgres.catalog().tenants.all()
-        for_each(
-            context,
-            workbench.installation,
-            tenants,
-            "expunging pruned entries",
-            expunge_one,
-        )
+        for_each(context, workbench.installation, tenants, "expunging pruned entries", expunge_one)
 
 
 def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None:
@@ -99,10 +90,7 @@ def _report_retention_if_any(names: Naming, ctx: TenantContext) -> dg.AssetMater
     return None if found.is_empty else retention_report(names, ctx.ref.id, found)
 
 
-@job(
-    "compact",
-    "Merges small files of the lake, and deletes leftover data of removed tenants.",
-)
+@job("compact", "Merges small files of the lake, and deletes leftover data of removed tenants.")
 def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Compact every tenant's tables, and delete leftover data of removed tenants."""
     _warn_of_clock(context, workbench)
@@ -123,10 +111,7 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
         context.log.warning(f"deleted {swept} leftover entries and folders of removed tenants")
 
 
-@job(
-    "end_removals",
-    "Completes interrupted removals of tenants.",
-)
+@job("end_removals", "Completes interrupted removals of tenants.")
 def end_interrupted_removals(
     context: dg.OpExecutionContext, workbench: Workbench, runs: OwnRuns
 ) -> None:

@@ -196,10 +196,7 @@ def _create_server(get_context: Callable[[Any], MessageContext]) -> _Server:
 
     with preserve_root_logger():
         return _Server(
-            "rag-assets",
-            instructions=_INSTRUCTIONS,
-            subscriptions=False,
-            middleware=[set_context],
+            "rag-assets", instructions=_INSTRUCTIONS, subscriptions=False, middleware=[set_context]
         )
 
 

@@ -298,9 +298,7 @@ class ProgramProcess:
         self._settings = settings
         self._module = module
         self.process = BackgroundProcess(
-            name,
-            pid_file=settings.local / pid_file,
-            log_file=settings.local / "logs" / log_name,
+            name, pid_file=settings.local / pid_file, log_file=settings.local / "logs" / log_name
         )
 
     def start(self, progress: Progress = ignore_progress) -> None:
