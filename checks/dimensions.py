@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_assets.checks.documents import parsed_batches
+from rag_assets.checks.documents import iter_parsed_batches
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import format_count
@@ -130,7 +130,7 @@ def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | No
             offenders.append(("serving", 0, fault))
     return Verdict(
         passed=not offenders,
-        description=_index_description(shapes, offenders),
+        description=_describe_indexes(shapes, offenders),
         compared=tuple(compared),
         columns=("index", "generation", "fault"),
         offenders=tuple(offenders),
@@ -149,7 +149,7 @@ def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | No
 )
 def vector_dimensions(context: CheckContext) -> Verdict:
     """Verify every vector in the lake that the documents use."""
-    return _lake_verdict(context.of_build, context.slice_id)
+    return _check_vectors(context.of_build, context.slice_id)
 
 
 @tenant_check(
@@ -165,21 +165,21 @@ def index_dimensions(context: CheckContext) -> Verdict:
     """Compare the dimensions of each live index with its build and with the embedder."""
     ctx = context.tenant
     if context.build is not None:
-        return build_index_verdict([_shape(ctx, context.build)], None)
+        return build_index_verdict([_read_shape(ctx, context.build)], None)
     live = ctx.catalog.generations.live(ctx.ref.id)
     # The check `drift` finds an index that is lost or was replaced.
     present = [
         build for build in live if ctx.store.indexes.presence(build_index_ref(build)) == "present"
     ]
-    shapes = [_shape(ctx, generation) for generation in present]
+    shapes = [_read_shape(ctx, generation) for generation in present]
     return build_index_verdict(shapes, _find_serving(ctx))
 
 
-def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
+def _check_vectors(ctx: TenantContext, run_id: str) -> Verdict:
     embedder = ctx.embedder
     faulty: list[tuple[str, str, str]] = []
     scanned = absent = 0
-    for batch in parsed_batches(ctx, run_id):
+    for batch in iter_parsed_batches(ctx, run_id):
         hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in batch})
         wanted = {text for of_set in hashes.values() for text in of_set}
         frame = ctx.lake.stored_vectors(embedder.embedder_id, wanted)
@@ -193,7 +193,7 @@ def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
     return build_vectors_verdict(faulty, scanned, absent, embedder.dimensions)
 
 
-def _shape(ctx: TenantContext, generation: Generation) -> IndexShape:
+def _read_shape(ctx: TenantContext, generation: Generation) -> IndexShape:
     number, name = generation.number, generation.index_name
     mapped = ctx.store.indexes.vector_length(name)
     lacking = tuple(ctx.store.entries.without_vector(name, ctx.owner(generation)))
@@ -211,7 +211,7 @@ def _find_serving(ctx: TenantContext) -> ServingShape | None:
     )
 
 
-def _index_description(
+def _describe_indexes(
     shapes: Sequence[IndexShape], offenders: Sequence[tuple[str, int, str]]
 ) -> str:
     if offenders:

@@ -22,7 +22,7 @@ def build_states_verdict(
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=not offenders,
-        description=_description(states, offenders, writer_at_work=writer_at_work),
+        description=_describe(states, offenders, writer_at_work=writer_at_work),
         compared=tuple(compared),
         columns=("generation", "fault", "which"),
         offenders=offenders,
@@ -111,7 +111,7 @@ def _iter_offenders(state: IndexState, uris: Mapping[str, str]) -> Iterator[tupl
             yield number, fault, uris.get(id_, id_)
 
 
-def _description(
+def _describe(
     states: Sequence[IndexState], offenders: Sequence[tuple[Cell, ...]], *, writer_at_work: bool
 ) -> str:
     if not states:

@@ -58,7 +58,7 @@ def build_verdict(
         offenders += [(alias.name, "", f"shows the tenant {name!r}") for name in strangers]
     return Verdict(
         passed=not offenders,
-        description=_description(offenders, scanned),
+        description=_describe(offenders, scanned),
         compared=tuple(compared),
         columns=("where", "entry", "fault"),
         offenders=tuple(offenders),
@@ -84,7 +84,7 @@ def isolation_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     suspects: list[tuple[str, ScannedEntry]] = []
     scanned = 0
-    scopes = _scopes(ctx)
+    scopes = _read_scopes(ctx)
     live = [context.build] if context.build else ctx.catalog.generations.live(ctx.ref.id)
     for name in sorted({build.index_name for build in live}):
         for entry in ctx.store.entries.scan(name, ctx.ref.id):
@@ -100,7 +100,7 @@ def _list_violations(
 ) -> list[tuple[str, str, str]]:
     # A document is in the catalog before its entries are written, so a second query finds the
     # documents that were added during the scan.
-    scopes = _scopes(ctx) if suspects else {}
+    scopes = _read_scopes(ctx) if suspects else {}
     return [
         (name, entry.id, fault)
         for name, entry in suspects
@@ -108,12 +108,12 @@ def _list_violations(
     ]
 
 
-def _scopes(ctx: TenantContext) -> dict[str, str]:
+def _read_scopes(ctx: TenantContext) -> dict[str, str]:
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     return {document.document_id: document.access_scope for document in documents}
 
 
-def _description(offenders: Sequence[tuple[str, str, str]], scanned: int) -> str:
+def _describe(offenders: Sequence[tuple[str, str, str]], scanned: int) -> str:
     if not offenders:
         return (
             f"{format_count(scanned, 'entry', 'entries')}, all with this tenant and its"

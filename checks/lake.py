@@ -28,7 +28,7 @@ def build_verdict(
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=not offenders,
-        description=_description(drift, offenders, writer_at_work=writer_at_work),
+        description=_describe(drift, offenders, writer_at_work=writer_at_work),
         compared=(
             Compared("damaged files", 0, len(drift.files)),
             Compared("versions without their text", 0, _count(drift, "parsed")),
@@ -90,7 +90,7 @@ def _iter_offenders(drift: LakeDrift, uris: Mapping[str, str]) -> Iterator[tuple
                 yield lost.generation.number, fault, uris.get(id_, id_)
 
 
-def _description(
+def _describe(
     drift: LakeDrift, offenders: tuple[tuple[Cell, ...], ...], *, writer_at_work: bool
 ) -> str:
     if not offenders:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from rag_assets.checks.documents import parsed_batches
+from rag_assets.checks.documents import iter_parsed_batches
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.errors import TenantLocked
@@ -84,18 +84,18 @@ def find_leaks(
     not contain the text.
     """
     if title:
-        yield from _leak("title", None, scan(title))
+        yield from _iter_leaks("title", None, scan(title))
     headings: dict[str, Sequence[SecretSpan]] = {}
     for chunk in chunk_set.chunks:
         for heading in chunk.heading_path:
             if heading not in headings:
                 headings[heading] = scan(heading)
-            yield from _leak("heading", chunk.ordinal, headings[heading])
+            yield from _iter_leaks("heading", chunk.ordinal, headings[heading])
         parts: tuple[tuple[Where, str], ...] = (("context", chunk.context), ("text", chunk.text))
         for where, text in parts:
             found = scan(text) if text else ()
             left = [span for span in found if confirm(text[span.start : span.end])]
-            yield from _leak(where, chunk.ordinal, left)
+            yield from _iter_leaks(where, chunk.ordinal, left)
 
 
 class Gate:
@@ -160,12 +160,12 @@ def build_verdict(leaking: Sequence[LeakingDocument], scanned: ScanCounts) -> Ve
             "chunks dropped by the pipeline": scanned.dropped,
             "rules of dropped chunks": by_rule or "none",
             "documents with masked credentials": len(scanned.masked),
-            "credentials masked in": _masked_note(scanned.masked),
+            "credentials masked in": _describe_masked(scanned.masked),
         },
     )
 
 
-def _masked_note(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> str:
+def _describe_masked(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> str:
     """Return a note that names the first documents with masked credentials.
 
     It has counts by rule: `files/a.md: github-token 2, aws-secret 1`.
@@ -197,10 +197,10 @@ def secrets_check(context: CheckContext) -> Verdict:
     if scanned.dropped:
         context.log.warning(f"chunks dropped because of a credential: {scanned.dropped}")
     verdict = build_verdict(leaking, scanned)
-    return replace(verdict, notes={**verdict.notes, **_notes_of_rules(context.tenant.scanned)})
+    return replace(verdict, notes={**verdict.notes, **_build_rule_notes(context.tenant.scanned)})
 
 
-def _notes_of_rules(scanned: Mapping[str, Any]) -> dict[str, str | int]:
+def _build_rule_notes(scanned: Mapping[str, Any]) -> dict[str, str | int]:
     """Return notes on the last complete scan of stored data: its rules and their findings."""
     found = scanned.get("found") or {}
     by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(found.items()))
@@ -219,7 +219,7 @@ def _scan_tenant(
     dropped: Counter[str] = Counter()
     dropped_count = 0
     masked: list[tuple[str, tuple[tuple[str, int], ...]]] = []
-    for batch in parsed_batches(ctx, run_id):
+    for batch in iter_parsed_batches(ctx, run_id):
         rows = ctx.lake.chunk_sets({item.chunk_set_key for item in batch})
         spans = ctx.lake.masked_spans({item.parse_key for item in batch})
         for item in batch:
@@ -287,6 +287,6 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
         )
 
 
-def _leak(where: Where, ordinal: int | None, spans: Sequence[SecretSpan]) -> Iterator[Leak]:
+def _iter_leaks(where: Where, ordinal: int | None, spans: Sequence[SecretSpan]) -> Iterator[Leak]:
     if spans:
         yield Leak(where, ordinal, tuple(sorted({span.rule for span in spans})))

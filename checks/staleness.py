@@ -122,7 +122,7 @@ def build_verdict(
     most_urgent = sorted(behind, key=lambda b: (not b.certain, b.since, b.uri))
     return Verdict(
         passed=not late and not held,
-        description=_description(behind, late, oldest, limit),
+        description=_describe(behind, late, oldest, limit),
         mend="run `rag-assets sync TENANT --allow-deletes` to delete the documents that disappeared"
         if held
         else "run `rag-assets sync TENANT` to bring them up to date, or to see why that fails",
@@ -240,7 +240,7 @@ def _find_last_listing(sync: Sync | None, now: datetime) -> datetime:
     return min(datetime.fromtimestamp(sync.listed_at_ns / 1e9, UTC), now)
 
 
-def _description(
+def _describe(
     behind: Sequence[LaggingItem], late: Sequence[LaggingItem], oldest: timedelta, limit: timedelta
 ) -> str:
     if not behind:

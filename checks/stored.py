@@ -14,7 +14,7 @@ def build_verdict(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Ver
     wrong = any(drift.missing or drift.altered for drift in drifts)
     return Verdict(
         passed=not offenders,
-        description=_description(drifts, offenders),
+        description=_describe(drifts, offenders),
         compared=tuple(
             Compared(f"{drift.store} that {fault}", 0, len(ids))
             for drift in drifts
@@ -61,7 +61,7 @@ def _iter_offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tup
             yield fault, uris.get(id_, id_)
 
 
-def _description(drifts: Sequence[StoredDrift], offenders: Sequence[tuple[Cell, ...]]) -> str:
+def _describe(drifts: Sequence[StoredDrift], offenders: Sequence[tuple[Cell, ...]]) -> str:
     if not offenders:
         records = sum(drift.compared for drift in drifts)
         return f"{format_count(records, 'stored content')} equal to the pushed or uploaded original"

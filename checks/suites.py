@@ -71,24 +71,26 @@ class Validation:
     broken: tuple[BrokenRule, ...]
 
 
-def chunk_rules() -> tuple[Rule, ...]:
+def build_chunk_rules() -> tuple[Rule, ...]:
     """Return the rules for every chunk."""
     return (
-        *(_not_null_rule(column) for column in _REQUIRED),
+        *(_require_value(column) for column in _REQUIRED),
         Rule(
             "a chunk set has one chunk per ordinal",
             "ExpectCompoundColumnsToBeUnique",
             {"column_list": ["chunk_set", "ordinal"]},
         ),
-        _above_rule("ordinals are below the number of chunks", "chunks", "ordinal"),
-        _between_rule("a chunk has at least one token", "token_count", 1, None),
-        _above_rule("a chunk is within the limit of its chunker", "limit", "size", or_equal=True),
-        _between_rule("a chunk contains more than white space", "characters", 1, None),
-        _between_rule("ordinals count from 0", "ordinal", 0, None),
-        _between_rule("offsets count from 0", "start", 0, None),
-        _between_rule("lines count from 1", "line_start", 1, None),
-        _above_rule("a chunk ends after it starts", "end", "start"),
-        _above_rule(
+        _require_above("ordinals are below the number of chunks", "chunks", "ordinal"),
+        _require_between("a chunk has at least one token", "token_count", 1, None),
+        _require_above(
+            "a chunk is within the limit of its chunker", "limit", "size", or_equal=True
+        ),
+        _require_between("a chunk contains more than white space", "characters", 1, None),
+        _require_between("ordinals count from 0", "ordinal", 0, None),
+        _require_between("offsets count from 0", "start", 0, None),
+        _require_between("lines count from 1", "line_start", 1, None),
+        _require_above("a chunk ends after it starts", "end", "start"),
+        _require_above(
             "the last line is not before the first line", "line_end", "line_start", or_equal=True
         ),
         Rule(
@@ -99,17 +101,17 @@ def chunk_rules() -> tuple[Rule, ...]:
     )
 
 
-def vector_rules(dimensions: int) -> tuple[Rule, ...]:
+def build_vector_rules(dimensions: int) -> tuple[Rule, ...]:
     """Return the rules for every vector."""
     return (
-        *(_not_null_rule(column) for column in ("text_sha256", "vector_bytes", "created_at")),
+        *(_require_value(column) for column in ("text_sha256", "vector_bytes", "created_at")),
         Rule("a text has one vector", "ExpectColumnValuesToBeUnique", {"column": "text_sha256"}),
         Rule(
             "the key is a SHA-256",
             "ExpectColumnValuesToMatchRegex",
             {"column": "text_sha256", "regex": _HASH},
         ),
-        _between_rule(
+        _require_between(
             f"a vector has {dimensions} float32 values",
             "vector_bytes",
             4 * dimensions,
@@ -267,17 +269,17 @@ def _to_plain_number(value: object) -> object:
     return item() if callable(item) else value
 
 
-def _not_null_rule(column: str) -> Rule:
+def _require_value(column: str) -> Rule:
     words = column.replace("_", " ")
     return Rule(f"{words} is not missing", "ExpectColumnValuesToNotBeNull", {"column": column})
 
 
-def _between_rule(description: str, column: str, low: int, high: int | None) -> Rule:
+def _require_between(description: str, column: str, low: int, high: int | None) -> Rule:
     arguments = {"column": column, "min_value": low, "max_value": high}
     return Rule(description, "ExpectColumnValuesToBeBetween", arguments)
 
 
-def _above_rule(description: str, column: str, other: str, *, or_equal: bool = False) -> Rule:
+def _require_above(description: str, column: str, other: str, *, or_equal: bool = False) -> Rule:
     arguments = {"column_A": column, "column_B": other, "or_equal": or_equal, **_BOTH}
     return Rule(description, "ExpectColumnPairValuesAToBeGreaterThanB", arguments)
 

@@ -346,12 +346,12 @@ class ChecksOfBuilds:
         def judge(ctx: TenantContext, build: Generation) -> list[CheckFinding]:
             tenant = replace(ctx, guard=refuse_write)
             context = CheckContext(tenant, run_id, workbench, log, build=build)
-            return [_finding(check, context) for check in self.checks if check.judges_builds]
+            return [_judge_build(check, context) for check in self.checks if check.judges_builds]
 
         return judge
 
 
-def _finding(check: TenantCheck, context: CheckContext) -> CheckFinding:
+def _judge_build(check: TenantCheck, context: CheckContext) -> CheckFinding:
     # An error is not a verdict: it fails the run, and the next run judges the build again.
     verdict = check.verdict(context)
     return CheckFinding(

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from rag_assets.checks.registry import tenant_checks
+from rag_assets.checks.registry import collect_tenant_checks
 from rag_assets.checks.tenant_check import TenantCheck
 from rag_assets.declarations import Naming, Schedule, sensor
 from rag_assets.jobs.checks import ALL_TENANTS_JOB, evaluate_checks
@@ -27,7 +27,7 @@ _OVERDUE = timedelta(hours=30)
 _AT_ONCE = 200
 """Maximum number of tenants with overdue checks in one run; the next run checks the others."""
 
-_DAILY = [check.full_name for check in tenant_checks() if not check.nightly]
+_DAILY = [check.full_name for check in collect_tenant_checks() if not check.nightly]
 
 daily_checks = Schedule(
     "daily_checks",
@@ -96,7 +96,7 @@ def staleness_sensor(
     checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> dg.SensorResult:
     """Compare the catalog with the last results, and request the needed evaluations."""
-    if runs.unfinished(context.instance, job=names.own(ALL_TENANTS_JOB)):
+    if runs.list_unfinished(context.instance, job=names.own(ALL_TENANTS_JOB)):
         return dg.SensorResult(skip_reason=dg.SkipReason("a run is already evaluating checks"))
     with clear_failures(postgres.installation):
         table = postgres.catalog().check_results

@@ -47,7 +47,7 @@ class TenantState:
     unfinished: str | None = None
 
 
-def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -> str | None:
+def explain_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -> str | None:
     """Return why the tenant's pipeline must run now; None if it need not run.
 
     A listing is compared with the last *successful* sync, not with the last run, so that a change
@@ -98,7 +98,7 @@ def _explain_remaining_work(state: TenantState, now: datetime) -> str | None:
     return None
 
 
-def backoff_seconds(attempts: int) -> int:
+def compute_backoff_seconds(attempts: int) -> int:
     """Return the delay before the next attempt after this many failures: 30 s to 1 h."""
     longest = int(_LONGEST_BACKOFF.total_seconds())
     return min(longest, 30 << min(max(attempts, 0), 10))

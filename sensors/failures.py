@@ -8,7 +8,7 @@ from rag_assets.declarations import Naming, sensor
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import PROCESS_TAG
-from rag_assets.sensors.due import backoff_seconds
+from rag_assets.sensors.due import compute_backoff_seconds
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
@@ -51,7 +51,7 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
     syncs = catalog.syncs.all(record.id)
     for source in Tenant.from_config(record.config).sources:
         attempts = syncs[source.name].attempts if source.name in syncs and not all_done else 0
-        retry_at = datetime.now(UTC) + timedelta(seconds=backoff_seconds(attempts))
+        retry_at = datetime.now(UTC) + timedelta(seconds=compute_backoff_seconds(attempts))
         catalog.syncs.record_failure(record.ref, source.name, message, retry_at)
 
 

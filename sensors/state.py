@@ -61,7 +61,7 @@ class ParsedTenants:
         return embedders.choose_embedder_of(record, known[1])
 
 
-def tenant_state(
+def read_tenant_state(
     catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
 ) -> TenantState:
     """Read a tenant's state; list its sources unless the catalog shows pending work.
@@ -81,7 +81,7 @@ def tenant_state(
     return _build_state(catalog, facts, recorded, {})
 
 
-def tenant_states(
+def read_tenant_states(
     catalog: Catalog, records: Iterable[TenantRecord], parsed: ParsedTenants, settings: Settings
 ) -> Iterator[tuple[TenantRecord, TenantState | Exception]]:
     """List the sources of many tenants, one after the other, as the caller iterates.
@@ -107,11 +107,13 @@ def tenant_states(
         for record in batch:
             yield (
                 record,
-                failed.get(record.id) or _state_or_error(catalog, facts[record.id], settings),
+                failed.get(record.id) or _read_state_or_error(catalog, facts[record.id], settings),
             )
 
 
-def _state_or_error(catalog: Catalog, facts: _Facts, settings: Settings) -> TenantState | Exception:
+def _read_state_or_error(
+    catalog: Catalog, facts: _Facts, settings: Settings
+) -> TenantState | Exception:
     try:
         listed = _list_sources(catalog, facts.keys.tenant, settings)
         return _build_state(catalog, facts, *listed)

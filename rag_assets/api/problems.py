@@ -252,10 +252,10 @@ def describe_body(media_type: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def handle_problems(app: FastAPI) -> None:
     """Add handlers that answer expected errors with problem documents."""
-    app.add_exception_handler(RagAssetsError, _rag_assets_error)
-    app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_exception_handler(InvalidFields, _validation_error)
-    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RagAssetsError, _answer_error)
+    app.add_exception_handler(RequestValidationError, _answer_validation_error)
+    app.add_exception_handler(InvalidFields, _answer_validation_error)
+    app.add_exception_handler(HTTPException, _answer_http_error)
 
 
 def build_problem_response(
@@ -303,7 +303,7 @@ def get_http_kind(status: int) -> Kind:
     return _HTTP.get(status) or Kind(status, "http", "The request cannot be served")
 
 
-async def _rag_assets_error(request: Request, error: Exception) -> JSONResponse:
+async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RagAssetsError)  # noqa: S101
     request_id = request.state.request_id
     kind, detail = classify(request_id, error)
@@ -355,7 +355,7 @@ def _build_headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
     return {"Retry-After": str(_RETRY_SECONDS)} if kind.status == 503 else {}  # noqa: PLR2004
 
 
-async def _validation_error(request: Request, error: Exception) -> JSONResponse:
+async def _answer_validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError | InvalidFields)  # noqa: S101
     details = error.errors if isinstance(error, InvalidFields) else error.errors()
     errors = list_invalid_fields(details, request.app.state.description.names)
@@ -364,7 +364,7 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     )
 
 
-async def _http_error(request: Request, error: Exception) -> JSONResponse:
+async def _answer_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
     kind = get_http_kind(error.status_code)
     # Messages of libraries may quote the request, so they are not used.

@@ -158,12 +158,12 @@ def describe_reason(state: RecordState) -> str | None:
     if state.page_is is not None:
         return _PAGE_REASONS[state.page_is]
     if state.status in {"queued", "indexed"}:
-        return _note(state)
+        return _explain_gap(state)
     lacks_text = state.error_kind == "empty" and state.source_type != FileBody.TYPE
     return _NO_TEXT if lacks_text else WORDS[state.error_kind or "unreadable"].reason
 
 
-def _note(state: RecordState) -> str | None:
+def _explain_gap(state: RecordState) -> str | None:
     """Return what is incomplete about an indexed or queued record; None if nothing is."""
     if not state.is_placed:
         return _NOT_IN_TREE

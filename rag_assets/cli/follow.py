@@ -71,7 +71,7 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
     from rag_assets.resources.own_runs import INSTALLATION_TAG
 
     own_id = own_runs.installation_tags[INSTALLATION_TAG]
-    namings = own_runs.namings(instance)
+    namings = own_runs.list_namings(instance)
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     places = {(state.name, state.origin.repository_origin.get_label()) for state in states}
     stopped = (
@@ -136,26 +136,26 @@ class TenantFollower:
 
     def _follow(self, tenant_id: str, *, is_changed: bool) -> float | None:
         from rag_assets.pipeline.listing import ListingPace
-        from rag_assets.sensors.due import why_due
-        from rag_assets.sensors.state import tenant_state
+        from rag_assets.sensors.due import explain_due
+        from rag_assets.sensors.state import read_tenant_state
 
         record = self._catalog.tenants.find(tenant_id)
         if record is None or record.state != "ACTIVE" or self._is_stopped():
             return None
         held = self._catalog.lock.is_held(tenant_id)
-        if held or self._own_runs.unfinished(self._session.instance, tenant=tenant_id):
+        if held or self._own_runs.list_unfinished(self._session.instance, tenant=tenant_id):
             return self._next_busy_delay(tenant_id)
         self._busy.pop(tenant_id, None)
         self._catalog.quarantine.retry_in_environment(
             [tenant_id], environment_key(self._session.settings)
         )
         tenant = self._embedders.tenant(record)
-        state = tenant_state(self._catalog, record, tenant, self._session.settings)
+        state = read_tenant_state(self._catalog, record, tenant, self._session.settings)
         now = datetime.now(UTC)
-        reason = why_due(state, now)
+        reason = explain_due(state, now)
         if reason is None:
             return None
-        if why_due(replace(state, recently_changed=0), now) is None and self._confirm(record):
+        if explain_due(replace(state, recently_changed=0), now) is None and self._confirm(record):
             return self._seconds_if_unsettled(tenant, after=_UNSETTLED_SECONDS)
         former = self._paces.pop(tenant_id, None)
         pace = former if former is not None and state.pending else ListingPace()

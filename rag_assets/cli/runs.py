@@ -206,7 +206,7 @@ def _build_repository(
 ) -> dg.RepositoryDefinition:
     # Users of commands cannot change the use of beta features.
     warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
-    loggers = {"console": _terminal_logger()}
+    loggers = {"console": _build_terminal_logger()}
     return build(names=names, loggers=loggers).get_repository_def()
 
 
@@ -324,7 +324,7 @@ def _parse_failure(description: str) -> RunFailed:
     return RunFailed(message, hint=hint.strip() or None)
 
 
-def _terminal_logger() -> Any:
+def _build_terminal_logger() -> Any:
     """Return a Dagster logger that prints our lines of a run as progress, but not Dagster's own."""
     import dagster as dg
 
@@ -353,19 +353,19 @@ def _to_plain_value(value: dg.MetadataValue[Any]) -> Plain:
     import dagster as dg
 
     if isinstance(value, dg.TableMetadataValue):
-        return [_plain(record.data) for record in value.records]
-    return _plain(value.value)
+        return [_convert_plain(record.data) for record in value.records]
+    return _convert_plain(value.value)
 
 
-def _plain(value: object) -> Plain:
+def _convert_plain(value: object) -> Plain:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         # JSON cannot represent these, and a check may report a vector that is not finite.
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): _convert_plain(item) for name, item in value.items()}
     # Dagster's records are subclasses of tuple that cannot be iterated.
     if type(value) in {list, tuple}:
-        return [_plain(item) for item in cast("Sequence[object]", value)]
+        return [_convert_plain(item) for item in cast("Sequence[object]", value)]
     return str(value)

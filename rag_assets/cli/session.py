@@ -302,7 +302,7 @@ class Session:
         """
         from rag_assets.declarations import PLAIN
 
-        team_namings = self.own_runs.namings(self.instance) - {PLAIN}
+        team_namings = self.own_runs.list_namings(self.instance) - {PLAIN}
         return team_namings.pop() if len(team_namings) == 1 else PLAIN
 
     @cached_property

@@ -255,7 +255,7 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
     started = monotonic()
     try:
         result.nothing_to_do = not (
-            _index_differences(session, result.tenant) or _is_due(session, result.tenant)
+            _find_index_differences(session, result.tenant) or _is_due(session, result.tenant)
         )
         result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
         result.held = _count_held(session, result.tenant)
@@ -357,7 +357,7 @@ def _needs_repair(session: Session, tenant_id: str) -> bool:
             index was replaced.
         IndexUnavailable: the index is closed, blocked or red.
     """
-    differences = _index_differences(session, tenant_id)
+    differences = _find_index_differences(session, tenant_id)
     if not differences:
         return False
     is_automatic = session.embedders.tenant(session.active(tenant_id)).auto_repair
@@ -371,7 +371,7 @@ def _needs_repair(session: Session, tenant_id: str) -> bool:
     return True
 
 
-def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference]:
+def _find_index_differences(session: Session, tenant_id: str) -> list[IndexDifference]:
     from rag_assets.pipeline.drift import find_index_differences
 
     ref = session.active(tenant_id).ref
@@ -382,8 +382,8 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Return whether the tenant has work to do; the sources are listed only if necessary."""
     from rag_assets.pipeline.batches import poll_batches
-    from rag_assets.sensors.due import why_due
-    from rag_assets.sensors.state import tenant_state
+    from rag_assets.sensors.due import explain_due
+    from rag_assets.sensors.state import read_tenant_state
 
     catalog = session.catalog
     record = session.active(tenant_id)
@@ -394,9 +394,9 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     listed = catalog.syncs.all(tenant_id)
     if any(source.name not in listed for source in tenant.sources):
         return True
-    state = tenant_state(catalog, record, tenant, session.settings)
+    state = read_tenant_state(catalog, record, tenant, session.settings)
     # A source that cannot be listed needs a run, which fails with the reason.
-    reason = why_due(state, datetime.now(UTC), wait_for_retry=False)
+    reason = explain_due(state, datetime.now(UTC), wait_for_retry=False)
     return bool(state.unlisted) or reason is not None
 
 

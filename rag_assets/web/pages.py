@@ -197,10 +197,10 @@ class DocumentPages:
 
     def _list_checks(self, tenant_id: str) -> list[CheckResult]:
         """Return the last result of every check, including checks that were never evaluated."""
-        from rag_assets.checks.registry import tenant_checks
+        from rag_assets.checks.registry import collect_tenant_checks
 
         found = {(c.asset, c.name): c for c in self._catalog().check_results.list(tenant_id)}
-        for check in tenant_checks():
+        for check in collect_tenant_checks():
             key = (check.asset, check.name)
             found.setdefault(key, CheckResult(*key, None, None, None, None, None))
         return [found[key] for key in sorted(found)]
