@@ -159,7 +159,7 @@ def build_verdict(
 def staleness_check(context: CheckContext) -> Verdict:
     """List the sources again, and compare them with the served versions."""
     ctx = context.tenant
-    now = datetime.now(UTC)
+    now = _now()
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     living = [document for document in documents if document.status != "DELETED"]
     behind = list(find_lagging_in_catalog(living, _find_origins(ctx, living)))
@@ -252,3 +252,7 @@ def _describe(
     return (
         f"{lag}; {len(late):,} of them for longer than the limit of {round_up_minutes(limit):,} min"
     )
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
