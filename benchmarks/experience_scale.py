@@ -31,7 +31,7 @@ from rag_assets.cli.session import Session
 from rag_assets.privacy.masker import get_masker
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Caller
-from rag_assets.sensors.state import ParsedTenants, tenant_states
+from rag_assets.sensors.state import ParsedTenants, read_tenant_states
 from rag_assets.systems.experience.model import (
     CheckpointDraft,
     EntryDraft,
@@ -170,7 +170,7 @@ def check_checkpoints(experience: Experience) -> None:
 def check_sources(session: Session) -> None:
     """Do the work of a tick of the source sensor for the tenant, when nothing is due."""
     records = [session.catalog.tenants.get(TENANT)]
-    [(_, state)] = tenant_states(session.catalog, records, ParsedTenants(), session.settings)
+    [(_, state)] = read_tenant_states(session.catalog, records, ParsedTenants(), session.settings)
     if isinstance(state, Exception):
         raise state
 

@@ -149,7 +149,7 @@ class Probe:
 
     def is_idle(self) -> bool:
         """Return whether no run is queued or in progress."""
-        return not self._session.own_runs.partitions_under_way(self._session.instance)
+        return not self._session.own_runs.list_busy_partitions(self._session.instance)
 
     def read_published_at(self, tenant_id: str, uri: str) -> float:
         """Return when a document's current version was published, in seconds since the epoch."""

@@ -16,7 +16,7 @@ def build_verdict(result: CanaryResult) -> Verdict:
     known = len(result.distances)
     return Verdict(
         passed=result.passed and result.error is None,
-        description=_description(result),
+        description=_describe(result),
         compared=(
             Compared(f"probes that moved by at most {result.limit:g}", known, known - len(moved)),
         ),
@@ -25,7 +25,7 @@ def build_verdict(result: CanaryResult) -> Verdict:
             (f"{PROBES[at][:_FIRST_WORDS]}…", round(result.distances[at], 6)) for at in moved
         ),
         severity="WARN" if result.passed else "ERROR",
-        notes=dict(_notes(result)),
+        notes=dict(_iter_notes(result)),
     )
 
 
@@ -49,7 +49,7 @@ def canary_check(context: CheckContext) -> Verdict:
     return build_verdict(seen)
 
 
-def _description(result: CanaryResult) -> str:
+def _describe(result: CanaryResult) -> str:
     if not result.passed:
         return (
             f"the provider changed the model behind its name: {result.embedder_id} answers a fixed"
@@ -66,7 +66,7 @@ def _description(result: CanaryResult) -> str:
     return f"no probe's vector moved by more than {max(result.distances):.6f}"
 
 
-def _notes(result: CanaryResult) -> Iterator[tuple[str, str | float]]:
+def _iter_notes(result: CanaryResult) -> Iterator[tuple[str, str | float]]:
     yield "embedder", result.embedder_id
     if result.since is not None and result.at is not None:
         yield "stored", f"{result.since:%Y-%m-%d %H:%M} UTC"

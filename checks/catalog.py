@@ -9,16 +9,11 @@ _FAULTS = {"set back": "catalog was set back", "unknown": "no mark is kept"}
 
 
 def build_verdict(
-    tenant_id: str,
-    standing: Standing,
-    security: SecurityStanding,
-    refused: CatalogSetBack | None,
+    tenant_id: str, standing: Standing, security: SecurityStanding, refused: CatalogSetBack | None
 ) -> Verdict:
     """Pass if the catalog has all changes that the stores recorded.
 
     Args:
-        standing: whether the catalog lacks changes of the tenant.
-        security: whether the catalog lacks security changes of any tenant.
         refused: why the tenant's data must not be deleted; None if deletion is allowed.
     """
     faults = [_FAULTS[standing]] if standing in _FAULTS else []

@@ -11,7 +11,6 @@ def build_verdict(doubt: ClockDoubt | None, later_times: int) -> Verdict:
 
     Args:
         doubt: why the clock is not trusted; None if it is trusted.
-        later_times: number of rows of the tenant with a time in the future.
     """
     if doubt is not None:
         description, mend = doubt.message, doubt.hint

@@ -12,15 +12,13 @@ def build_verdict(report: ContentsReport, uris: Mapping[str, str], days: int) ->
     """Pass if each compared document has the content that the catalog recorded.
 
     Args:
-        report: report of the comparison.
-        uris: uris of documents, by document id.
         days: number of days in which every document is read once.
     """
     offenders = tuple(_iter_offenders(report, uris))
     wrong = bool(report.altered or report.gone)
     return Verdict(
         passed=not offenders,
-        description=_description(report, offenders, days),
+        description=_describe(report, offenders, days),
         compared=(
             Compared("documents whose content changed unnoticed", 0, len(report.altered)),
             Compared("documents missing from their source", 0, len(report.gone)),
@@ -67,7 +65,7 @@ def _iter_offenders(report: ContentsReport, uris: Mapping[str, str]) -> Iterator
         yield "source cannot be listed", name
 
 
-def _description(report: ContentsReport, offenders: tuple[tuple[Cell, ...], ...], days: int) -> str:
+def _describe(report: ContentsReport, offenders: tuple[tuple[Cell, ...], ...], days: int) -> str:
     if not offenders:
         what = f"{format_count(report.compared, 'document')} read again, equal to the catalog"
         return what if days == 1 else f"{what}; all are read within {days} days"

@@ -1,9 +1,9 @@
 """dimensions: verifies the length, the values and the norm of every vector."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rag_assets.checks.documents import parsed_batches
+from rag_assets.checks.documents import iter_parsed_batches
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import format_count
@@ -13,22 +13,6 @@ from rag_assets.storage.catalog.builds.generations import Generation
 NORM_TOLERANCE = 1e-3
 """Tolerated deviation of a norm from 1: above rounding errors, below errors of faulty vectors."""
 _FLOAT_BYTES = 4
-
-
-@dataclass(frozen=True, slots=True)
-class VectorFault:
-    """A fault of a text's vector: wrong dimensions, a value that is not finite, or a wrong norm."""
-
-    text_sha256: str
-    fault: str
-
-
-@dataclass(frozen=True, slots=True)
-class FaultyDocument:
-    """A document with a faulty vector."""
-
-    uri: str
-    fault: VectorFault
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,22 +46,19 @@ class ServingShape:
 
 def find_vector_faults(
     hashes: Sequence[str], packed: Sequence[bytes], dimensions: int
-) -> list[VectorFault]:
-    """Return the faults in stored vectors.
+) -> dict[str, str]:
+    """Return the faults of stored vectors, packed as little-endian float32, by their text's hash.
 
-    Args:
-        hashes: text_sha256 of each vector.
-        packed: little-endian float32 values of each vector.
-        dimensions: length that each vector must have.
+    A fault is a wrong number of dimensions, a value that is not finite, or a wrong norm.
     """
     import numpy as np
 
     size = dimensions * _FLOAT_BYTES
-    faults = [
-        VectorFault(key, f"{len(raw) / _FLOAT_BYTES:g} dimensions")
+    faults = {
+        key: f"{len(raw) / _FLOAT_BYTES:g} dimensions"
         for key, raw in zip(hashes, packed, strict=True)
         if len(raw) != size
-    ]
+    }
     right = [(key, raw) for key, raw in zip(hashes, packed, strict=True) if len(raw) == size]
     values = np.frombuffer(b"".join(raw for _, raw in right), "<f4").reshape(-1, dimensions)
     finite = np.isfinite(values).all(axis=1)
@@ -85,18 +66,22 @@ def find_vector_faults(
     norms = np.linalg.norm(np.where(finite[:, None], values, 0).astype(np.float64), axis=1)
     for (key, _), is_finite, norm in zip(right, finite, norms, strict=True):
         if not is_finite:
-            faults.append(VectorFault(key, "not finite"))
+            faults[key] = "not finite"
         elif abs(norm - 1.0) > NORM_TOLERANCE:
-            faults.append(VectorFault(key, f"norm {norm:.4g}"))
+            faults[key] = f"norm {norm:.4g}"
     return faults
 
 
 def build_vectors_verdict(
-    faulty: Sequence[FaultyDocument], scanned: int, absent: int, dimensions: int
+    faulty: Sequence[tuple[str, str, str]], scanned: int, absent: int, dimensions: int
 ) -> Verdict:
-    """Pass if every used vector is a unit vector with the embedder's dimensions."""
-    texts = {document.fault.text_sha256 for document in faulty}
-    named = {document.uri for document in faulty}
+    """Pass if every used vector is a unit vector with the embedder's dimensions.
+
+    Args:
+        faulty: uri of a document, hash of a text in it, and fault of the text's vector.
+    """
+    texts, named = {text for _, text, _ in faulty}, {uri for uri, _, _ in faulty}
+    wrong = sorted({fault for _, _, fault in faulty if fault.endswith("dimensions")})
     description = (
         f"{format_count(len(texts), 'vector')} of {format_count(len(named), 'document')} are faulty"
         if faulty
@@ -106,11 +91,11 @@ def build_vectors_verdict(
         passed=not faulty,
         description=description,
         compared=(
-            Compared("dimensions of a vector", dimensions, _dimensions_found(faulty, dimensions)),
+            Compared("dimensions of a vector", dimensions, ", ".join([str(dimensions), *wrong])),
             Compared("finite unit vectors of that length", scanned, scanned - len(texts)),
         ),
         columns=("document", "text", "fault"),
-        offenders=tuple((d.uri, d.fault.text_sha256, d.fault.fault) for d in faulty),
+        offenders=tuple(faulty),
         notes={"vectors": scanned, "texts not embedded yet": absent},
         mend="set a new `revision` for the tenant's embedder and run `rag-assets sync TENANT`: a"
         " new build embeds every text again",
@@ -145,7 +130,7 @@ def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | No
             offenders.append(("serving", 0, fault))
     return Verdict(
         passed=not offenders,
-        description=_index_description(shapes, offenders),
+        description=_describe_indexes(shapes, offenders),
         compared=tuple(compared),
         columns=("index", "generation", "fault"),
         offenders=tuple(offenders),
@@ -164,7 +149,7 @@ def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | No
 )
 def vector_dimensions(context: CheckContext) -> Verdict:
     """Verify every vector in the lake that the documents use."""
-    return _lake_verdict(context.of_build, context.slice_id)
+    return _check_vectors(context.of_build, context.slice_id)
 
 
 @tenant_check(
@@ -180,21 +165,21 @@ def index_dimensions(context: CheckContext) -> Verdict:
     """Compare the dimensions of each live index with its build and with the embedder."""
     ctx = context.tenant
     if context.build is not None:
-        return build_index_verdict([_shape(ctx, context.build)], None)
+        return build_index_verdict([_read_shape(ctx, context.build)], None)
     live = ctx.catalog.generations.live(ctx.ref.id)
     # The check `drift` finds an index that is lost or was replaced.
     present = [
         build for build in live if ctx.store.indexes.presence(build_index_ref(build)) == "present"
     ]
-    shapes = [_shape(ctx, generation) for generation in present]
+    shapes = [_read_shape(ctx, generation) for generation in present]
     return build_index_verdict(shapes, _find_serving(ctx))
 
 
-def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
+def _check_vectors(ctx: TenantContext, run_id: str) -> Verdict:
     embedder = ctx.embedder
-    faulty: list[FaultyDocument] = []
+    faulty: list[tuple[str, str, str]] = []
     scanned = absent = 0
-    for batch in parsed_batches(ctx, run_id):
+    for batch in iter_parsed_batches(ctx, run_id):
         hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in batch})
         wanted = {text for of_set in hashes.values() for text in of_set}
         frame = ctx.lake.stored_vectors(embedder.embedder_id, wanted)
@@ -202,18 +187,13 @@ def _lake_verdict(ctx: TenantContext, run_id: str) -> Verdict:
         faults = find_vector_faults(keys, frame["vector"].to_list(), embedder.dimensions)
         scanned += len(keys)
         absent += len(wanted.difference(keys))
-        by_text = {fault.text_sha256: fault for fault in faults}
-        for item in batch if by_text else ():
-            used = _select_faults(hashes.get(item.chunk_set_key, ()), by_text)
-            faulty += [FaultyDocument(item.document.uri, fault) for fault in used]
+        for item in batch if faults else ():
+            used = dict.fromkeys(hashes.get(item.chunk_set_key, ()))
+            faulty += [(item.document.uri, text, faults[text]) for text in used if text in faults]
     return build_vectors_verdict(faulty, scanned, absent, embedder.dimensions)
 
 
-def _select_faults(hashes: Iterable[str], faults: dict[str, VectorFault]) -> list[VectorFault]:
-    return [faults[text] for text in dict.fromkeys(hashes) if text in faults]
-
-
-def _shape(ctx: TenantContext, generation: Generation) -> IndexShape:
+def _read_shape(ctx: TenantContext, generation: Generation) -> IndexShape:
     number, name = generation.number, generation.index_name
     mapped = ctx.store.indexes.vector_length(name)
     lacking = tuple(ctx.store.entries.without_vector(name, ctx.owner(generation)))
@@ -231,12 +211,7 @@ def _find_serving(ctx: TenantContext) -> ServingShape | None:
     )
 
 
-def _dimensions_found(faulty: Sequence[FaultyDocument], dimensions: int) -> str:
-    wrong = {d.fault.fault for d in faulty if d.fault.fault.endswith("dimensions")}
-    return ", ".join([str(dimensions), *sorted(wrong)])
-
-
-def _index_description(
+def _describe_indexes(
     shapes: Sequence[IndexShape], offenders: Sequence[tuple[str, int, str]]
 ) -> str:
     if offenders:

@@ -9,12 +9,7 @@ from rag_assets.common.errors import DiskFull
 
 
 def build_verdict(disks: Sequence[DiskSpace], index_faults: Sequence[DiskFull]) -> Verdict:
-    """Pass if no disk is nearly full.
-
-    Args:
-        disks: disks with the installation's folders.
-        index_faults: nodes of Elasticsearch with a nearly full disk.
-    """
+    """Pass if no disk is nearly full."""
     full = [str(disk) for disk in disks if disk.is_nearly_full]
     offenders = [*full, *(fault.message for fault in index_faults)]
     return Verdict(

@@ -15,8 +15,6 @@ def build_states_verdict(
     """Pass if every live generation has exactly its entries, in the index it was written to.
 
     Args:
-        states: the compared state of each generation.
-        uris: uris of documents, by document id.
         writer_at_work: whether another run may be between two steps of a write.
     """
     compared = [row for state in states for row in _list_comparisons(state)]
@@ -24,7 +22,7 @@ def build_states_verdict(
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=not offenders,
-        description=_description(states, offenders, writer_at_work=writer_at_work),
+        description=_describe(states, offenders, writer_at_work=writer_at_work),
         compared=tuple(compared),
         columns=("generation", "fault", "which"),
         offenders=offenders,
@@ -113,11 +111,8 @@ def _iter_offenders(state: IndexState, uris: Mapping[str, str]) -> Iterator[tupl
             yield number, fault, uris.get(id_, id_)
 
 
-def _description(
-    states: Sequence[IndexState],
-    offenders: Sequence[tuple[Cell, ...]],
-    *,
-    writer_at_work: bool,
+def _describe(
+    states: Sequence[IndexState], offenders: Sequence[tuple[Cell, ...]], *, writer_at_work: bool
 ) -> str:
     if not states:
         return "nothing has been indexed yet"

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rag_assets.checks.documents import parsed_batches
-from rag_assets.checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
+from rag_assets.checks.documents import iter_parsed_batches
+from rag_assets.checks.suites import (
+    Columns,
+    Validation,
+    build_chunk_rules,
+    build_vector_rules,
+    validate,
+)
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.extras import CHECKS, missing_modules
@@ -33,9 +39,7 @@ class ChunkUser:
     """A document that uses a chunk set.
 
     Attributes:
-        uri: uri of the document.
         title: title in the content.
-        parameters: chunk parameters of the document.
     """
 
     uri: str
@@ -43,11 +47,12 @@ class ChunkUser:
     parameters: ChunkParameters
 
 
-def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterator[tuple[Any, ...]]:
+def iter_chunk_rows(
+    stored: "pl.DataFrame", users: Mapping[str, ChunkUser]
+) -> Iterator[tuple[Any, ...]]:
     """Yield a row of facts about every chunk, without its text, for the suite.
 
     Args:
-        stored: chunk sets as stored in the lake.
         users: a document with each chunk set, by key.
     """
     # Rows that were written twice because of a crash differ only in the time of writing.
@@ -76,11 +81,10 @@ def chunk_rows(stored: "pl.DataFrame", users: Mapping[str, ChunkUser]) -> Iterat
             )
 
 
-def vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
+def iter_vector_rows(stored: "pl.DataFrame", uris: Mapping[str, str]) -> Iterator[tuple[Any, ...]]:
     """Yield a row of facts about every vector, for the suite.
 
     Args:
-        stored: vectors as stored in the lake.
         uris: uri of a document with each text, by text_sha256.
     """
     rows = stored.unique(("text_sha256", "vector"), maintain_order=True)
@@ -152,9 +156,9 @@ def chunk_expectations(context: CheckContext) -> Verdict:
     if missing := missing_modules(CHECKS):
         return build_verdict_without_packages(missing)
     ctx = context.of_build
-    parts = _iter_parts(_CHUNK_COLUMNS, _all_chunk_rows(ctx, context.slice_id))
-    rules = chunk_rules()
-    docs = _docs_folder(ctx, "chunks")
+    parts = _iter_parts(_CHUNK_COLUMNS, _read_chunk_rows(ctx, context.slice_id))
+    rules = build_chunk_rules()
+    docs = _get_docs_folder(ctx, "chunks")
     outcome = validate("chunks", rules, parts, ("document", "ordinal"), docs)
     return build_verdict(outcome, len(rules), docs)
 
@@ -174,32 +178,30 @@ def embedding_expectations(context: CheckContext) -> Verdict:
     if missing := missing_modules(CHECKS):
         return build_verdict_without_packages(missing)
     ctx = context.of_build
-    parts = _iter_parts(_VECTOR_COLUMNS, _all_vector_rows(ctx, context.slice_id))
-    rules = vector_rules(ctx.embedder.dimensions)
-    docs = _docs_folder(ctx, "embeddings")
+    parts = _iter_parts(_VECTOR_COLUMNS, _read_vector_rows(ctx, context.slice_id))
+    rules = build_vector_rules(ctx.embedder.dimensions)
+    docs = _get_docs_folder(ctx, "embeddings")
     outcome = validate("embeddings", rules, parts, ("document", "text_sha256"), docs)
     return build_verdict(outcome, len(rules), docs)
 
 
-def _all_chunk_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
+def _read_chunk_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
     seen: set[str] = set()
-    for batch in parsed_batches(ctx, run_id):
+    for batch in iter_parsed_batches(ctx, run_id):
         items = {i.chunk_set_key: i for i in batch if i.chunk_set_key not in seen}
         seen.update(items)
         users = {
             key: ChunkUser(
-                item.document.uri,
-                item.title,
-                ctx.chunk_parameters(item.document, item.media_type),
+                item.document.uri, item.title, ctx.chunk_parameters(item.document, item.media_type)
             )
             for key, item in items.items()
         }
-        yield list(chunk_rows(ctx.lake.stored_chunk_sets(set(items)), users))
+        yield list(iter_chunk_rows(ctx.lake.stored_chunk_sets(set(items)), users))
 
 
-def _all_vector_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
+def _read_vector_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
     seen: set[str] = set()
-    for batch in parsed_batches(ctx, run_id):
+    for batch in iter_parsed_batches(ctx, run_id):
         by_set = ctx.lake.chunk_hashes({item.chunk_set_key for item in batch})
         uris = {
             text: item.document.uri
@@ -209,7 +211,7 @@ def _all_vector_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any
         }
         seen.update(uris)
         stored = ctx.lake.stored_vectors(ctx.embedder.embedder_id, set(uris))
-        yield list(vector_rows(stored, uris))
+        yield list(iter_vector_rows(stored, uris))
 
 
 def _iter_parts(
@@ -220,17 +222,17 @@ def _iter_parts(
     for batch in batches:
         rows += batch
         if len(rows) >= _PART_ROWS:
-            yield _by_column(columns, rows)
+            yield _group_by_column(columns, rows)
             rows = []
     if rows:
-        yield _by_column(columns, rows)
+        yield _group_by_column(columns, rows)
 
 
-def _by_column(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
+def _group_by_column(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> Columns:
     return {
         name: list(column) for name, column in zip(columns, zip(*rows, strict=True), strict=True)
     }
 
 
-def _docs_folder(ctx: TenantContext, asset: str) -> Path:
+def _get_docs_folder(ctx: TenantContext, asset: str) -> Path:
     return ctx.settings.data_docs / ctx.ref.id / asset

@@ -1,22 +1,12 @@
 """isolation: verifies the tenant and the access scope of every entry."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.index.model import Owner, ScannedEntry, TenantView, entry_id
-
-
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """An entry that violates the isolation of tenants."""
-
-    index_name: str
-    entry_id: str
-    fault: str
 
 
 def find_fault(
@@ -48,15 +38,14 @@ def find_fault(
 
 
 def build_verdict(
-    tenant: str, violations: Sequence[Violation], scanned: int, alias: TenantView | None
+    tenant: str, violations: Sequence[tuple[str, str, str]], scanned: int, alias: TenantView | None
 ) -> Verdict:
     """Pass if no entry violates isolation, and the alias finds only this tenant's entries.
 
     Args:
-        scanned: number of scanned entries.
-        alias: the tenant's alias; None if it does not exist.
+        violations: index, id and fault of each entry that violates isolation.
     """
-    offenders = [(t.index_name, t.entry_id, t.fault) for t in violations]
+    offenders = [*violations]
     compared = [Compared("entries that violate isolation", 0, len(violations))]
     if alias is not None:
         strangers = [name for name in alias.tenants if name != tenant]
@@ -69,7 +58,7 @@ def build_verdict(
         offenders += [(alias.name, "", f"shows the tenant {name!r}") for name in strangers]
     return Verdict(
         passed=not offenders,
-        description=_description(offenders, scanned),
+        description=_describe(offenders, scanned),
         compared=tuple(compared),
         columns=("where", "entry", "fault"),
         offenders=tuple(offenders),
@@ -95,8 +84,9 @@ def isolation_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     suspects: list[tuple[str, ScannedEntry]] = []
     scanned = 0
-    scopes = _scopes(ctx)
-    for name in _index_names(context):
+    scopes = _read_scopes(ctx)
+    live = [context.build] if context.build else ctx.catalog.generations.live(ctx.ref.id)
+    for name in sorted({build.index_name for build in live}):
         for entry in ctx.store.entries.scan(name, ctx.ref.id):
             scanned += 1
             if find_fault(entry, ctx.ref.id, ctx.ref.incarnation, scopes):
@@ -107,30 +97,23 @@ def isolation_check(context: CheckContext) -> Verdict:
 
 def _list_violations(
     ctx: TenantContext, suspects: Sequence[tuple[str, ScannedEntry]]
-) -> list[Violation]:
+) -> list[tuple[str, str, str]]:
     # A document is in the catalog before its entries are written, so a second query finds the
     # documents that were added during the scan.
-    scopes = _scopes(ctx) if suspects else {}
+    scopes = _read_scopes(ctx) if suspects else {}
     return [
-        Violation(name, entry.id, fault)
+        (name, entry.id, fault)
         for name, entry in suspects
         if (fault := find_fault(entry, ctx.ref.id, ctx.ref.incarnation, scopes)) is not None
     ]
 
 
-def _scopes(ctx: TenantContext) -> dict[str, str]:
+def _read_scopes(ctx: TenantContext) -> dict[str, str]:
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     return {document.document_id: document.access_scope for document in documents}
 
 
-def _index_names(context: CheckContext) -> list[str]:
-    ctx = context.tenant
-    if context.build is not None:
-        return [context.build.index_name]
-    return sorted({g.index_name for g in ctx.catalog.generations.live(ctx.ref.id)})
-
-
-def _description(offenders: Sequence[tuple[str, str, str]], scanned: int) -> str:
+def _describe(offenders: Sequence[tuple[str, str, str]], scanned: int) -> str:
     if not offenders:
         return (
             f"{format_count(scanned, 'entry', 'entries')}, all with this tenant and its"

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Cell, Compared, Severity, Verdict
 from rag_assets.common.formatting import format_count
-from rag_assets.pipeline.repair import BuildLosses, LakeDrift, compare_lake
+from rag_assets.pipeline.repair import LakeDrift, compare_lake
 
 _FAULTS = {
     "missing": "file is missing",
@@ -28,7 +28,7 @@ def build_verdict(
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
         passed=not offenders,
-        description=_description(drift, offenders, writer_at_work=writer_at_work),
+        description=_describe(drift, offenders, writer_at_work=writer_at_work),
         compared=(
             Compared("damaged files", 0, len(drift.files)),
             Compared("versions without their text", 0, _count(drift, "parsed")),
@@ -81,20 +81,16 @@ def _iter_offenders(drift: LakeDrift, uris: Mapping[str, str]) -> Iterator[tuple
     for file in drift.files:
         yield None, f"{_FAULTS[file.fault]}", f"{file.table}/{file.path}"
     for lost in drift.losses:
-        yield from _lost(lost, uris)
+        for fault, ids in (
+            ("its text is missing", lost.parsed),
+            ("its chunks are missing", lost.chunks),
+            ("a vector is missing", lost.vectors),
+        ):
+            for id_ in sorted(ids):
+                yield lost.generation.number, fault, uris.get(id_, id_)
 
 
-def _lost(lost: BuildLosses, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
-    for fault, ids in (
-        ("its text is missing", lost.parsed),
-        ("its chunks are missing", lost.chunks),
-        ("a vector is missing", lost.vectors),
-    ):
-        for id_ in sorted(ids):
-            yield lost.generation.number, fault, uris.get(id_, id_)
-
-
-def _description(
+def _describe(
     drift: LakeDrift, offenders: tuple[tuple[Cell, ...], ...], *, writer_at_work: bool
 ) -> str:
     if not offenders:

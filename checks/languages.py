@@ -23,7 +23,6 @@ def build_verdict(embedder_id: str, by_language: Mapping[str, int], documents: i
     """Pass if the embedder supports nearly all documents.
 
     Args:
-        embedder_id: id of the build's embedder.
         by_language: number of unsupported documents by language.
         documents: number of documents in the sample.
     """

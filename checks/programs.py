@@ -8,11 +8,7 @@ from rag_assets.storage.catalog.migrate import other_programs
 
 
 def build_verdict(others: Sequence[str]) -> Verdict:
-    """Pass if every program has the schema version of this program.
-
-    Args:
-        others: connections of programs with a different version.
-    """
+    """Pass if every program has the schema version of this program."""
     return Verdict(
         passed=not others,
         description="; ".join(others)

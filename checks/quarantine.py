@@ -17,8 +17,6 @@ def build_verdict(
     """Warn of documents in quarantine; they do not affect other documents.
 
     Args:
-        failed: the first documents in quarantine.
-        count: number of documents in quarantine.
         documents: number of the tenant's documents, without deleted documents.
     """
     if failed:

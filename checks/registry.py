@@ -10,7 +10,7 @@ from rag_assets.common.package_contents import collect_values
 
 
 @cache
-def tenant_checks() -> tuple[TenantCheck, ...]:
+def collect_tenant_checks() -> tuple[TenantCheck, ...]:
     """Return all checks, sorted by asset and name."""
     values: tuple[TenantCheck, ...] = collect_values(checks, TenantCheck)
     return tuple(sorted(values, key=lambda check: check.full_name))

@@ -26,13 +26,13 @@ def to_check_result(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckRes
         "offenders": dg.MetadataValue.int(len(verdict.offenders)),
     }
     if verdict.offenders:
-        metadata["first offenders"] = _offenders(verdict.columns, verdict.offenders)
+        metadata["first offenders"] = _build_offender_table(verdict.columns, verdict.offenders)
     if verdict.mend and not verdict.passed:
         metadata["remedy"] = dg.MetadataValue.text(verdict.mend)
         # The former key of this value, for one release.
         metadata["what mends it"] = metadata["remedy"]
     for title, value in verdict.notes.items():
-        metadata[title] = _note(value)
+        metadata[title] = _convert_note(value)
     return dg.AssetCheckResult(
         asset_key=key.asset_key,
         check_name=key.name,
@@ -62,12 +62,14 @@ def to_check_evaluation(
     )
 
 
-def _offenders(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> dg.TableMetadataValue:
+def _build_offender_table(
+    columns: Sequence[str], rows: Sequence[Sequence[object]]
+) -> dg.TableMetadataValue:
     shown = [[_format_value(cell) for cell in row] for row in rows[:_MOST_OFFENDERS]]
     return table(dict.fromkeys(columns, "string"), shown)
 
 
-def _note(value: object) -> dg.MetadataValue:
+def _convert_note(value: object) -> dg.MetadataValue:
     if isinstance(value, str) and value.startswith(_OWN_PAGES):
         return dg.MetadataValue.url(value)
     if isinstance(value, int) and not isinstance(value, bool):

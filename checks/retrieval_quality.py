@@ -44,7 +44,7 @@ def build_verdict(found: QualityVerdict, tenant_id: str) -> Verdict:
 def build_serving_verdict(found: Evaluation, least: int) -> Verdict:
     """Report the serving build's measures; warn of too few questions and of deleted documents."""
     count, gone = len(found.people.ids), len(found.gone)
-    parts = [f"serving build {found.generation}: {_values(found)}"] if count else []
+    parts = [f"serving build {found.generation}: {_format_means(found)}"] if count else []
     if count < least:
         parts.append(
             f"only {format_count(count, 'judged question')}, and at least {least} are needed: no"
@@ -63,7 +63,7 @@ def build_serving_verdict(found: Evaluation, least: int) -> Verdict:
         offenders=tuple((id_, ", ".join(paths)) for id_, paths in found.gone.items()),
         severity="WARN",
         mend="add or replace judged questions with `rag-assets judgements import TENANT FILE`",
-        notes=dict(_notes(found)),
+        notes=dict(_iter_notes(found)),
     )
 
 
@@ -83,10 +83,12 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     ctx = context.tenant
     tenant_id, least = ctx.ref.id, ctx.tenant.quality.least
     if not ctx.catalog.judgements.counts(tenant_id).get(False):
-        return _verdict_without_questions(describe_missing_questions(tenant_id), least, passed=True)
+        return _build_verdict_without_questions(
+            describe_missing_questions(tenant_id), least, passed=True
+        )
     serving = ctx.catalog.generations.serving(tenant_id)
     if serving is None:
-        return _verdict_without_questions("no build serves yet", least, passed=True)
+        return _build_verdict_without_questions("no build serves yet", least, passed=True)
     try:
         new = context.build or _find_candidate(ctx, serving)
         if new is not None:
@@ -97,7 +99,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     except (BuildNotAskable, RequestsStopped) as error:
         if context.build is not None:
             raise  # The quality is unknown, so the build is judged again later.
-        return _verdict_without_questions(
+        return _build_verdict_without_questions(
             f"the questions could not be asked: {error.advice}", least, passed=False
         )
 
@@ -111,7 +113,7 @@ def _find_candidate(ctx: TenantContext, serving: Generation) -> Generation | Non
     return max(waiting, key=lambda build: build.number, default=None)
 
 
-def _verdict_without_questions(description: str, least: int, *, passed: bool) -> Verdict:
+def _build_verdict_without_questions(description: str, least: int, *, passed: bool) -> Verdict:
     return Verdict(
         passed=passed,
         description=description,
@@ -121,19 +123,19 @@ def _verdict_without_questions(description: str, least: int, *, passed: bool) ->
     )
 
 
-def _values(found: Evaluation) -> str:
-    return ", ".join(f"{measure} {mean:.3f}" for measure, mean in _means(found).items())
+def _format_means(found: Evaluation) -> str:
+    return ", ".join(f"{measure} {mean:.3f}" for measure, mean in _collect_means(found).items())
 
 
-def _means(found: Evaluation) -> Mapping[str, float]:
+def _collect_means(found: Evaluation) -> Mapping[str, float]:
     estimates = {measure: found.people.estimate(measure) for measure in MEASURES}
     return {
         measure: estimate.mean for measure, estimate in estimates.items() if estimate is not None
     }
 
 
-def _notes(found: Evaluation) -> Iterator[tuple[str, Cell]]:
-    yield from _means(found).items()
+def _iter_notes(found: Evaluation) -> Iterator[tuple[str, Cell]]:
+    yield from _collect_means(found).items()
     if found.people.judged is not None:
         yield "judged of the first 10", round(found.people.judged, 4)
     if found.unanswerable:

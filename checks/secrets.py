@@ -1,12 +1,12 @@
 """secrets: scans stored texts for credentials that were not masked."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from rag_assets.checks.documents import parsed_batches
+from rag_assets.checks.documents import iter_parsed_batches
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
 from rag_assets.common.errors import TenantLocked
@@ -62,7 +62,6 @@ class ScanCounts:
     """Counts of scanned data, and of data that the pipeline masked or dropped.
 
     Attributes:
-        dropped: number of chunks that the pipeline dropped.
         rules: rules because of which chunks were dropped, each with the number of chunks.
         masked: uri of each document with masked credentials, with the number of credentials per
             rule.
@@ -85,18 +84,18 @@ def find_leaks(
     not contain the text.
     """
     if title:
-        yield from _leak("title", None, scan(title))
+        yield from _iter_leaks("title", None, scan(title))
     headings: dict[str, Sequence[SecretSpan]] = {}
     for chunk in chunk_set.chunks:
         for heading in chunk.heading_path:
             if heading not in headings:
                 headings[heading] = scan(heading)
-            yield from _leak("heading", chunk.ordinal, headings[heading])
+            yield from _iter_leaks("heading", chunk.ordinal, headings[heading])
         parts: tuple[tuple[Where, str], ...] = (("context", chunk.context), ("text", chunk.text))
         for where, text in parts:
             found = scan(text) if text else ()
             left = [span for span in found if confirm(text[span.start : span.end])]
-            yield from _leak(where, chunk.ordinal, left)
+            yield from _iter_leaks(where, chunk.ordinal, left)
 
 
 class Gate:
@@ -161,12 +160,12 @@ def build_verdict(leaking: Sequence[LeakingDocument], scanned: ScanCounts) -> Ve
             "chunks dropped by the pipeline": scanned.dropped,
             "rules of dropped chunks": by_rule or "none",
             "documents with masked credentials": len(scanned.masked),
-            "credentials masked in": _masked_note(scanned.masked),
+            "credentials masked in": _describe_masked(scanned.masked),
         },
     )
 
 
-def _masked_note(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> str:
+def _describe_masked(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> str:
     """Return a note that names the first documents with masked credentials.
 
     It has counts by rule: `files/a.md: github-token 2, aws-secret 1`.
@@ -198,10 +197,10 @@ def secrets_check(context: CheckContext) -> Verdict:
     if scanned.dropped:
         context.log.warning(f"chunks dropped because of a credential: {scanned.dropped}")
     verdict = build_verdict(leaking, scanned)
-    return replace(verdict, notes={**verdict.notes, **_notes_of_rules(context.tenant.scanned)})
+    return replace(verdict, notes={**verdict.notes, **_build_rule_notes(context.tenant.scanned)})
 
 
-def _notes_of_rules(scanned: Mapping[str, Any]) -> dict[str, str | int]:
+def _build_rule_notes(scanned: Mapping[str, Any]) -> dict[str, str | int]:
     """Return notes on the last complete scan of stored data: its rules and their findings."""
     found = scanned.get("found") or {}
     by_rule = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(found.items()))
@@ -220,10 +219,12 @@ def _scan_tenant(
     dropped: Counter[str] = Counter()
     dropped_count = 0
     masked: list[tuple[str, tuple[tuple[str, int], ...]]] = []
-    for batch in parsed_batches(ctx, run_id):
+    for batch in iter_parsed_batches(ctx, run_id):
         rows = ctx.lake.chunk_sets({item.chunk_set_key for item in batch})
         spans = ctx.lake.masked_spans({item.parse_key for item in batch})
-        for item, row in _with_rows(batch, rows):
+        for item in batch:
+            if (row := rows.get(item.chunk_set_key)) is None:
+                continue
             if found_spans := spans.get(item.parse_key):
                 of_rules = Counter(span.rule for span in found_spans)
                 masked.append((item.document.uri, tuple(sorted(of_rules.items()))))
@@ -234,7 +235,12 @@ def _scan_tenant(
             gate = Gate(partial(_read_parsed_text, ctx, item), scanner)
             leaks = tuple(find_leaks(item.title, row, scanner.scan, gate.confirms))
             if leaks:
-                leaking.append(_to_leaking_document(item, leaks))
+                document = item.document
+                leaking.append(
+                    LeakingDocument(
+                        document.document_id, document.document_key, document.uri, leaks
+                    )
+                )
     of_dropped = tuple(sorted(dropped.items()))
     return leaking, ScanCounts(documents, scanned, dropped_count, of_dropped, tuple(masked))
 
@@ -243,19 +249,6 @@ def _read_parsed_text(ctx: TenantContext, item: ParsedDocument) -> ParsedText | 
     key = ctx.parse_key(item.document)
     row = ctx.lake.parsed([key]).get(key)
     return row.parsed if row is not None else None
-
-
-def _with_rows(
-    batch: Iterable[ParsedDocument], rows: dict[str, ChunkSetRow]
-) -> Iterator[tuple[ParsedDocument, ChunkSetRow]]:
-    for item in batch:
-        if item.chunk_set_key in rows:
-            yield item, rows[item.chunk_set_key]
-
-
-def _to_leaking_document(item: ParsedDocument, leaks: tuple[Leak, ...]) -> LeakingDocument:
-    document = item.document
-    return LeakingDocument(document.document_id, document.document_key, document.uri, leaks)
 
 
 def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> None:
@@ -294,6 +287,6 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
         )
 
 
-def _leak(where: Where, ordinal: int | None, spans: Sequence[SecretSpan]) -> Iterator[Leak]:
+def _iter_leaks(where: Where, ordinal: int | None, spans: Sequence[SecretSpan]) -> Iterator[Leak]:
     if spans:
         yield Leak(where, ordinal, tuple(sorted({span.rule for span in spans})))

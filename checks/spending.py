@@ -29,7 +29,8 @@ def build_verdict(
     if stopping:
         description = (
             f"the spending cap of {stopping[0].limit_text} is reached ({stopping[0].spent_text}):"
-            f" {format_count(waiting, 'document waits', 'documents wait')}; {_remedy(stopping[0])}"
+            f" {format_count(waiting, 'document waits', 'documents wait')};"
+            f" {_describe_remedy(stopping[0])}"
         )
     elif near:
         description = (
@@ -63,10 +64,10 @@ def build_verdict(
 )
 def spending_check(context: CheckContext) -> Verdict:
     """Compare spending with the tenant's caps."""
-    return _spending_verdict(context.tenant)
+    return _judge_spending(context.tenant)
 
 
-def _spending_verdict(ctx: TenantContext) -> Verdict:
+def _judge_spending(ctx: TenantContext) -> Verdict:
     day = today()
     spent = ctx.catalog.usage.read_spending(ctx.ref.id, day)
     caps = build_caps(ctx.tenant.caps, spent, day)
@@ -77,7 +78,7 @@ def _spending_verdict(ctx: TenantContext) -> Verdict:
     return build_verdict(spent, caps, find_holding_caps(caps, events, day), waiting)
 
 
-def _remedy(cap: Cap) -> str:
+def _describe_remedy(cap: Cap) -> str:
     if cap.until is None:
         return (
             f"run `rag-assets sync TENANT` to spend up to another {dollars(cap.most)}, or raise"

@@ -122,7 +122,7 @@ def build_verdict(
     most_urgent = sorted(behind, key=lambda b: (not b.certain, b.since, b.uri))
     return Verdict(
         passed=not late and not held,
-        description=_description(behind, late, oldest, limit),
+        description=_describe(behind, late, oldest, limit),
         mend="run `rag-assets sync TENANT --allow-deletes` to delete the documents that disappeared"
         if held
         else "run `rag-assets sync TENANT` to bring them up to date, or to see why that fails",
@@ -188,7 +188,7 @@ def _find_origins(ctx: TenantContext, documents: Sequence[Document]) -> dict[str
 def _find_lagging_at_sources(
     ctx: TenantContext, scanner: SecretScanner, documents: Sequence[Document], now: datetime
 ) -> Iterator[LaggingItem]:
-    syncs = ctx.catalog.syncs.all(ctx.ref.id)
+    syncs, masker = ctx.catalog.syncs.all(ctx.ref.id), Masker(scanner)
     by_source: dict[str, dict[str, Document]] = {}
     for row in documents:
         by_source.setdefault(row.source, {})[row.document_id] = row
@@ -213,10 +213,12 @@ def _find_lagging_at_sources(
                     last_listing=last,
                     is_first=sync is None or sync.listed_at_ns is None,
                     now=now,
-                    build_name=lambda document: _build_masked_uri(document, scanner),
+                    build_name=lambda document: build_uri(
+                        document.source, masker.text(document.path)
+                    ),
                 )
         except ListingFailed as error:
-            message = Masker(scanner).text(f"{source.name}: {error.message}")
+            message = masker.text(f"{source.name}: {error.message}")
             yield LaggingItem(message, "unlisted", last, certain=False)
     for name, rows in by_source.items():
         # The source was removed from the configuration, so the next sync deletes its documents.
@@ -224,11 +226,6 @@ def _find_lagging_at_sources(
         for row in rows.values():
             if row.status != "DELETED":
                 yield LaggingItem(row.uri, "removed", last, certain=False)
-
-
-def _build_masked_uri(document: ListedDocument, scanner: SecretScanner) -> str:
-    """Return a document's uri, with credentials in the path masked."""
-    return build_uri(document.source, Masker(scanner).text(document.path))
 
 
 def _digest_listing(source: DocumentSource, digest: ListingDigest) -> str:
@@ -243,7 +240,7 @@ def _find_last_listing(sync: Sync | None, now: datetime) -> datetime:
     return min(datetime.fromtimestamp(sync.listed_at_ns / 1e9, UTC), now)
 
 
-def _description(
+def _describe(
     behind: Sequence[LaggingItem], late: Sequence[LaggingItem], oldest: timedelta, limit: timedelta
 ) -> str:
     if not behind:

@@ -9,18 +9,21 @@ from rag_assets.pipeline.source_contents import StoredDrift, compare_stored
 
 
 def build_verdict(drifts: Sequence[StoredDrift], uris: Mapping[str, str]) -> Verdict:
-    """Pass if the stored contents exist, are unaltered, and belong to a source.
-
-    Args:
-        drifts: the comparison of each store.
-        uris: uris of documents, by document id.
-    """
+    """Pass if the stored contents exist, are unaltered, and belong to a source."""
     offenders = tuple(row for drift in drifts for row in _iter_offenders(drift, uris))
     wrong = any(drift.missing or drift.altered for drift in drifts)
     return Verdict(
         passed=not offenders,
-        description=_description(drifts, offenders),
-        compared=tuple(row for drift in drifts for row in _list_comparisons(drift)),
+        description=_describe(drifts, offenders),
+        compared=tuple(
+            Compared(f"{drift.store} that {fault}", 0, len(ids))
+            for drift in drifts
+            for fault, ids in (
+                ("are missing", drift.missing),
+                ("were altered", drift.altered),
+                ("belong to no source", drift.nobodys),
+            )
+        ),
         columns=("fault", "which"),
         offenders=offenders,
         severity="ERROR" if wrong else "WARN",
@@ -48,12 +51,6 @@ def stored_check(context: CheckContext) -> Verdict:
     return build_verdict(drifts, {document.document_id: document.uri for document in found})
 
 
-def _list_comparisons(drift: StoredDrift) -> Iterator[Compared]:
-    yield Compared(f"{drift.store} that are missing", 0, len(drift.missing))
-    yield Compared(f"{drift.store} that were altered", 0, len(drift.altered))
-    yield Compared(f"{drift.store} that belong to no source", 0, len(drift.nobodys))
-
-
 def _iter_offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tuple[Cell, ...]]:
     for fault, ids in (
         (f"{drift.item_name} is missing", drift.missing),
@@ -64,7 +61,7 @@ def _iter_offenders(drift: StoredDrift, uris: Mapping[str, str]) -> Iterator[tup
             yield fault, uris.get(id_, id_)
 
 
-def _description(drifts: Sequence[StoredDrift], offenders: Sequence[tuple[Cell, ...]]) -> str:
+def _describe(drifts: Sequence[StoredDrift], offenders: Sequence[tuple[Cell, ...]]) -> str:
     if not offenders:
         records = sum(drift.compared for drift in drifts)
         return f"{format_count(records, 'stored content')} equal to the pushed or uploaded original"

@@ -20,6 +20,7 @@ from rag_assets.checks.verdict import Verdict
 from rag_assets.common.errors import BuildNotWritable, TenantLocked
 from rag_assets.declarations import Naming
 from rag_assets.pipeline.context import DailyShare, TenantContext
+from rag_assets.pipeline.generations import CheckFinding, Judge
 from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.resources.workbench import (
@@ -45,9 +46,7 @@ class CheckContext:
 
     Attributes:
         tenant: the tenant and its stores, for reading; a write raises an error.
-        run_id: id of the run that evaluates the check.
         workbench: creates contexts that may write.
-        log: log of the run.
         deep: whether to compare everything at once, instead of in shares over several days.
         nightly: whether the nightly comparison evaluates the check; it counts all entries, and
             reads only a share of them.
@@ -100,18 +99,9 @@ class CheckContext:
 
     @classmethod
     def of(
-        cls,
-        workbench: Workbench,
-        tenant_id: str,
-        run: dg.DagsterRun,
-        log: dg.DagsterLogManager,
+        cls, workbench: Workbench, tenant_id: str, run: dg.DagsterRun, log: dg.DagsterLogManager
     ) -> Self:
-        """Return the context of a tenant, for a run that evaluates checks.
-
-        Raises:
-            UnknownTenant, ConfigurationError: the tenant does not exist, is disabled or not usable.
-            ServiceUnavailable: a server does not answer.
-        """
+        """Return the context of a tenant, for a run that evaluates checks."""
         tenant = workbench.context(tenant_id, guard=refuse_write, log=log.info)
         # A separate check finds lost or damaged files of the lake, so they do not fail other
         # checks.
@@ -149,7 +139,6 @@ class TenantCheck:
     Attributes:
         asset, name: key of the check, under which its history is stored; it must not change.
         description: condition under which the check passes, for its page.
-        verdict: function that evaluates the check for a tenant.
         job: name of the job that evaluates the check for one tenant.
         with_syncs: whether every sync also evaluates the check.
         judges_builds: whether a failure with severity ERROR prevents the publication of a build.
@@ -303,8 +292,6 @@ def tenant_check(
     """Declare the decorated function as a check; see TenantCheck.
 
     Args:
-        asset, name, description, job, with_syncs, judges_builds, nightly, repairable: see
-            TenantCheck.
         against_catalog: whether the check assumes that the catalog is right. Such a check compares
             nothing while the catalog may have been restored from an earlier dump.
     """
@@ -341,5 +328,33 @@ _NOT_COMPARED = Verdict(
 
 
 def refuse_write() -> NoReturn:
-    """Raise an error; as the guard of a check's context, this prevents writes."""
-    raise RuntimeError("a check must hold the tenant's lock to write: use CheckContext.locked")
+    """Raise an error; as the guard of a context, this prevents writes without the tenant's lock."""
+    raise RuntimeError("hold the tenant's lock to write; in a check, with CheckContext.locked")
+
+
+@dataclass(frozen=True)
+class ChecksOfBuilds:
+    """Creates functions that judge builds by the checks that set `judges_builds`."""
+
+    checks: Sequence[TenantCheck]
+
+    def __call__(self, workbench: Workbench, run_id: str, log: dg.DagsterLogManager) -> Judge:
+        """Return the function that judges a build; see PublishJudge."""
+
+        def judge(ctx: TenantContext, build: Generation) -> list[CheckFinding]:
+            tenant = replace(ctx, guard=refuse_write)
+            context = CheckContext(tenant, run_id, workbench, log, build=build)
+            return [_judge_build(check, context) for check in self.checks if check.judges_builds]
+
+        return judge
+
+
+def _judge_build(check: TenantCheck, context: CheckContext) -> CheckFinding:
+    # An error is not a verdict: it fails the run, and the next run judges the build again.
+    verdict = check.verdict(context)
+    return CheckFinding(
+        check.full_name,
+        passed=verdict.passed,
+        description=verdict.description,
+        blocks=not verdict.passed and verdict.severity == "ERROR",
+    )

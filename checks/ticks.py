@@ -12,16 +12,11 @@ from rag_assets.runtime.stack import LocalStack, ServiceStatus
 
 
 def build_verdict(daemon: ServiceStatus, now: datetime) -> Verdict:
-    """Pass if the sensors tick, or the daemon does not run.
-
-    Args:
-        daemon: state of the daemon.
-        now: this machine's time.
-    """
+    """Pass if the sensors tick, or the daemon does not run."""
     age = None if daemon.last_tick is None else (now - daemon.last_tick).total_seconds()
     return Verdict(
         passed=daemon.fault is None,
-        description=daemon.fault or _description(daemon, age),
+        description=daemon.fault or _describe(daemon, age),
         compared=(
             Compared("the daemon's sensors tick", expected=True, actual=daemon.fault is None),
         ),
@@ -44,7 +39,7 @@ def ticks_check(context: CheckContext) -> Verdict:
     return build_verdict(LocalStack(context.tenant.settings).daemon_status(), datetime.now(UTC))
 
 
-def _description(daemon: ServiceStatus, age: float | None) -> str:
+def _describe(daemon: ServiceStatus, age: float | None) -> str:
     if daemon.pid is None:
         return "no daemon runs here: changes are indexed only by `rag-assets sync TENANT`"
     if age is None:

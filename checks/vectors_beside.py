@@ -17,7 +17,6 @@ def build_verdict(
     """Pass if every separate vector store has exactly the vectors of its build.
 
     Args:
-        states: state of each build with a separate vector store.
         writer_at_work: whether another run may be between two steps of a write.
     """
     offenders = [

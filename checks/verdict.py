@@ -26,7 +26,6 @@ class Verdict:
     """The outcome of one check.
 
     Attributes:
-        passed: whether no fault was found.
         description: the finding in one line, with the placeholder TENANT in commands.
         compared: comparisons of expected with actual values, also if the check passed.
         columns: names of the columns of offenders.
@@ -51,14 +50,11 @@ class Verdict:
 
         The remedy of a failure is added to the description.
         """
+        # Names of documents in the texts stay unchanged.
         description, mend = (
-            _insert_tenant(text, tenant_id) for text in (self.description, self.mend)
+            _COMMAND.sub(lambda command: command[0].replace("TENANT", tenant_id), text)
+            for text in (self.description, self.mend)
         )
         if not self.passed and mend not in description:
             description = f"{description}; {mend}"
         return replace(self, description=description, mend=mend)
-
-
-def _insert_tenant(text: str, tenant_id: str) -> str:
-    """Replace TENANT in the commands of a text; names of documents stay unchanged."""
-    return _COMMAND.sub(lambda command: command[0].replace("TENANT", tenant_id), text)

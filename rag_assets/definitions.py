@@ -17,9 +17,8 @@ import dagster as dg
 import rag_assets.assets
 import rag_assets.jobs
 from rag_assets import sensors
-from rag_assets.checks.publish_judge import ChecksOfBuilds
-from rag_assets.checks.registry import tenant_checks
-from rag_assets.checks.tenant_check import LoadedCheck, TenantCheck, build_checks
+from rag_assets.checks.registry import collect_tenant_checks
+from rag_assets.checks.tenant_check import ChecksOfBuilds, LoadedCheck, TenantCheck, build_checks
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.installation import Installation
 from rag_assets.common.package_contents import collect_values
@@ -85,7 +84,7 @@ def core_parts() -> Parts:
     """Return the declarations in the packages `assets`, `checks`, `jobs` and `sensors`."""
     return Parts(
         assets=collect_values(rag_assets.assets, Asset, Report),
-        checks=tenant_checks(),
+        checks=collect_tenant_checks(),
         jobs=collect_values(rag_assets.jobs, Job, AssetJob),
         sensors=collect_values(sensors, Sensor),
         schedules=collect_values(sensors, Schedule),

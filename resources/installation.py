@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import dagster as dg
 
 from rag_assets.common.installation import Installation
@@ -36,16 +38,8 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         Raises:
             ConfigurationError: a value is malformed, or the home folder does not exist.
         """
-        return Installation(
-            home=_resolve(self.home),
-            database_url=_resolve(self.database_url),
-            elasticsearch_url=_resolve(self.elasticsearch_url),
-            elasticsearch_api_key_file=_resolve(self.elasticsearch_api_key_file),
-            elasticsearch_ca_file=_resolve(self.elasticsearch_ca_file),
-            lake_url=_resolve(self.lake_url),
-            blobs_url=_resolve(self.blobs_url),
-            index_prefix=_resolve(self.index_prefix),
-        ).settings()
+        values = {field.name: _resolve(getattr(self, field.name)) for field in fields(Installation)}
+        return Installation(**values).settings()
 
 
 def _resolve(value: str | None) -> str | None:

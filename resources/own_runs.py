@@ -34,7 +34,6 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     """Finds the runs of this installation.
 
     Attributes:
-        jobs: names of our jobs.
         assets: keys of our assets, as strings.
         name, key_prefix, prefix: see Naming.
     """
@@ -56,7 +55,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Return the keys of our assets."""
         return {dg.AssetKey.from_user_string(key) for key in self.assets}
 
-    def namings(self, instance: dg.DagsterInstance) -> set[Naming]:
+    def list_namings(self, instance: dg.DagsterInstance) -> set[Naming]:
         """Return the namings of this installation's runs in an instance.
 
         Commands use plain names, but also count and delete the runs of a team's project, which uses
@@ -72,7 +71,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
             if instance.get_runs(filters=dg.RunsFilter(tags={NAMING_TAG: tag, **own}), limit=1)
         }
 
-    def keys_under(self, names: Naming) -> set[dg.AssetKey]:
+    def list_asset_keys(self, names: Naming) -> set[dg.AssetKey]:
         """Return the keys that our assets have under a naming."""
         own = len(self.key_prefix)
         return {dg.AssetKey([*names.key_prefix, *key.path[own:]]) for key in self.asset_keys}
@@ -117,15 +116,15 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
     def owns(self, run: dg.DagsterRun) -> bool:
         """Return whether a run is for this installation; before the run starts, this is a guess.
 
-        Before deleting data, use `of_installation` or `only_of_installation`, because assets of a
-        team may have the same keys as ours.
+        Before deleting data, use `select_runs_of_installation` or `select_exclusive_runs`, because
+        assets of a team may have the same keys as ours.
         """
         if (installation := run.tags.get(INSTALLATION_TAG)) is not None:
             return installation == self.installation_tags[INSTALLATION_TAG]
         is_asset_run = run.job_name == IMPLICIT_ASSET_JOB_NAME
         return (is_asset_run or _is_of_own_code(run)) and self._has_only_own_parts(run)
 
-    def of_installation(
+    def select_runs_of_installation(
         self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]
     ) -> list[dg.DagsterRun]:
         """Return the runs in which this installation's code ran, with or without a team's assets.
@@ -145,12 +144,14 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
             or (INSTALLATION_TAG not in run.tags and is_alone and _is_of_own_code(run))
         ]
 
-    def only_of_installation(
+    def select_exclusive_runs(
         self, instance: dg.DagsterInstance, runs: Iterable[dg.DagsterRun]
     ) -> list[dg.DagsterRun]:
         """Return the runs in which only this installation's code ran."""
         return [
-            run for run in self.of_installation(instance, runs) if self._has_only_own_parts(run)
+            run
+            for run in self.select_runs_of_installation(instance, runs)
+            if self._has_only_own_parts(run)
         ]
 
     def mark(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
@@ -177,16 +178,16 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         # The folder identifies the instance for people; its database URL may contain a password.
         place = f"{folder} on {machine_name()}"
         self.postgres.catalog().dagster_histories.record(
-            run.tags.get(PARTITION_TAG), instance_id(instance), place
+            run.tags.get(PARTITION_TAG), get_instance_id(instance), place
         )
 
     def forget_history(self, instance: dg.DagsterInstance, tenant_id: str) -> None:
         """Record that an instance no longer contains runs of a tenant."""
-        self.postgres.catalog().dagster_histories.forget(tenant_id, instance_id(instance))
+        self.postgres.catalog().dagster_histories.forget(tenant_id, get_instance_id(instance))
 
-    def recorded_tenants(self, instance: dg.DagsterInstance) -> set[str]:
+    def list_recorded_tenants(self, instance: dg.DagsterInstance) -> set[str]:
         """Return the tenants, including removed tenants, whose runs an instance may contain."""
-        return self.postgres.catalog().dagster_histories.tenants(instance_id(instance))
+        return self.postgres.catalog().dagster_histories.tenants(get_instance_id(instance))
 
     def _is_of_own_home(self, instance: dg.DagsterInstance) -> bool:
         """Return whether an instance belongs to our home folder, which has only our runs."""
@@ -209,9 +210,9 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         names = Naming.from_tag(tag) if (tag := run.tags.get(NAMING_TAG)) else self.names
         checked = {key.asset_key for key in run.asset_check_selection or ()}
         selected = set(run.asset_selection or ()) | checked
-        return bool(selected) and selected <= self.keys_under(names)
+        return bool(selected) and selected <= self.list_asset_keys(names)
 
-    def unfinished(
+    def list_unfinished(
         self, instance: dg.DagsterInstance, *, job: str | None = None, tenant: str | None = None
     ) -> list[dg.DagsterRun]:
         """Return our queued and running runs, optionally of only one job or tenant."""
@@ -225,13 +226,13 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         runs = [record.dagster_run for record in records if _may_still_run(record, now)]
         return [run for run in runs if self.owns(run) and not self._is_of_a_team(instance, run)]
 
-    def partitions_under_way(self, instance: dg.DagsterInstance) -> set[str]:
+    def list_busy_partitions(self, instance: dg.DagsterInstance) -> set[str]:
         """Return the tenants that have a run queued or running."""
-        runs = self.unfinished(instance)
+        runs = self.list_unfinished(instance)
         return {run.tags[PARTITION_TAG] for run in runs if PARTITION_TAG in run.tags}
 
 
-def instance_id(instance: dg.DagsterInstance) -> str:
+def get_instance_id(instance: dg.DagsterInstance) -> str:
     """Return the id of an instance's run storage, the same for every folder that opens it.
 
     A storage that is not an SQL database has no id, and is identified by its folder.
@@ -251,14 +252,10 @@ def _may_still_run(record: dg.RunRecord, now: datetime) -> bool:
 
 
 def _is_of_own_code(run: dg.DagsterRun) -> bool:
-    return run.tags.items() >= RUN_TAGS.items() or _is_of_own_location(run)
-
-
-def _is_of_own_location(run: dg.DagsterRun) -> bool:
-    """Return whether a run was launched from the code location that loads only our code.
-
-    This identifies runs of earlier versions, which have no installation tag.
-    """
+    if run.tags.items() >= RUN_TAGS.items():
+        return True
+    # Runs of earlier versions have no installation tag. They were launched from the code location
+    # that loads only our code.
     origin = run.job_code_origin
     pointer = origin.repository_origin.code_pointer if origin is not None else None
     return getattr(pointer, "module", None) == "rag_assets.definitions"

@@ -32,11 +32,7 @@ _UNFINISHED = (
 
 
 class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
-    """Holds the lock of a run's tenant from the first step to the last.
-
-    Attributes:
-        wait_seconds: how long a run waits for the lock before it fails.
-    """
+    """Holds the lock of a run's tenant from the first step to the last."""
 
     postgres: dg.ResourceDependency[PostgresResource]
     workbench: dg.ResourceDependency[Workbench]
@@ -49,7 +45,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
         run, instance, log = context.run, context.instance, context.log
         if run is None or instance is None or PARTITION_TAG not in run.tags:
             raise dg.Failure(
-                "the run has no tenant: choose exactly one partition, which is the tenant",
+                "the run has no tenant: choose exactly one partition, which is the tenant"
             )
         tenant_id = run.tags[PARTITION_TAG]
 
@@ -133,10 +129,7 @@ def marks(settings: Settings) -> Path:
 
 
 def fail_abandoned_runs(
-    instance: dg.DagsterInstance,
-    catalog: Catalog,
-    settings: Settings,
-    tenant_id: str | None = None,
+    instance: dg.DagsterInstance, catalog: Catalog, settings: Settings, tenant_id: str | None = None
 ) -> list[str]:
     """Mark unfinished runs of one tenant or of all tenants as failed if their process is dead.
 

@@ -93,21 +93,11 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
             self._workers.close()
 
     def context(
-        self,
-        tenant_id: str,
-        *,
-        guard: Callable[[], None],
-        log: Callable[[str], None],
+        self, tenant_id: str, *, guard: Callable[[], None], log: Callable[[str], None]
     ) -> TenantContext:
         """Return the context of a tenant for a stage or a check.
 
         The steps of a run in one process get the same context, with its open tables.
-
-        Raises:
-            TenantDisabled: the tenant is disabled.
-            UnknownTenant, ConfigurationError: the tenant does not exist, or its configuration is
-                not valid.
-            ServiceUnavailable: a server does not respond.
         """
         catalog = self.postgres.catalog()
         record = catalog.tenants.get(tenant_id)
@@ -244,8 +234,6 @@ class PublishJudge(Protocol):
         """Return the function that judges builds; see Judge.
 
         Args:
-            workbench: workbench of the run.
             run_id: id of the run that holds the tenant's lock.
-            log: log of the run.
         """
         ...

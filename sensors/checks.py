@@ -4,13 +4,13 @@ Most checks are evaluated daily. Staleness is also evaluated again when the cata
 last result, and any check when its result is overdue.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import dagster as dg
 
-from rag_assets.checks.registry import tenant_checks
+from rag_assets.checks.registry import collect_tenant_checks
 from rag_assets.checks.tenant_check import TenantCheck
 from rag_assets.declarations import Naming, Schedule, sensor
 from rag_assets.jobs.checks import ALL_TENANTS_JOB, evaluate_checks
@@ -19,7 +19,6 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
 from rag_assets.resources.workbench import clear_failures
 from rag_assets.storage.catalog.journal.check_results import CatalogLag, CheckResult
-from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
 
 _STALENESS = ("search_index", "staleness")
@@ -28,7 +27,7 @@ _OVERDUE = timedelta(hours=30)
 _AT_ONCE = 200
 """Maximum number of tenants with overdue checks in one run; the next run checks the others."""
 
-_DAILY = [check.full_name for check in tenant_checks() if not check.nightly]
+_DAILY = [check.full_name for check in collect_tenant_checks() if not check.nightly]
 
 daily_checks = Schedule(
     "daily_checks",
@@ -64,8 +63,6 @@ def compare_staleness(
     """Separate tenants with a valid last result from tenants to check again.
 
     Args:
-        limits: maximum lag of each tenant's index.
-        lags: each tenant's lag according to the catalog.
         results: the last results of the check; a tenant without a result is in neither group.
     """
     unchanged: list[str] = []
@@ -99,7 +96,7 @@ def staleness_sensor(
     checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> dg.SensorResult:
     """Compare the catalog with the last results, and request the needed evaluations."""
-    if runs.unfinished(context.instance, job=names.own(ALL_TENANTS_JOB)):
+    if runs.list_unfinished(context.instance, job=names.own(ALL_TENANTS_JOB)):
         return dg.SensorResult(skip_reason=dg.SkipReason("a run is already evaluating checks"))
     with clear_failures(postgres.installation):
         table = postgres.catalog().check_results
@@ -107,11 +104,13 @@ def staleness_sensor(
         keys = [(check.asset, check.name) for check in checks]
         evaluated = table.evaluated_since(keys, _OVERDUE)
         overdue = [r.id for r in records if evaluated.get(r.id, 0) < len(keys)][:_AT_ONCE]
+        limits = {
+            record.id: timedelta(minutes=Tenant.from_config(record.config).freshness_minutes)
+            for record in records
+            if record.id not in set(overdue)
+        }
         staleness = compare_staleness(
-            _read_limits(record for record in records if record.id not in set(overdue)),
-            table.lags(),
-            table.find_by_check(*_STALENESS),
-            datetime.now(UTC),
+            limits, table.lags(), table.find_by_check(*_STALENESS), datetime.now(UTC)
         )
         table.confirm(*_STALENESS, staleness.unchanged)
     requests = []
@@ -127,13 +126,6 @@ def staleness_sensor(
     return dg.SensorResult(
         run_requests=requests, skip_reason=None if requests else dg.SkipReason(unchanged)
     )
-
-
-def _read_limits(records: Iterable[TenantRecord]) -> dict[str, timedelta]:
-    return {
-        record.id: timedelta(minutes=Tenant.from_config(record.config).freshness_minutes)
-        for record in records
-    }
 
 
 def _request(

@@ -48,7 +48,7 @@ class ClockWatch:
         self._wall, self._steady = wall, steady
         self._highest = wall() - steady()
 
-    def seconds_set_back(self) -> float:
+    def get_seconds_set_back(self) -> float:
         """Return by how many seconds the clock was set back; 0 within the tolerance."""
         difference = self._wall() - self._steady()
         self._highest = max(self._highest, difference)
@@ -74,7 +74,7 @@ def main() -> None:
     watch, set_back = ClockWatch(TOLERANCE_SECONDS), threading.Event()
 
     def watch_clock() -> None:
-        while not (seconds := watch.seconds_set_back()):
+        while not (seconds := watch.get_seconds_set_back()):
             time.sleep(_LOOK_SECONDS)
         _log(f"This machine's clock was set back by {duration(seconds)}: the daemon restarts")
         set_back.set()

@@ -47,15 +47,12 @@ nightly_drift = Schedule(
     job="repair_index",
 )
 def drift_offenders_sensor(
-    context: dg.SensorEvaluationContext,
-    names: Naming,
-    postgres: PostgresResource,
-    runs: OwnRuns,
+    context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource, runs: OwnRuns
 ) -> dg.SensorResult:
     """Request a repair for every drift that no repair has followed yet."""
     with clear_failures(postgres.installation):
         catalog = postgres.catalog()
-        busy = runs.partitions_under_way(context.instance)
+        busy = runs.list_busy_partitions(context.instance)
         present = set(context.instance.get_dynamic_partitions(names.partitions_name))
         requests = []
         share = repair_live_index.run_config(names, everything=False)

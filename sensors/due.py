@@ -22,7 +22,6 @@ class TenantState:
         unlisted: why a source could not be listed, by source; such a source does not make the
             tenant due.
         config_key: key of the current configuration and components.
-        syncs: the last syncs, by source.
         pending: number of outdated documents that may be tried now.
         removals: number of deleted documents that a generation may still contain.
         partly_replaced: number of documents for which a killed run may have left entries of other
@@ -48,14 +47,13 @@ class TenantState:
     unfinished: str | None = None
 
 
-def why_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -> str | None:
+def explain_due(state: TenantState, now: datetime, *, wait_for_retry: bool = True) -> str | None:
     """Return why the tenant's pipeline must run now; None if it need not run.
 
     A listing is compared with the last *successful* sync, not with the last run, so that a change
     from A to B and back to A is noticed.
 
     Args:
-        state: the tenant's state.
         wait_for_retry: whether to wait until the next retry is due after a failure; a sync by
             command does not wait.
     """
@@ -100,7 +98,7 @@ def _explain_remaining_work(state: TenantState, now: datetime) -> str | None:
     return None
 
 
-def backoff_seconds(attempts: int) -> int:
+def compute_backoff_seconds(attempts: int) -> int:
     """Return the delay before the next attempt after this many failures: 30 s to 1 h."""
     longest = int(_LONGEST_BACKOFF.total_seconds())
     return min(longest, 30 << min(max(attempts, 0), 10))

@@ -8,7 +8,7 @@ from rag_assets.declarations import Naming, sensor
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import PROCESS_TAG
-from rag_assets.sensors.due import backoff_seconds
+from rag_assets.sensors.due import compute_backoff_seconds
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.tenants.model import Tenant
@@ -34,9 +34,9 @@ def run_failures_sensor(
     record = catalog.tenants.find(tenant_id) if tenant_id else None
     if record is None or record.state == "REMOVING":
         return dg.SkipReason("the tenant of the run does not exist")
-    record_failure(
-        catalog, record, _find_reason(context), all_done=_has_reached_last_step(context, names)
-    )
+    last_step = names.step_key("search_index")
+    all_done = any(event.step_key == last_step for event in context.get_step_failure_events())
+    record_failure(catalog, record, _find_reason(context), all_done=all_done)
     return dg.SkipReason(f"recorded the failure of tenant {record.id}")
 
 
@@ -44,7 +44,6 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
     """Record a failed run of a tenant, which is retried after a growing delay.
 
     Args:
-        message: why the run failed.
         all_done: whether the run completed all possible work, for example everything except
             documents without a vector. Then only these documents wait for their next retry, and
             removals and edits do not wait.
@@ -52,14 +51,8 @@ def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_
     syncs = catalog.syncs.all(record.id)
     for source in Tenant.from_config(record.config).sources:
         attempts = syncs[source.name].attempts if source.name in syncs and not all_done else 0
-        retry_at = datetime.now(UTC) + timedelta(seconds=backoff_seconds(attempts))
+        retry_at = datetime.now(UTC) + timedelta(seconds=compute_backoff_seconds(attempts))
         catalog.syncs.record_failure(record.ref, source.name, message, retry_at)
-
-
-def _has_reached_last_step(context: dg.RunFailureSensorContext, names: Naming) -> bool:
-    """Return whether the run reached its last step."""
-    last = names.step_key("search_index")
-    return any(event.step_key == last for event in context.get_step_failure_events())
 
 
 def _find_reason(context: dg.RunFailureSensorContext) -> str:

@@ -21,9 +21,9 @@ from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import PROCESS_TAG, REASON_TAG, fail_abandoned_runs
 from rag_assets.resources.workbench import clear_failures
 from rag_assets.runtime.watch_report import NO_WATCHER, WatchReport, WatchReportFile
-from rag_assets.sensors.due import TenantState, why_due
-from rag_assets.sensors.state import ParsedTenants, tenant_states
-from rag_assets.sensors.turns import Cursor, Verdict, following, plan, verdict
+from rag_assets.sensors.due import TenantState, explain_due
+from rag_assets.sensors.state import ParsedTenants, read_tenant_states
+from rag_assets.sensors.turns import Action, Cursor, advance_cursor, choose_action, plan
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
@@ -51,10 +51,7 @@ _parsed = ParsedTenants()
     job="sync_tenant",
 )
 def source_files_sensor(
-    context: dg.SensorEvaluationContext,
-    names: Naming,
-    postgres: PostgresResource,
-    runs: OwnRuns,
+    context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource, runs: OwnRuns
 ) -> dg.SensorResult:
     """List the sources of as many tenants as a tick has time for, in rotation."""
     settings = postgres.installation.settings
@@ -79,7 +76,7 @@ def source_files_sensor(
     return dg.SensorResult(
         run_requests=tick.requests,
         dynamic_partitions_requests=_list_new_partitions(names, context.instance, tick.requests),
-        skip_reason=None if tick.requests else dg.SkipReason(tick.summary()),
+        skip_reason=None if tick.requests else dg.SkipReason(tick.summarize()),
         cursor=cursor.text(),
     )
 
@@ -89,7 +86,6 @@ class _Tick:
     """One evaluation of the sensor.
 
     Attributes:
-        requests: the runs that tenants need.
         notes: problems of tenants.
         seen: the action for each checked tenant.
         doubt: why the clock may be wrong, so that no data is deleted for its age; otherwise None.
@@ -105,7 +101,7 @@ class _Tick:
     now: float = field(default_factory=time.time)
     requests: list[dg.RunRequest] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    seen: dict[str, Verdict | None] = field(default_factory=dict)
+    seen: dict[str, Action | None] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)
     busy: set[str] = field(default_factory=set)
     doubt: ClockDoubt | None = None
@@ -115,7 +111,7 @@ class _Tick:
         """Check the tenants; return the cursor for the next tick."""
         self.unlisted = set(self.cursor.unlisted)
         self.ids = list(self.catalog.tenants.active_versions())
-        self.busy = self.own_runs.partitions_under_way(self.instance)
+        self.busy = self.own_runs.list_busy_partitions(self.instance)
         # Called at every tick, so that the trusted time advances while the daemon runs.
         trusted = get_deletion_time(self.catalog, Clock())
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
@@ -124,7 +120,7 @@ class _Tick:
         self._check_tenants(planned.first, seconds=None)
         stopped = self._check_tenants(planned.rest, seconds=_TICK_SECONDS)
         self.catalog.changes.notify(id_ for id_, done in self.seen.items() if done == "tell")
-        left = following(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
+        left = advance_cursor(self.cursor, planned, self.seen, stopped=stopped, now=self.now)
         return replace(left, unlisted=sorted(self.unlisted))
 
     @cached_property
@@ -151,9 +147,6 @@ class _Tick:
     def _check_tenants(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
         """Check those tenants that have no run in progress.
 
-        Args:
-            seconds: time limit; None for no limit.
-
         Returns:
             the tenant at which the time ran out; None if all tenants were checked.
         """
@@ -164,13 +157,13 @@ class _Tick:
             self.catalog.quarantine.retry_in_environment(idle, self._environment)
         present = {record.id: record for record in self.catalog.tenants.find_many(idle)}
         records = [present[tenant_id] for tenant_id in idle if tenant_id in present]
-        for record, state in tenant_states(self.catalog, records, _parsed, self.settings):
+        for record, state in read_tenant_states(self.catalog, records, _parsed, self.settings):
             self.seen[record.id] = self._check_tenant(record, state)
             if deadline is not None and time.monotonic() > deadline and record is not records[-1]:
                 return record.id
         return None
 
-    def _check_tenant(self, record: TenantRecord, state: TenantState | Exception) -> Verdict | None:
+    def _check_tenant(self, record: TenantRecord, state: TenantState | Exception) -> Action | None:
         """Return the action for a tenant; None if it is not due or its state cannot be read.
 
         Problems of a tenant are added to `notes`, and do not affect other tenants.
@@ -182,11 +175,11 @@ class _Tick:
             self.notes.append(f"{record.id}: unexpected {type(state).__name__}")
             return None
         self.notes += [f"{record.id}: {message}" for message in state.unlisted.values()]
-        reason = why_due(state, datetime.now(UTC))
+        reason = explain_due(state, datetime.now(UTC))
         if reason is None:
             self._report_unlisted(record, state)
             return None
-        done = verdict(record.id, self.cursor, self.report, self.now)
+        done = choose_action(record.id, self.cursor, self.report, self.now)
         if done == "request" and (request := self._request(record, state, reason)):
             self.requests.append(request)
         return done
@@ -223,7 +216,7 @@ class _Tick:
             tags={REASON_TAG: reason, **own},
         )
 
-    def summary(self) -> str:
+    def summarize(self) -> str:
         """Return why no run was requested."""
         if self.notes:
             return "; ".join(self.notes)

@@ -53,11 +53,7 @@ class ParsedTenants:
         self._parsed: dict[str, tuple[TenantRecord, Tenant]] = {}
 
     def tenant(self, embedders: Embedders, record: TenantRecord) -> Tenant:
-        """Return the parsed tenant, with its resolved embedder.
-
-        Raises:
-            ConfigurationError: its configuration is not valid.
-        """
+        """Return the parsed tenant, with its resolved embedder."""
         known = self._parsed.get(record.id)
         if known is None or known[0] != record:
             known = record, Tenant.from_config(record.config)
@@ -65,7 +61,7 @@ class ParsedTenants:
         return embedders.choose_embedder_of(record, known[1])
 
 
-def tenant_state(
+def read_tenant_state(
     catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
 ) -> TenantState:
     """Read a tenant's state; list its sources unless the catalog shows pending work.
@@ -73,22 +69,22 @@ def tenant_state(
     Raises:
         ConfigurationError: spending caps are set, but the price is unknown.
     """
-    facts = _Facts(catalog, [_compute_keys(tenant)])
-    left = facts.left(tenant.id)
-    if left.pending or left.removals or left.partly_replaced:
-        listed = facts.recorded_digests(tenant), dict[str, str]()
-    else:
-        listed = _list_sources(catalog, tenant, settings)
-    return _build_state(catalog, record, facts, *listed)
+    facts = _read_facts(catalog, [_compute_keys(tenant)])[record.id]
+    left = facts.left
+    if not (left.pending or left.removals or left.partly_replaced):
+        return _build_state(catalog, facts, *_list_sources(catalog, tenant, settings))
+    recorded = {
+        config.name: sync.listing_digest or ""
+        for config in tenant.sources
+        if (sync := facts.syncs.get(config.name)) is not None
+    }
+    return _build_state(catalog, facts, recorded, {})
 
 
-def tenant_states(
+def read_tenant_states(
     catalog: Catalog, records: Iterable[TenantRecord], parsed: ParsedTenants, settings: Settings
 ) -> Iterator[tuple[TenantRecord, TenantState | Exception]]:
     """List the sources of many tenants, one after the other, as the caller iterates.
-
-    Args:
-        parsed: caches parsed tenants between calls.
 
     Yields:
         each tenant with its state, or with the error that prevented reading it.
@@ -107,17 +103,20 @@ def tenant_states(
                 raise
             except Exception as error:  # an error of one tenant must not stop the others
                 failed[record.id] = error
-        facts = _Facts(catalog, keys)
+        facts = _read_facts(catalog, keys)
         for record in batch:
-            yield record, failed.get(record.id) or _state_or_error(catalog, record, facts, settings)
+            yield (
+                record,
+                failed.get(record.id) or _read_state_or_error(catalog, facts[record.id], settings),
+            )
 
 
-def _state_or_error(
-    catalog: Catalog, record: TenantRecord, facts: _Facts, settings: Settings
+def _read_state_or_error(
+    catalog: Catalog, facts: _Facts, settings: Settings
 ) -> TenantState | Exception:
     try:
-        listed = _list_sources(catalog, facts.keys[record.id].tenant, settings)
-        return _build_state(catalog, record, facts, *listed)
+        listed = _list_sources(catalog, facts.keys.tenant, settings)
+        return _build_state(catalog, facts, *listed)
     except ServiceUnavailable:
         raise
     except Exception as error:  # an error of one tenant must not stop the others
@@ -130,72 +129,62 @@ def _compute_keys(tenant: Tenant) -> _Keys:
     return _Keys(tenant, compute_config_key(tenant, embedder_id), embedder_id)
 
 
+@dataclass(frozen=True, slots=True)
 class _Facts:
-    """The catalog's facts about tenants, read in a few queries for all of them."""
+    """The catalog's facts about a tenant.
 
-    def __init__(self, catalog: Catalog, keys: Sequence[_Keys]) -> None:
-        self.keys = {of.tenant.id: of for of in keys}
-        ids = list(self.keys)
-        self._syncs = catalog.syncs.of_tenants(ids) if ids else {}
-        live = catalog.generations.list_live_by_tenant(ids) if ids else {}
-        builds = {of.tenant.id: _list_wanted_builds(of, live.get(of.tenant.id, ())) for of in keys}
-        self._config_keys = {id_: wanted[0].config_key for id_, wanted in builds.items()}
-        wanted = [build for of_tenant in builds.values() for build in of_tenant]
-        self._left = catalog.work.read(wanted) if ids else {}
-        # With a wrong time, runs would be requested again and again, and prune no document.
-        trusted = get_deletion_time(catalog, Clock())
-        self._is_clock_trusted = not isinstance(trusted, ClockDoubt)
-        self._serving = {
-            id_: build.number
-            for id_ in ids
-            for build in live.get(id_, ())
-            if build.state == "SERVING"
-        }
-        self._unpublished = {
-            of.tenant.id for of in keys if _is_unpublished(of, live.get(of.tenant.id, ()))
-        }
+    Attributes:
+        config_key: key of the configuration of the wanted build.
+    """
 
-    def serving(self, tenant_id: str) -> int | None:
-        """Return the number of the serving build; None without a serving build."""
-        return self._serving.get(tenant_id)
+    keys: _Keys
+    config_key: str
+    live: Sequence[Generation]
+    syncs: Mapping[str, Sync]
+    left: WorkLeft
+    is_clock_trusted: bool
 
-    def unpublished(self, tenant_id: str) -> bool:
-        return tenant_id in self._unpublished
 
-    def config_key(self, tenant_id: str) -> str:
-        """Return the key of the configuration of the wanted build."""
-        return self._config_keys[tenant_id]
+def _read_facts(catalog: Catalog, keys: Sequence[_Keys]) -> dict[str, _Facts]:
+    """Read the facts about tenants in a few queries for all of them; return them by tenant."""
+    # With a wrong time, runs would be requested again and again, and prune no document.
+    is_clock_trusted = not isinstance(get_deletion_time(catalog, Clock()), ClockDoubt)
+    ids = [of.tenant.id for of in keys]
+    if not ids:
+        return {}
+    syncs = catalog.syncs.of_tenants(ids)
+    live = catalog.generations.list_live_by_tenant(ids)
+    wanted = [_list_wanted_builds(of, live.get(of.tenant.id, ())) for of in keys]
+    left = catalog.work.read([build for builds in wanted for build in builds])
+    return {
+        id_: _Facts(
+            of,
+            builds[0].config_key,
+            live.get(id_, ()),
+            syncs.get(id_, {}),
+            left[id_],
+            is_clock_trusted,
+        )
+        for id_, of, builds in zip(ids, keys, wanted, strict=True)
+    }
 
-    def syncs(self, tenant_id: str) -> dict[str, Sync]:
-        return self._syncs.get(tenant_id, {})
 
-    def recorded_digests(self, tenant: Tenant) -> dict[str, str]:
-        """Return the digests of the last recorded listings of a tenant's sources."""
-        syncs = self.syncs(tenant.id)
-        return {
-            config.name: sync.listing_digest or ""
-            for config in tenant.sources
-            if (sync := syncs.get(config.name)) is not None
-        }
+def _find_next_expiry(facts: _Facts) -> datetime | None:
+    """Return when the next document is due for pruning; None if no document expires.
 
-    def left(self, tenant_id: str) -> WorkLeft:
-        return self._left[tenant_id]
-
-    def next_expiry(self, tenant: Tenant) -> datetime | None:
-        """Return when the next document is due for pruning; None if no document expires.
-
-        Sources whose pruning a person must allow are not counted. While the clock is not trusted,
-        the result is None.
-        """
-        if not self._is_clock_trusted:
-            return None
-        held = {name for name, sync in self.syncs(tenant.id).items() if sync.held_prunes}
-        expiries = [
-            since + timedelta(days=days)
-            for (source, source_type), since in self.left(tenant.id).oldest.items()
-            if source not in held and (days := tenant.get_retention_days(source_type)) is not None
-        ]
-        return min(expiries, default=None)
+    Sources whose pruning a person must allow are not counted. While the clock is not trusted, the
+    result is None.
+    """
+    if not facts.is_clock_trusted:
+        return None
+    held = {name for name, sync in facts.syncs.items() if sync.held_prunes}
+    get_days = facts.keys.tenant.get_retention_days
+    expiries = [
+        since + timedelta(days=days)
+        for (source, source_type), since in facts.left.oldest.items()
+        if source not in held and (days := get_days(source_type)) is not None
+    ]
+    return min(expiries, default=None)
 
 
 def _list_wanted_builds(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
@@ -218,19 +207,6 @@ def _list_wanted_builds(of: _Keys, live: Sequence[Generation]) -> list[WantedBui
     ):
         found.append(WantedBuild(of.tenant.id, serving.number, key, is_superseded=True))
     return found
-
-
-def _is_unpublished(of: _Keys, live: Sequence[Generation]) -> bool:
-    build = find_wanted_build(live, of.tenant, of.embedder_id)
-    return build is not None and build.state == "COMPLETE" and of.tenant.publish == "auto"
-
-
-def _explain_derivation(catalog: Catalog, facts: _Facts, keys: _Keys) -> str | None:
-    """Return why documents must be derived again; None if not needed or documents are pending."""
-    serving = facts.serving(keys.tenant.id)
-    if serving is None or facts.left(keys.tenant.id).pending:
-        return None
-    return find_unfinished_derivation(catalog, keys.tenant, serving)
 
 
 def _find_config_key(of: _Keys, build: Generation) -> str | None:
@@ -267,26 +243,25 @@ def _list_sources(
 
 
 def _build_state(
-    catalog: Catalog,
-    record: TenantRecord,
-    facts: _Facts,
-    digests: Mapping[str, str],
-    unlisted: Mapping[str, str],
+    catalog: Catalog, facts: _Facts, digests: Mapping[str, str], unlisted: Mapping[str, str]
 ) -> TenantState:
-    keys = facts.keys[record.id]
-    tenant, left = keys.tenant, facts.left(record.id)
+    tenant, left = facts.keys.tenant, facts.left
+    build = find_wanted_build(facts.live, tenant, facts.keys.embedder_id)
+    serving = next((build.number for build in facts.live if build.state == "SERVING"), None)
+    unfinished = find_unfinished_follow_up(tenant.profile, catalog, tenant.id)
+    if not unfinished and serving is not None and not left.pending:
+        unfinished = find_unfinished_derivation(catalog, tenant, serving)
     return TenantState(
-        tenant_id=record.id,
+        tenant_id=tenant.id,
         digests=digests,
         unlisted=unlisted,
-        config_key=facts.config_key(record.id),
-        syncs=facts.syncs(record.id),
+        config_key=facts.config_key,
+        syncs=facts.syncs,
         pending=left.pending,
         removals=left.removals,
         partly_replaced=left.partly_replaced,
         recently_changed=sum(left.read_again.get(source, 0) for source in digests),
-        next_expiry=facts.next_expiry(tenant),
-        unpublished=facts.unpublished(record.id),
-        unfinished=find_unfinished_follow_up(tenant.profile, catalog, record.id)
-        or _explain_derivation(catalog, facts, keys),
+        next_expiry=_find_next_expiry(facts),
+        unpublished=build is not None and build.state == "COMPLETE" and tenant.publish == "auto",
+        unfinished=unfinished,
     )

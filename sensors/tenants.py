@@ -21,10 +21,7 @@ from rag_assets.resources.workbench import clear_failures
     seconds=30,
 )
 def tenants_sensor(
-    context: dg.SensorEvaluationContext,
-    names: Naming,
-    postgres: PostgresResource,
-    runs: OwnRuns,
+    context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource, runs: OwnRuns
 ) -> dg.SensorResult | dg.SkipReason:
     """Update the catalog and the partitions."""
     with clear_failures(postgres.installation):
@@ -33,7 +30,7 @@ def tenants_sensor(
     for problem in found.problems:
         context.log.warning(problem.advice)
     with clear_failures(postgres.installation):
-        recorded = runs.recorded_tenants(context.instance)
+        recorded = runs.list_recorded_tenants(context.instance)
     present = set(context.instance.get_dynamic_partitions(names.partitions_name))
     known = {record.id for record in found.records}
     wanted = {record.id for record in found.records if record.state != "REMOVING"}
@@ -65,7 +62,7 @@ def _delete_histories(
 
     The command that removed a tenant may have used another Dagster instance.
     """
-    idle = sorted(removed - own_runs.partitions_under_way(instance)) if removed else []
+    idle = sorted(removed - own_runs.list_busy_partitions(instance)) if removed else []
     deleted = [id_ for id_ in idle if not own_runs.is_shared_partition(instance, id_)]
     for tenant_id in deleted:
         delete_partition(instance, own_runs, tenant_id)

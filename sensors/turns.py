@@ -20,7 +20,7 @@ ROUND_SECONDS = 45.0
 HANDED_SECONDS = 20.0
 """Seconds in which the watcher must start to sync a tenant; then the sensor requests a run."""
 
-Verdict = Literal["request", "tell", "wait"]
+Action = Literal["request", "tell", "wait"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,30 +89,26 @@ def plan(
     """Choose the tenants of a tick.
 
     Args:
-        ids: ids of all active tenants, in order.
-        cursor: cursor of the previous tick.
-        report: report of the change watcher.
         reasons: tenants to check now, watched or not.
-        now: seconds since the epoch.
     """
     if report is NO_WATCHER or report.watcher != cursor.watcher:
-        return Plan((), tuple(from_cursor(ids, cursor.stopped)), cursor.turn, report.watcher)
+        return Plan((), tuple(rotate_after(ids, cursor.stopped)), cursor.turn, report.watcher)
     overdue = {id_ for id_, at in cursor.handed.items() if _is_overdue(at, now)}
     urgent = reasons | overdue
     first = [id_ for id_ in ids if id_ in urgent]
     others = [id_ for id_ in ids if id_ in report.watched and id_ not in urgent]
     share = math.ceil(len(others) * min(1.0, max(0.0, now - cursor.at) / ROUND_SECONDS))
-    turns = from_cursor(others, cursor.turn)[:share]
+    turns = rotate_after(others, cursor.turn)[:share]
     unwatched = [id_ for id_ in ids if id_ not in report.watched and id_ not in urgent]
     return Plan(
         (*first, *turns),
-        tuple(from_cursor(unwatched, cursor.stopped)),
+        tuple(rotate_after(unwatched, cursor.stopped)),
         turns[-1] if turns else cursor.turn,
         report.watcher,
     )
 
 
-def verdict(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Verdict:
+def choose_action(id_: str, cursor: Cursor, report: WatchReport, now: float) -> Action:
     """Return the action for a due tenant.
 
     "tell" leaves a watched tenant to the watcher, "wait" gives the watcher time, and "request"
@@ -135,10 +131,10 @@ def _is_overdue(handed_at: float, now: float) -> bool:
     return not 0 <= now - handed_at < HANDED_SECONDS
 
 
-def following(
+def advance_cursor(
     cursor: Cursor,
     planned: Plan,
-    seen: Mapping[str, Verdict | None],
+    seen: Mapping[str, Action | None],
     *,
     stopped: str | None,
     now: float,
@@ -146,11 +142,8 @@ def following(
     """Return the cursor after a tick.
 
     Args:
-        cursor: cursor of the previous tick.
-        planned: the tenants that the tick planned to check.
         seen: the action for each checked tenant; None if the tenant was not due.
         stopped: the tenant at which the tick's time ran out; None if it did not run out.
-        now: when the tick started.
     """
     handed = {id_: at for id_, at in cursor.handed.items() if seen.get(id_, "wait") == "wait"}
     handed |= {id_: now for id_, done in seen.items() if done == "tell"}
@@ -164,7 +157,7 @@ def following(
     )
 
 
-def from_cursor(tenant_ids: Sequence[str], cursor: str | None) -> list[str]:
+def rotate_after(tenant_ids: Sequence[str], cursor: str | None) -> list[str]:
     """Return the tenants in order, starting after the tenant `cursor` and wrapping around."""
     if cursor is None:
         return list(tenant_ids)

@@ -1,12 +1,12 @@
-"""Starts pruning and the cost report daily and compaction weekly; completes removals."""
+"""Starts pruning, the canary and the cost report daily, compaction weekly; completes removals."""
 
 import time
 
 import dagster as dg
 
 from rag_assets.declarations import Schedule, sensor
-from rag_assets.jobs.costs import report_tenant_costs
-from rag_assets.jobs.upkeep import compact_lake, prune_documents
+from rag_assets.jobs.canary import probe_embedders
+from rag_assets.jobs.upkeep import compact_lake, prune_documents, report_tenant_costs
 from rag_assets.pipeline.removal import find_interrupted_removals
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.workbench import clear_failures
@@ -28,6 +28,16 @@ weekly_compaction = Schedule(
     (
         "Merges small files of the lake, deletes unused files, and deletes data that late writers "
         "left of removed tenants."
+    ),
+)
+
+daily_canary = Schedule(
+    "daily_canary",
+    probe_embedders,
+    "30 4 * * *",
+    (
+        "Embeds a few fixed texts with every tenant's embedder, in one run over all tenants, and "
+        "detects whether a provider changed a model."
     ),
 )
 

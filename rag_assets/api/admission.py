@@ -17,28 +17,21 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from rag_assets.api.rate_limits import RetryLater
 from rag_assets.api.settings import ServiceSettings
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.search.progress import NO_LIMITS
 
 if TYPE_CHECKING:
-    from rag_assets.privacy.masker import Masker
     from rag_assets.search import AsyncRetriever
-    from rag_assets.search.access import AccessPolicy
     from rag_assets.search.journal import SearchJournal
-    from rag_assets.search.model import Caller, SearchAnswer, SearchRequest
+    from rag_assets.search.model import SearchAnswer, SearchRequest
     from rag_assets.search.progress import Patience
-    from rag_assets.storage.catalog.database import TenantRef
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The maximum number of requests that a worker runs at once; each of them has a turn.
-
-    Attributes:
-        total: maximum for all tenants together.
-        per_tenant: maximum for each tenant.
-    """
+    """The maximum number of requests that a worker runs at once; each of them has a turn."""
 
     total: int
     per_tenant: int
@@ -49,27 +42,16 @@ class Turns:
 
         A tenant gets at most three quarters of all turns, and with several workers, never all
         turns of one worker.
-
-        Args:
-            turns: maximum concurrent turns of all workers together.
-            worker: number of the worker, from 0.
-            workers: number of workers.
         """
         total, per_tenant = (
-            _divide(whole, worker, workers) for whole in (turns, turns - turns // 4)
+            whole // workers + (worker < whole % workers) for whole in (turns, turns - turns // 4)
         )
         return cls(total, per_tenant if workers == 1 else max(1, min(per_tenant, total - 1)))
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """Limits on the concurrent work of one worker.
-
-    Attributes:
-        searches: turns for searches.
-        reads: turns for lists and documents.
-        uploads: turns for receiving uploads.
-    """
+    """Limits on the concurrent work of one worker."""
 
     searches: Turns
     reads: Turns
@@ -77,21 +59,13 @@ class WorkerLimits:
 
     @classmethod
     def from_settings(cls, settings: ServiceSettings, worker: int = 0) -> WorkerLimits:
-        """Return one worker's share of the limits in the settings.
-
-        Args:
-            worker: number of the worker, from 0.
-        """
+        """Return one worker's share of the limits in the settings."""
         workers = settings.workers
         return cls(
             Turns.for_worker(settings.searches, worker, workers),
             Turns.for_worker(settings.threads, worker, workers),
             Turns.for_worker(settings.uploads, worker, workers),
         )
-
-
-def _divide(whole: int, worker: int, workers: int) -> int:
-    return whole // workers + (worker < whole % workers)
 
 
 T = TypeVar("T")
@@ -180,7 +154,9 @@ class FairQueue(Generic[T]):
         """
         if not self._count:
             return None
-        tenant, callers = max(self._waiting.items(), key=lambda item: _count_waiters(item[1]))
+        tenant, callers = max(
+            self._waiting.items(), key=lambda item: sum(map(len, item[1].values()))
+        )
         caller, queue = max(callers.items(), key=lambda item: len(item[1]))
         return tenant, caller, queue
 
@@ -191,10 +167,6 @@ class FairQueue(Generic[T]):
             del callers[caller]
         if not callers:
             del self._waiting[tenant]
-
-
-def _count_waiters(callers: OrderedDict[str, deque[T]]) -> int:
-    return sum(map(len, callers.values()))
 
 
 CLIENT_GONE: ContextVar[Callable[[], Awaitable[None]]] = ContextVar("client_gone")
@@ -208,16 +180,11 @@ _MAX_DURATIONS = 64
 _MAX_RETRY_SECONDS = 60
 
 
-class Overloaded(RagAssetsError):
-    """The request would wait too long for its turn.
-
-    Args:
-        retry_after: seconds after which to try again.
-    """
+class Overloaded(RetryLater):
+    """The request would wait too long for its turn."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__("too many requests are waiting", hint=f"try again in {retry_after} s")
-        self.retry_after = retry_after
+        super().__init__("too many requests are waiting", retry_after)
 
 
 class ClientGone(RagAssetsError):
@@ -244,13 +211,7 @@ class _Waiter:
 
 
 class Admission:
-    """A limit on concurrent requests in one event loop, in total and for each tenant.
-
-    Args:
-        turns: maximum numbers of concurrent requests.
-        wait_seconds: longest wait for a turn.
-        clock: returns the current time in seconds.
-    """
+    """A limit on concurrent requests in one event loop, in total and for each tenant."""
 
     def __init__(
         self, turns: Turns, wait_seconds: float, clock: Callable[[], float] = time.monotonic
@@ -277,15 +238,17 @@ class Admission:
         if self._free and not len(self._queue) and self._queue.can_start(tenant):
             self._start(tenant)
         else:
-            await self._wait(tenant, caller)
+            await self._wait_for_turn(tenant, caller)
         started = self._clock()
         try:
             yield
         finally:
-            self._record_duration(self._clock() - started)
+            self._durations.append(self._clock() - started)
+            if len(self._durations) >= _MIN_DURATIONS:
+                self._average = fmean(self._durations)
             self._end(tenant)
 
-    async def _wait(self, tenant: str, caller: str) -> None:
+    async def _wait_for_turn(self, tenant: str, caller: str) -> None:
         expected = self._estimate_seconds(self._queue.count_ahead(tenant, caller))
         if expected > self._wait_seconds:
             raise self._build_overloaded(expected)
@@ -302,12 +265,10 @@ class Admission:
                 timeout=self._wait_seconds,
                 return_when=asyncio.FIRST_COMPLETED,
             )
+            if not turn.done() and disconnected.done():
+                raise ClientGone
             if not turn.done():
-                raise (
-                    ClientGone
-                    if disconnected.done()
-                    else self._build_overloaded(self._estimate_seconds())
-                )
+                raise self._build_overloaded(self._estimate_seconds())
             turn.result()
         except asyncio.CancelledError:
             if turn.done() and turn.exception() is None:
@@ -333,11 +294,6 @@ class Admission:
             self._start(tenant)
             waiter.turn.set_result(None)
 
-    def _record_duration(self, seconds: float) -> None:
-        self._durations.append(seconds)
-        if len(self._durations) >= _MIN_DURATIONS:
-            self._average = fmean(self._durations)
-
     def _estimate_seconds(self, ahead: int | None = None) -> float:
         """Return the expected seconds until a turn starts; 0 while the average duration is unknown.
 
@@ -351,18 +307,15 @@ class Admission:
         """Refuse the last request of the busiest caller if its turn would start too late."""
         if self._estimate_seconds() <= self._wait_seconds:
             return
-        longest = self._queue.find_longest()
-        if longest is None:
+        if (longest := self._queue.find_longest()) is None:
             return
         tenant, caller, queue = longest
-        last = queue[-1]
         expected = self._estimate_seconds(self._queue.count_ahead(tenant, caller))
-        if self._clock() + expected > last.deadline:
+        if self._clock() + expected > queue[-1].deadline:
             self._refuse_last()
 
     def _refuse_last(self) -> None:
-        longest = self._queue.find_longest()
-        if longest is not None:
+        if (longest := self._queue.find_longest()) is not None:
             tenant, caller, queue = longest
             last = queue[-1]
             self._queue.discard(tenant, caller, last)
@@ -373,54 +326,28 @@ class Admission:
 
 
 class AdmittedRetriever:
-    """A retriever whose searches wait for a turn."""
+    """A retriever whose searches wait for a turn; see AsyncRetriever for its members."""
 
     def __init__(self, retriever: AsyncRetriever, admission: Admission) -> None:
         self._retriever = retriever
         self._admission = admission
+        self.masker, self.policy = retriever.masker, retriever.policy
+        # These do not wait: a search has waited before them, or they take almost no time.
+        self.can_still_read = retriever.can_still_read
+        self.mask_question = retriever.mask_question
+        self.load, self.close = retriever.load, retriever.close
+
+    @property
+    def journal(self) -> SearchJournal:
+        """Return the journal of searches."""
+        return self._retriever.journal
 
     async def search(
         self, tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
     ) -> SearchAnswer:
-        """Wait for a turn, then search one tenant's knowledge.
-
-        Raises:
-            Overloaded, ClientGone: see Admission.
-            RagAssetsError: see AsyncRetriever.
-        """
+        """Wait for a turn, then search one tenant's knowledge."""
         async with self._admission.turn(tenant_id, request.caller.name or ""):
             return await self._retriever.search(tenant_id, request, patience=patience)
-
-    async def can_still_read(self, ref: TenantRef, caller: Caller, answer: SearchAnswer) -> bool:
-        """See AsyncRetriever; does not wait for a turn, because the search has already waited."""
-        return await self._retriever.can_still_read(ref, caller, answer)
-
-    async def mask_question(self, question: str) -> str:
-        """See AsyncRetriever; does not wait for a turn, because it takes almost no time."""
-        return await self._retriever.mask_question(question)
-
-    @property
-    def masker(self) -> Masker:
-        """See AsyncRetriever."""
-        return self._retriever.masker
-
-    @property
-    def journal(self) -> SearchJournal:
-        """See AsyncRetriever."""
-        return self._retriever.journal
-
-    @property
-    def policy(self) -> AccessPolicy:
-        """See AsyncRetriever."""
-        return self._retriever.policy
-
-    async def load(self) -> None:
-        """See AsyncRetriever."""
-        await self._retriever.load()
-
-    async def close(self) -> None:
-        """See AsyncRetriever."""
-        await self._retriever.close()
 
 
 async def _wait_for_disconnect() -> None:

@@ -85,7 +85,6 @@ class Authenticator:
     Args:
         tokens: reads service tokens, and the projects of organizations.
         settings: settings of valid JWTs; None refuses all JWTs.
-        mask: masks credentials in a text.
     """
 
     def __init__(
@@ -98,12 +97,7 @@ class Authenticator:
         self._fetches_keys = settings is not None and settings.jwks is not None
 
     async def authenticate(self, authorization: str | None) -> Identity:
-        """Return the identity of the token in an Authorization header.
-
-        Raises:
-            Unauthenticated: the header lacks a valid token.
-            ServiceUnavailable: Postgres or the key server does not answer.
-        """
+        """Return the identity of the token in an Authorization header."""
         scheme, _, token = (authorization or "").partition(" ")
         token = token.strip()
         if scheme.lower() != "bearer" or not token:

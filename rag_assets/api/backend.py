@@ -48,11 +48,6 @@ class Backend:
     """The servers behind the service's endpoints.
 
     Args:
-        catalog, store: the catalog in Postgres, and the vector store.
-        retriever: runs the searches.
-        settings: settings of the service.
-        chat_models: write answers from the hits of searches.
-        blobs: stores uploaded files.
         share: limits of this process; by default, the limits of the whole service.
         limits: counts shared with other workers; by default, counts of this process only.
 
@@ -112,7 +107,6 @@ class Backend:
 
         Raises:
             UnknownTenant: the tenant does not exist.
-            ConfigurationError: the tenant's configuration or model is not usable.
         """
         record = self.catalog.tenants.get(tenant_id)
         tenant = self.embedders.tenant(record)
@@ -134,11 +128,6 @@ class Backend:
     async def run(self, tenant_id: str, caller: str | None, work: Callable[[], _T]) -> _T:
         """Wait for a turn, run blocking work in a thread, and return its result.
 
-        Args:
-            tenant_id: the tenant of the request.
-            caller: name of the caller.
-            work: the blocking work.
-
         Raises:
             Overloaded, ClientGone: see Admission.
             ServiceUnavailable: the work took too long; its thread is abandoned.
@@ -154,7 +143,6 @@ class Backend:
 
         Raises:
             TenantBusy: other writes took too long.
-            ServiceUnavailable: see run().
         """
         writer = self._writers.setdefault(tenant_id, anyio.Lock())
         # Waiting here does not occupy a thread.
@@ -173,11 +161,7 @@ class Backend:
             writer.release()
 
     async def require_ready(self) -> None:
-        """Check that the servers answer, without waiting behind searches.
-
-        Raises:
-            ServiceUnavailable: a server does not answer.
-        """
+        """Check that the servers answer, without waiting behind searches."""
         probe = run_sync(self._probe, limiter=self._probes, abandon_on_cancel=True)
         await _await_within(probe, _PROBE_SECONDS)
 

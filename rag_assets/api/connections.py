@@ -19,11 +19,7 @@ from typing import Any, Protocol
 
 from starlette.types import Message, Receive, Scope, Send
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
-from uvicorn.protocols.http.httptools_impl import (
-    STATUS_LINE,
-    HttpToolsProtocol,
-    RequestResponseCycle,
-)
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from rag_assets.api.problems import build_problem_response, get_http_kind
 
@@ -199,7 +195,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             if message["type"] != "http.response.start" or is_whole:
                 await send(message)
                 return
-            if not self._can_drain(cycle):
+            # A body may be read to its end if the rest is short and will arrive.
+            if self._unread_bytes > DRAINED_BYTES or cycle.waiting_for_100_continue:
                 cycle.keep_alive = False
             await send(message)
             if not cycle.keep_alive:
@@ -209,10 +206,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 cycle.keep_alive = True
 
         await self._wrapped_app(scope, receive, announce)
-
-    def _can_drain(self, cycle: RequestResponseCycle) -> bool:
-        """Return whether a body may be read to its end: the rest is short, and will arrive."""
-        return self._unread_bytes <= DRAINED_BYTES and not cycle.waiting_for_100_continue
 
     def _promised_bytes(self) -> int:
         """Return the length of the body in bytes; for a chunked body, more than can be drained."""

@@ -71,7 +71,6 @@ class Guard:
 
     Args:
         authenticator: validates tokens.
-        limits: counts shared by all workers.
         proxies: networks of proxies that are trusted for X-Forwarded-For.
         clock: returns the current time in seconds, the same for all workers.
         require_trust: called for each request; raises an error if no credential may be accepted.
@@ -94,13 +93,7 @@ class Guard:
         self._checking: set[bytes] = set()
 
     async def authenticate(self, request: Request) -> Identity:
-        """Return the identity of a request's token.
-
-        Raises:
-            Unauthenticated: the request lacks a valid token.
-            TooManyAttempts: too many requests from the same address lacked a valid token.
-            ServiceUnavailable: Postgres or the key server does not answer.
-        """
+        """Return the identity of a request's token."""
         header = request.headers.get("authorization")
         return await self.validate(
             request.scope, header or "", lambda: self.authenticator.authenticate(header)
@@ -116,7 +109,6 @@ class Guard:
             validate: returns the result for a valid credential; otherwise raises Unauthenticated.
 
         Raises:
-            Unauthenticated, TooManyAttempts, ServiceUnavailable: see authenticate().
             RestorePending: the catalog was restored, and the operator has not accepted it yet.
         """
         if self._require_trust is not None:
@@ -127,7 +119,11 @@ class Guard:
         address = get_client_address(scope, self._proxies).encode()
         wait = self._attempts.wait(address)
         if not wait:
-            return await self._count_failed_attempt(validate, digest, address)
+            try:
+                return await self._validate_and_remember(validate, digest)
+            except Unauthenticated:
+                self._attempts.count(address)
+                raise
         if address in self._checking:
             raise TooManyAttempts(math.ceil(wait))
         self._checking.add(address)
@@ -137,15 +133,6 @@ class Guard:
             raise TooManyAttempts(math.ceil(wait)) from None
         finally:
             self._checking.discard(address)
-
-    async def _count_failed_attempt(
-        self, validate: Callable[[], Awaitable[_T]], digest: bytes, address: bytes
-    ) -> _T:
-        try:
-            return await self._validate_and_remember(validate, digest)
-        except Unauthenticated:
-            self._attempts.count(address)
-            raise
 
     async def _validate_and_remember(
         self, validate: Callable[[], Awaitable[_T]], digest: bytes
@@ -207,26 +194,14 @@ class Streamed(Guarded):
         """Return the request without reading its body."""
         require_plain(request)
         # Waiting for a disconnect would consume the messages with the body.
-        CLIENT_GONE.set(_wait_forever)
+        CLIENT_GONE.set(anyio.sleep_forever)
         return request
-
-
-async def _wait_forever() -> None:
-    await asyncio.get_running_loop().create_future()
 
 
 async def read_body(
     request: Request, seconds: float = _BODY_SECONDS, most: int = MAX_BODY
 ) -> bytes:
-    """Read the whole body.
-
-    Args:
-        seconds: time limit.
-        most: maximum size in bytes.
-
-    Raises:
-        HttpRefusal: the body is too large, arrives too slowly, or is compressed.
-    """
+    """Read the whole body."""
     require_plain(request)
     if get_content_length(request) > most:
         raise _build_too_large(most)
@@ -239,11 +214,7 @@ async def read_body(
 
 
 def require_plain(request: Request) -> None:
-    """Require that a body is not compressed.
-
-    Raises:
-        HttpRefusal: the body is compressed.
-    """
+    """Require that a body is not compressed."""
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise HttpRefusal(_UNSUPPORTED, "send the body uncompressed, without Content-Encoding")
 
@@ -259,9 +230,6 @@ def require_few_values(body: bytes, most: int = MAX_VALUES) -> None:
 
     Validation creates an error for each invalid value, so one megabyte of them would delay all
     other requests by a second.
-
-    Raises:
-        HttpRefusal: the body contains more than `most` values.
     """
     # Strings may contain many commas too, so their number only decides whether to parse the body.
     if body.count(b",") < most:
@@ -331,12 +299,7 @@ class RawBodyParser:
 
 
 class FileReceiver:
-    """Receives uploaded files, with limits on their number, size and speed.
-
-    Args:
-        turns: limits the number of files that are received at once.
-        slack_seconds: see SLACK_SECONDS.
-    """
+    """Receives uploaded files, with limits on their number, size and speed."""
 
     def __init__(self, turns: Admission, slack_seconds: float = SLACK_SECONDS) -> None:
         self._turns = turns
@@ -387,7 +350,10 @@ class FileReceiver:
         try:
             await self._write_all(stream, form, source, received)
         except RagAssetsError:
-            await _drain(stream)
+            # Otherwise a reset connection would lose the answer.
+            with anyio.move_on_after(_LINGER_SECONDS), suppress(HttpRefusal, ClientGone):
+                async for _ in stream:
+                    pass
             raise
 
     async def _write_all(
@@ -421,12 +387,7 @@ class FileReceiver:
             await run_sync(partial(received.write, piece), limiter=self._threads)
 
     async def _iter_body(self, request: Request) -> AsyncIterator[bytes]:
-        """Yield the chunks of the body as they arrive.
-
-        Raises:
-            HttpRefusal: the client sends less than MIN_BYTES_PER_SECOND.
-            ClientGone: the client has disconnected.
-        """
+        """Yield the chunks of the body as they arrive."""
         stream = aiter(request.stream())
         waited, size = 0.0, 0
         while True:
@@ -445,10 +406,3 @@ class FileReceiver:
             waited += time.monotonic() - started
             size += len(data)
             yield data
-
-
-async def _drain(stream: AsyncIterator[bytes]) -> None:
-    """Read and drop the rest of a body; otherwise a reset connection would lose the answer."""
-    with anyio.move_on_after(_LINGER_SECONDS), suppress(HttpRefusal, ClientGone):
-        async for _ in stream:
-            pass

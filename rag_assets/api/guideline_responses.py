@@ -36,13 +36,12 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-def _camel_of_key(name: str) -> str:
-    return "from" if name == "source" else camel(name)
-
-
 CAMEL_CASE: Mapping[str, Any] = {"alias_generator": camel, "populate_by_name": True}
 """Pydantic's configuration of these classes, which do not import Pydantic themselves."""
-KEY_CAMEL_CASE: Mapping[str, Any] = {**CAMEL_CASE, "alias_generator": _camel_of_key}
+KEY_CAMEL_CASE: Mapping[str, Any] = {
+    **CAMEL_CASE,
+    "alias_generator": lambda name: "from" if name == "source" else camel(name),
+}
 """The same for the class KeyState, whose field `source` is `from` in JSON."""
 
 

@@ -43,8 +43,6 @@ class Identity:
     Attributes:
         name: name of the token, for logs and its rate limit; not a secret.
         tenants: tenants to which the token gives access, including the organization's projects.
-        role: role in these tenants.
-        principals: names to which access to documents may have been granted.
         organization: the token covers all present and future projects of this organization; None
             if the token names tenants instead.
         token_id: id of a service token; None for a JWT.
@@ -90,21 +88,13 @@ class Identity:
         return wanted
 
     def require_admin_tenant(self, wanted: str | None) -> str:
-        """Return the tenant of a request that only admins may make.
-
-        Raises:
-            Forbidden: see require_tenant(); or the token's role is not admin.
-        """
+        """Return the tenant of a request that only admins may make."""
         tenant = self.require_tenant(wanted)
         self.require_admin()
         return tenant
 
     def require_writer_tenant(self, wanted: str | None) -> str:
-        """Return the tenant of a request that only admins and writers may make.
-
-        Raises:
-            Forbidden: see require_tenant(); or the token has another role.
-        """
+        """Return the tenant of a request that only admins and writers may make."""
         tenant = self.require_tenant(wanted)
         if self.role != WRITER:
             self.require_admin()
@@ -115,9 +105,6 @@ class Identity:
 
         Args:
             wanted: the organization that the request names, if any.
-
-        Raises:
-            Forbidden: the token does not cover this organization, or its role is not admin.
         """
         if self.organization is None or wanted not in {None, self.organization}:
             raise Forbidden(
@@ -128,21 +115,13 @@ class Identity:
         return self.organization
 
     def require_member(self) -> None:
-        """Refuse the roles guest, which only reads, and writer.
-
-        Raises:
-            Forbidden: the role is guest or writer.
-        """
+        """Refuse the roles guest, which only reads, and writer."""
         self.require_no_writer()
         if self.role == "guest":
             raise Forbidden("the role guest may only read", hint="use a token whose role is member")
 
     def require_no_writer(self) -> None:
-        """Refuse the role writer.
-
-        Raises:
-            Forbidden: the role is writer.
-        """
+        """Refuse the role writer."""
         if self.role == WRITER:
             raise Forbidden(
                 "the role writer may only push records and read their status",
@@ -150,11 +129,7 @@ class Identity:
             )
 
     def require_admin(self) -> None:
-        """Require the role admin, which may change the tenants that it may search.
-
-        Raises:
-            Forbidden: the role is not admin.
-        """
+        """Require the role admin, which may change the tenants that it may search."""
         if self.role != "admin":
             raise Forbidden("only an admin may do this", hint="use a token whose role is admin")
 
@@ -176,7 +151,6 @@ def create_token(
     """Create a service token, and store only its hash.
 
     Args:
-        catalog: stores the hash of the token.
         owner: a tenant, or an organization for all its present and future projects.
         lifetime: time until the token expires; None if it stays valid until it is revoked.
 
@@ -216,11 +190,7 @@ class TokenLookups:
         self._locks: WeakValueDictionary[bytes, asyncio.Lock] = WeakValueDictionary()
 
     async def find(self, sha256: bytes) -> ServiceToken | None:
-        """Return the token with this hash; None if it is not valid.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer.
-        """
+        """Return the token with this hash; None if it is not valid."""
         lookup = self._next.get(sha256)
         if lookup is None:
             lookup = self._next[sha256] = asyncio.create_task(self._look_up(sha256))

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import jwt
@@ -47,27 +47,12 @@ class VerificationKey:
     algorithm: str
 
 
-class Keys(Protocol):
-    """A source of verification keys."""
+FindKey: TypeAlias = Callable[[Mapping[str, Any]], VerificationKey]
+"""Returns the key for a token with an untrusted header.
 
-    def key(self, header: Mapping[str, Any]) -> VerificationKey:
-        """Return the key for a token with this untrusted header.
-
-        Raises:
-            ValueError: the header does not name a known key.
-            ServiceUnavailable: keys cannot be fetched now.
-        """
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class SingleKey:
-    """A source with one key for all tokens (see Keys)."""
-
-    verification_key: VerificationKey
-
-    def key(self, header: Mapping[str, Any]) -> VerificationKey:  # noqa: D102
-        return self.verification_key
+Raises ValueError if the header does not name a known key, and ServiceUnavailable if keys cannot be
+fetched now.
+"""
 
 
 class KeySet:
@@ -89,7 +74,8 @@ class KeySet:
         self._keys: Mapping[str, VerificationKey] = {}
         self._tried = self._fetched = float("-inf")
 
-    def key(self, header: Mapping[str, Any]) -> VerificationKey:  # noqa: D102
+    def key(self, header: Mapping[str, Any]) -> VerificationKey:
+        """Return the key for a token with this header; see FindKey."""
         kid = header.get("kid")
         if not isinstance(kid, str):
             raise ValueError("the header of the token contains no key id")  # noqa: TRY004
@@ -122,7 +108,12 @@ class KeySet:
             self._fetching.release()
 
     def _read(self) -> Mapping[str, VerificationKey]:
-        jwks = jwt.PyJWKSet.from_dict(_load_document(self._source)).keys
+        if self._source.startswith("https://"):
+            client = jwt.PyJWKClient(self._source, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS)
+            document = client.fetch_data()
+        else:
+            document = json.loads(Path(self._source).expanduser().read_text(encoding="utf-8"))
+        jwks = jwt.PyJWKSet.from_dict(document).keys
         return {jwk.key_id: key for jwk in jwks if jwk.key_id and (key := _from_jwk(jwk))}
 
     def _build_unreadable(self) -> ServiceUnavailable:
@@ -132,35 +123,29 @@ class KeySet:
         )
 
 
-def load_keys(settings: JwtSettings) -> Keys:
-    """Return the configured keys.
+def load_keys(settings: JwtSettings) -> FindKey:
+    """Return the function that finds the configured keys.
 
     Raises:
         ConfigurationError: the key cannot be read, is too weak, or has an unsupported type.
     """
-    if settings.secret is not None:
-        return SingleKey(VerificationKey(settings.secret.encode(), "HS256"))
-    if settings.public_key is not None:
-        return SingleKey(_load_pem(settings.public_key))
+    if settings.secret is not None or settings.public_key is not None:
+        key = _load_key(settings)
+        return lambda _header: key
     source = str(settings.jwks)
     parts = urlsplit(source)
     if parts.scheme == "https" or "://" not in source:
-        return KeySet(source)
+        return KeySet(source).key
     raise ConfigurationError(
         "RAG_ASSETS_JWT_JWKS is neither a file nor an https URL",
-        hint=(
-            "set it to a file or an https URL; http does not protect the keys against replacement"
-        ),
+        hint="set it to a file or an https URL; http would let others replace the keys",
     )
 
 
-def _load_document(source: str) -> Any:
-    if source.startswith("https://"):
-        return jwt.PyJWKClient(source, cache_jwk_set=False, timeout=_TIMEOUT_SECONDS).fetch_data()
-    return json.loads(Path(source).expanduser().read_text(encoding="utf-8"))
-
-
-def _load_pem(path: Path) -> VerificationKey:
+def _load_key(settings: JwtSettings) -> VerificationKey:
+    if settings.secret is not None:
+        return VerificationKey(settings.secret.encode(), "HS256")
+    path = cast("Path", settings.public_key)
     try:
         key = load_pem_public_key(path.read_bytes())
     except (OSError, ValueError, UnsupportedAlgorithm):
@@ -208,15 +193,11 @@ _MAX_TOKEN_LENGTH = 16_384
 
 
 class JwtVerifier:
-    """A verifier of JWTs.
+    """A verifier of JWTs."""
 
-    Args:
-        keys: finds the key by the header of a token.
-    """
-
-    def __init__(self, settings: JwtSettings, keys: Keys) -> None:
+    def __init__(self, settings: JwtSettings, find_key: FindKey) -> None:
         self._settings = settings
-        self._keys = keys
+        self._find_key = find_key
 
     def verify(self, token: str) -> Identity:
         """Return the identity of a token, without the tenants of its organization's projects.
@@ -239,7 +220,7 @@ class JwtVerifier:
     def _decode(self, token: str) -> Mapping[str, Any]:
         if len(token) > _MAX_TOKEN_LENGTH:
             raise ValueError("the token is too long")
-        key = self._keys.key(jwt.get_unverified_header(token))
+        key = self._find_key(jwt.get_unverified_header(token))
         settings = self._settings
         required = ["exp", "sub"]
         required += ["iss"] * (settings.issuer is not None)

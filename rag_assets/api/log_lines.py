@@ -53,7 +53,10 @@ class JsonLines(logging.Formatter):
         line: dict[str, object] = {
             "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
             "level": record.levelname.lower(),
-            "event": record.getMessage() if is_own else _get_template(record),
+            # A template of a library has no arguments filled in.
+            "event": record.getMessage()
+            if is_own
+            else str(record.msg).strip().partition("\n")[0][:_MAX_EVENT_LENGTH],
         }
         if record.name != LOGGER.name:
             line["logger"] = record.name
@@ -66,18 +69,12 @@ class JsonLines(logging.Formatter):
         return json.dumps(line, ensure_ascii=True)
 
 
-def _get_template(record: logging.LogRecord) -> str:
-    """Return the first line of a message template, without the arguments filled in."""
-    return str(record.msg).strip().partition("\n")[0][:_MAX_EVENT_LENGTH]
-
-
 class BackgroundLogHandler(logging.Handler):
     """A handler that writes lines in a separate thread; see the module.
 
     Args:
         descriptor: file descriptor of the log. It is not a stream, because Python cannot exit while
             a thread is blocked in a stream.
-        max_waiting: maximum number of waiting lines.
         lock: file to lock while writing, if other processes write to the same log.
     """
 
@@ -171,8 +168,6 @@ def write_warning(event: str, reason: str, mask: Callable[[str], str]) -> None:
     """Write a warning to standard error without a thread; drop it if that would block.
 
     Args:
-        event: what happened.
-        reason: why.
         mask: see JsonLines.
     """
     fields = {"name": LOGGER.name, "levelname": "WARNING", "msg": event, "reason": reason}
@@ -186,12 +181,7 @@ def write_warning(event: str, reason: str, mask: Callable[[str], str]) -> None:
 def log_to_standard_error(
     mask: Callable[[str], str], lock: IO[bytes] | None = None
 ) -> Iterator[None]:
-    """Write own log lines and warnings of libraries to standard error until the block ends.
-
-    Args:
-        mask: see JsonLines.
-        lock: see BackgroundLogHandler.
-    """
+    """Write own log lines and warnings of libraries to standard error until the block ends."""
     handler = BackgroundLogHandler(sys.stderr.fileno(), lock=lock)
     handler.setFormatter(JsonLines(mask))
     root = logging.getLogger()

@@ -66,12 +66,7 @@ class _McpResponse(Response):
 async def run_mcp_server(
     backend: Backend, tools: Sequence[Tool], prompts: Sequence[Prompt] = ()
 ) -> AsyncIterator[MCPServer[None]]:
-    """Run an MCP server for the messages of all tenants until the context ends.
-
-    Args:
-        tools: tools in addition to DEFAULT_TOOLS.
-        prompts: prompts that people may choose.
-    """
+    """Run an MCP server for the messages of all tenants until the context ends."""
 
     async def search(
         tenant_id: str, request: SearchRequest, *, patience: Patience = NO_LIMITS
@@ -90,10 +85,7 @@ async def run_mcp_server(
         settings=backend.embedders.settings,
     )
     server = build_server(
-        knowledge,
-        lambda request: request.state.message_context,
-        [*DEFAULT_TOOLS, *tools],
-        prompts,
+        knowledge, lambda request: request.state.message_context, [*DEFAULT_TOOLS, *tools], prompts
     )
     server.streamable_http_app(
         stateless_http=True,

@@ -51,12 +51,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class RequestMiddleware:
-    """Middleware that gives each request an id, answers unexpected errors, and records the outcome.
-
-    Args:
-        app: answers the request.
-        metrics: counts the requests.
-    """
+    """Middleware that gives requests ids, answers unexpected errors, and records the outcome."""
 
     def __init__(self, app: ASGIApp, metrics: RequestMetrics) -> None:
         self._app = app

@@ -20,7 +20,7 @@ from starlette.exceptions import HTTPException
 from rag_assets.api.admission import ClientGone, Overloaded
 from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
 from rag_assets.api.log_lines import LOGGER
-from rag_assets.api.rate_limits import TooManyAttempts, TooManyRequests
+from rag_assets.api.rate_limits import RetryLater, TooManyAttempts, TooManyRequests
 from rag_assets.api.responses import InvalidField, Problem
 from rag_assets.common.errors import (
     BlobMissing,
@@ -87,7 +87,6 @@ def list_invalid_fields(
     """Return the first invalid fields of a validation.
 
     Args:
-        errors: errors from Pydantic.
         names: names in the OpenAPI description; other names may be secrets of the caller.
     """
     return [
@@ -234,21 +233,29 @@ def document_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     route.
     """
     shown = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    kinds = [*list_kinds().values(), *_HTTP.values(), INVALID]
     return {
         status: {
             **({"model": Problem} if status == _UNAUTHORIZED else shown),
-            "description": _describe_status(status),
+            "description": "; ".join(
+                dict.fromkeys(kind.title for kind in kinds if kind.status == status)
+            ),
         }
         for status in statuses
     }
 
 
+def describe_body(media_type: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the OpenAPI description of a required body that the endpoint itself reads."""
+    return {"requestBody": {"required": True, "content": {media_type: {"schema": schema}}}}
+
+
 def handle_problems(app: FastAPI) -> None:
     """Add handlers that answer expected errors with problem documents."""
-    app.add_exception_handler(RagAssetsError, _rag_assets_error)
-    app.add_exception_handler(RequestValidationError, _validation_error)
-    app.add_exception_handler(InvalidFields, _validation_error)
-    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RagAssetsError, _answer_error)
+    app.add_exception_handler(RequestValidationError, _answer_validation_error)
+    app.add_exception_handler(InvalidFields, _answer_validation_error)
+    app.add_exception_handler(HTTPException, _answer_http_error)
 
 
 def build_problem_response(
@@ -260,13 +267,7 @@ def build_problem_response(
     errors: Sequence[InvalidField] | None = None,
     missing_key: NoProviderKey | None = None,
 ) -> JSONResponse:
-    """Return a problem document as a response.
-
-    Args:
-        detail: details that the caller may see.
-        errors: the invalid fields.
-        missing_key: the error about a missing key of a provider.
-    """
+    """Return a problem document as a response."""
     problem = Problem(
         type=f"urn:rag-assets:problem:{kind.name}",
         title=kind.title,
@@ -302,12 +303,7 @@ def get_http_kind(status: int) -> Kind:
     return _HTTP.get(status) or Kind(status, "http", "The request cannot be served")
 
 
-def _describe_status(status: int) -> str:
-    kinds = [*list_kinds().values(), *_HTTP.values(), INVALID]
-    return "; ".join(dict.fromkeys(kind.title for kind in kinds if kind.status == status))
-
-
-async def _rag_assets_error(request: Request, error: Exception) -> JSONResponse:
+async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RagAssetsError)  # noqa: S101
     request_id = request.state.request_id
     kind, detail = classify(request_id, error)
@@ -331,7 +327,9 @@ def classify(request_id: str, error: Exception) -> tuple[Kind, str | None]:
     if kind.status < _INTERNAL:
         return kind, kind.detail or error.advice
     LOGGER.warning("problem", extra={"request_id": request_id, "reason": error.advice})
-    return kind, kind.detail or _find_provider_text(error)
+    failure = failure_kind(error)
+    text = WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
+    return kind, kind.detail or text
 
 
 def get_problem_kind(error: type[RagAssetsError]) -> Kind:
@@ -346,24 +344,18 @@ def list_kinds() -> Mapping[type[RagAssetsError], Kind]:
     return {**KINDS, **{error: error.problem_kind for error in classes}}
 
 
-def _find_provider_text(error: RagAssetsError) -> str | None:
-    """Return the text that callers get about a provider's failure; None for other failures."""
-    failure = failure_kind(error)
-    return WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
-
-
 def _build_headers(error: RagAssetsError, kind: Kind) -> Mapping[str, str]:
     match error:
         case Unauthenticated():
             return {"WWW-Authenticate": 'Bearer realm="rag-assets"'}
-        case TooManyRequests() | TooManyAttempts() | Overloaded():
+        case RetryLater():
             return {"Retry-After": str(error.retry_after)}
         case TransientFailure() if error.retry_after is not None:
             return {"Retry-After": str(math.ceil(error.retry_after))}
     return {"Retry-After": str(_RETRY_SECONDS)} if kind.status == 503 else {}  # noqa: PLR2004
 
 
-async def _validation_error(request: Request, error: Exception) -> JSONResponse:
+async def _answer_validation_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError | InvalidFields)  # noqa: S101
     details = error.errors if isinstance(error, InvalidFields) else error.errors()
     errors = list_invalid_fields(details, request.app.state.description.names)
@@ -372,7 +364,7 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     )
 
 
-async def _http_error(request: Request, error: Exception) -> JSONResponse:
+async def _answer_http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101
     kind = get_http_kind(error.status_code)
     # Messages of libraries may quote the request, so they are not used.

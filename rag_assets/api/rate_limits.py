@@ -33,7 +33,6 @@ class LockedRecord:
     """A record of a SharedTable, while other processes cannot access it.
 
     Attributes:
-        digest: digest of the key.
         start, end: offsets of its slot in `memory`; writing replaces any other record in the slot.
         is_live: whether the record was written and has not expired.
     """
@@ -68,7 +67,6 @@ class SharedTable:
 
     Args:
         records: number of records for which memory is reserved.
-        size: size of a record in bytes.
     """
 
     def __init__(self, records: int, size: int) -> None:
@@ -205,33 +203,27 @@ _RATE_PATTERN = re.compile(
 _SECONDS = {"second": 1.0, "minute": 60.0, "hour": 3_600.0, "day": 86_400.0}
 
 
-class TooManyRequests(RagAssetsError):
-    """The token made more requests than its rate allows.
+class RetryLater(RagAssetsError):
+    """The request is refused now, and may be repeated after some seconds."""
 
-    Args:
-        retry_after: seconds until the next request is accepted.
-    """
-
-    def __init__(self, retry_after: int) -> None:
-        super().__init__(
-            "this token has made too many requests", hint=f"try again in {retry_after} s"
-        )
+    def __init__(self, message: str, retry_after: int, advice: str = "") -> None:
+        super().__init__(message, hint=f"try again in {retry_after} s{advice}")
         self.retry_after = retry_after
 
 
-class TooManyAttempts(RagAssetsError):
-    """The address sent too many requests without a valid token.
-
-    Args:
-        retry_after: seconds until a request is checked again.
-    """
+class TooManyRequests(RetryLater):
+    """The token made more requests than its rate allows."""
 
     def __init__(self, retry_after: int) -> None:
-        super().__init__(
-            "too many requests without a valid token came from this address",
-            hint=f"try again in {retry_after} s, with a token",
-        )
-        self.retry_after = retry_after
+        super().__init__("this token has made too many requests", retry_after)
+
+
+class TooManyAttempts(RetryLater):
+    """The address sent too many requests without a valid token."""
+
+    def __init__(self, retry_after: int) -> None:
+        message = "too many requests without a valid token came from this address"
+        super().__init__(message, retry_after, ", with a token")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,47 +235,25 @@ class Rate:
 
     @classmethod
     def parse(cls, text: str, name: str = "RAG_ASSETS_SERVICE_RATE") -> Rate:
-        """Parse a rate such as 600/minute.
-
-        Args:
-            text: the rate.
-            name: name of the setting, for the error.
-
-        Raises:
-            ConfigurationError: the text is not a rate.
-        """
+        """Parse a rate such as 600/minute."""
         found = _RATE_PATTERN.fullmatch(text.strip())
         if found is None:
             raise ConfigurationError(
                 f"{name} is not a rate: {text}",
-                hint=(
-                    "use a format such as 600/minute: at most 1000000 per second, minute, hour "
-                    "or day"
-                ),
+                hint="use a format such as 600/minute: at most 1000000 per second, minute, hour"
+                " or day",
             )
         return cls(int(found[1]), _SECONDS[found[2]])
 
 
 class Rates:
-    """The rate limit of each token.
-
-    Args:
-        windows: the windows in which requests are counted.
-    """
+    """The rate limit of each token."""
 
     def __init__(self, windows: SharedWindows) -> None:
         self._windows = windows
 
     def take(self, name: str, events: int = 1) -> None:
-        """Count requests of a token, or other events, if its rate limit is not reached yet.
-
-        Args:
-            name: name of the token.
-            events: number of events, counted together.
-
-        Raises:
-            TooManyRequests: the limit is reached.
-        """
+        """Count requests of a token, or other events, if its rate limit is not reached yet."""
         if wait := self._windows.take(name.encode("utf-8", "surrogatepass"), events):
             raise TooManyRequests(max(1, math.ceil(wait)))
 

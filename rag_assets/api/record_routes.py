@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
@@ -75,12 +76,10 @@ def read_record_status(
     """Read the status of a record.
 
     Args:
-        reader: reads the entries that the caller may read.
         caller: a writer sees all records, but gets no chunks.
         source_id, document_id: identifiers of the record.
         scope: default access scope, for records without a scope and without a page.
         block_id: id of a block of the record, which must be a page; selects this block's chunks.
-        with_chunks: whether to read the texts of the chunks.
 
     Raises:
         UnknownDocument: the record does not exist, the caller may not read it, or the page lacks
@@ -94,7 +93,10 @@ def read_record_status(
     archived = block_id is not None and _is_archived(reader, tenant_id, document_id, block_id)
     excluded = archived or state.status == "excluded"
     is_unread = excluded or is_writer or not with_chunks
-    entries = () if is_unread else _list_entries(reader, tenant_id, caller, document_id)
+    entries: Sequence[StoredEntry] = ()
+    if not is_unread:
+        with suppress(UnknownDocument):
+            entries = reader.entries(tenant_id, caller, document_id)
     return RecordWhereabouts(
         document_id=document_id,
         status="excluded" if archived else state.status,
@@ -113,11 +115,7 @@ def read_record_status(
 
 
 def _is_archived(reader: DocumentReader, tenant_id: str, document_id: str, block_id: str) -> bool:
-    """Return whether a block is archived on its page.
-
-    Raises:
-        UnknownDocument: the page lacks the block.
-    """
+    """Return whether a block is archived on its page."""
     page = reader.catalog.records.for_tenant(tenant_id).text(document_id)
     block = None if page is None else find_block(json.loads(page), block_id)
     if block is None:
@@ -160,12 +158,12 @@ def describe_reason(state: RecordState) -> str | None:
     if state.page_is is not None:
         return _PAGE_REASONS[state.page_is]
     if state.status in {"queued", "indexed"}:
-        return _note(state)
+        return _explain_gap(state)
     lacks_text = state.error_kind == "empty" and state.source_type != FileBody.TYPE
     return _NO_TEXT if lacks_text else WORDS[state.error_kind or "unreadable"].reason
 
 
-def _note(state: RecordState) -> str | None:
+def _explain_gap(state: RecordState) -> str | None:
     """Return what is incomplete about an indexed or queued record; None if nothing is."""
     if not state.is_placed:
         return _NOT_IN_TREE
@@ -174,15 +172,6 @@ def _note(state: RecordState) -> str | None:
     if state.dropped and state.chunk_count:
         return f"{state.dropped} of its chunks contain a credential and were dropped."
     return empty_note(state.chunk_count, state.dropped)
-
-
-def _list_entries(
-    reader: DocumentReader, tenant_id: str, caller: Caller, document_id: str
-) -> Sequence[StoredEntry]:
-    try:
-        return reader.entries(tenant_id, caller, document_id)
-    except UnknownDocument:
-        return ()
 
 
 def _to_chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
@@ -210,14 +199,10 @@ _OUTDATED: dict[int | str, dict[str, Any]] = {
 WRITE_RESPONSES = _OUTDATED | document_problems(400, 409, 412)
 
 
-def _keep_as_sent(values: Any, _: Any) -> Any:
-    """Return a body as it was sent, because the tenant determines its type."""
-    return values
-
-
+# The body stays as it was sent, because the tenant determines its type.
 AnyRecordBody = Annotated[
     RecordBody | PageBody | BlockBody | CommentBody | FileBody | TemplateBody | DbRowBody,
-    WrapValidator(_keep_as_sent),
+    WrapValidator(lambda values, _: values),
 ]
 
 
@@ -237,7 +222,6 @@ class RecordTarget:
 
     Attributes:
         source: name of the record's source; None if the request names none.
-        by: name of the caller.
         page_uuid: page of the record if it is a block.
         clock: time and version of a deletion.
     """
@@ -533,11 +517,7 @@ def _write(
 def build_drafting(
     backend: Backend, tenant_id: str, source: str | None
 ) -> tuple[DraftBuilder, TenantRecord]:
-    """Return the builder of drafts from a tenant's pushed bodies, and the row of the tenant.
-
-    Raises:
-        NoRecordsSource: see find_records_source.
-    """
+    """Return the builder of drafts from a tenant's pushed bodies, and the row of the tenant."""
     tenant_record = backend.catalog.tenants.get(tenant_id)
     tenant = Tenant.from_config(tenant_record.config)
     masker = backend.retriever.masker

@@ -23,7 +23,12 @@ from rag_assets.api.guard import (
 )
 from rag_assets.api.middleware import replay_body
 from rag_assets.api.model import RecordQuery, SourceId, parse_if_match
-from rag_assets.api.problems import HttpRefusal, document_problems, list_invalid_fields
+from rag_assets.api.problems import (
+    HttpRefusal,
+    describe_body,
+    document_problems,
+    list_invalid_fields,
+)
 from rag_assets.api.record_routes import MAX_VALUES, REFUSED, RecordTarget, build_drafting
 from rag_assets.api.responses import RecordLine, RecordLines, Written
 from rag_assets.common.errors import UnknownDocument, VersionChanged
@@ -67,12 +72,7 @@ contents = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, route_c
     _CONTENT,
     status_code=202,
     responses=document_problems(408, 409, 413, 415),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {"application/octet-stream": {"schema": {"type": "string"}}},
-        }
-    },
+    openapi_extra=describe_body("application/octet-stream", {"type": "string"}),
 )
 @open_to_writers
 async def put_content(
@@ -171,7 +171,6 @@ def _find_file(backend: Backend, target: RecordTarget) -> _File:
 MAX_LINES = 1_000
 MAX_BYTES = 16 * 1024 * 1024
 _BULK_SECONDS = 60.0
-_NDJSON = "application/x-ndjson"
 
 
 class BulkRoute(Guarded):
@@ -191,20 +190,14 @@ record_lines = APIRouter(prefix="/rag", tags=["writing"], responses=REFUSED, rou
 @record_lines.post(
     "/records",
     responses=document_problems(400, 408, 409, 413),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                _NDJSON: {
-                    "schema": {
-                        "type": "string",
-                        "description": "One JSON object per line: `op` (put or delete), `type`,"
-                        " `id`, `if_match`, and the fields of a single write.",
-                    }
-                }
-            },
-        }
-    },
+    openapi_extra=describe_body(
+        "application/x-ndjson",
+        {
+            "type": "string",
+            "description": "One JSON object per line: `op` (put or delete), `type`, `id`,"
+            " `if_match`, and the fields of a single write.",
+        },
+    ),
 )
 @open_to_writers
 async def write_records(

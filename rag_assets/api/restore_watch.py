@@ -53,7 +53,12 @@ class RestoreWatch:
             return
         except Exception as error:
             # This happens, for example, while a dump is being restored and some tables are missing.
-            self._trusted, self._refusal = None, _build_unreadable(error)
+            # The message may contain an address, so only the type is shown.
+            self._trusted = None
+            self._refusal = ServiceUnavailable(
+                f"the epoch of the catalog cannot be read: {type(error).__name__}",
+                hint="wait until a dump that is being restored is complete",
+            )
             return
         self._trusted = state if self._refusal is None else None
 
@@ -76,11 +81,3 @@ class RestoreWatch:
                 await asyncio.wait_for(stopping.wait(), CHECK_SECONDS)
                 return
             await run_sync(self.check)
-
-
-def _build_unreadable(error: Exception) -> ServiceUnavailable:
-    # The message may contain an address, so only the type is shown.
-    return ServiceUnavailable(
-        f"the epoch of the catalog cannot be read: {type(error).__name__}",
-        hint="wait until a dump that is being restored is complete",
-    )

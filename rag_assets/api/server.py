@@ -26,11 +26,7 @@ _OTHER_FILES = 124
 
 
 def build_config(app: ASGIApp, keep_alive_seconds: int = KEEP_ALIVE_SECONDS) -> uvicorn.Config:
-    """Return the configuration with which uvicorn serves an application.
-
-    Args:
-        keep_alive_seconds: seconds that a connection may be idle between requests.
-    """
+    """Return the configuration with which uvicorn serves an application."""
     import uvicorn
 
     return uvicorn.Config(
@@ -52,9 +48,6 @@ def open_socket(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
     Args:
         shared: whether other sockets may listen at the same address.
-
-    Raises:
-        ConfigurationError: the address cannot be used.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
@@ -73,9 +66,6 @@ def open_sockets(host: str, port: int, workers: int) -> list[socket.socket]:
 
     The kernel distributes connections among them. The process that forks the workers should keep
     the sockets open, so that connections to a dead worker wait for its replacement.
-
-    Raises:
-        ConfigurationError: the address cannot be used.
     """
     # Only an exclusive socket detects another service of the same user.
     alone = open_socket(host, port)

@@ -50,13 +50,17 @@ METRICS_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@]+")
 _SECRET_BYTES = 32
-_MAX_LEEWAY = 300
-_MAX_THREADS = 10
-_MAX_SEARCHES = 1_000
-_MAX_UPLOADS = 256
-_MAX_WAIT = 60
-_MAX_KEEP_ALIVE = 3_600
 MAX_WORKERS = 8
+_NUMBERS: Mapping[str, tuple[int, int, int]] = {
+    "searches": (32, 1, 1_000),
+    "threads": (8, 1, 10),
+    "uploads": (16, 1, 256),
+    "wait": (10, 0, 60),
+    "keep_alive": (KEEP_ALIVE_SECONDS, 1, 3_600),
+    "workers": (1, 1, MAX_WORKERS),
+}
+"""Default, minimum and maximum of each RAG_ASSETS_SERVICE_… setting with a number."""
+_LEEWAY = (30, 0, 300)
 _MIN_SEARCHES_PER_WORKER = 2
 _ATTEMPTS = "RAG_ASSETS_SERVICE_ATTEMPTS"
 _WRITE_RATE = "RAG_ASSETS_SERVICE_WRITE_RATE"
@@ -68,7 +72,6 @@ class JwtSettings:
     """Settings of accepted JWTs; exactly one of the three keys is set.
 
     Attributes:
-        secret: secret for HS256.
         public_key: a PEM file.
         jwks: a file or an https URL.
         leeway: seconds by which clocks may differ.
@@ -119,9 +122,7 @@ class JwtSettings:
             jwks=value if name == "RAG_ASSETS_JWT_JWKS" else None,
             issuer=issuer,
             audience=audience,
-            leeway=_parse_integer(
-                environ, "RAG_ASSETS_JWT_LEEWAY", 30, minimum=0, maximum=_MAX_LEEWAY
-            ),
+            leeway=_parse_integer(environ, "RAG_ASSETS_JWT_LEEWAY", *_LEEWAY),
             tenants_claim=environ.get("RAG_ASSETS_JWT_TENANTS_CLAIM") or "tenants",
             organization_claim=environ.get("RAG_ASSETS_JWT_ORGANIZATION_CLAIM") or "organization",
             role_claim=environ.get("RAG_ASSETS_JWT_ROLE_CLAIM") or "role",
@@ -135,17 +136,13 @@ class ServiceSettings:
 
     Attributes:
         jwt: accepted JWTs; None accepts only service tokens.
-        rate: rate limit for the requests of each token.
         write_rate: rate limit for the records that each token writes.
         attempts: rate limit for the requests of each address without a valid token.
-        searches: maximum concurrent searches.
         threads: number of threads that read lists and documents.
         uploads: maximum concurrent uploads.
         wait: longest wait for a turn, in seconds.
         keep_alive: seconds that a connection may be idle between requests.
-        workers: number of worker processes, which share all limits.
         mcp_origins: origins of web pages that may use MCP.
-        proxies: networks of proxies that are trusted for X-Forwarded-For.
         cleartext: whether to warn, refuse or allow if other machines can reach the service, which
             does not support TLS.
     """
@@ -184,37 +181,25 @@ class ServiceSettings:
         """Read the settings.
 
         Args:
-            environ: by default the environment of the process.
             workers: overrides RAG_ASSETS_SERVICE_WORKERS.
 
         Raises:
             ConfigurationError: a setting is not valid; the message names it.
         """
         env = os.environ if environ is None else environ
+        numbers = {
+            name: _parse_integer(env, f"RAG_ASSETS_SERVICE_{name.upper()}", *bounds)
+            for name, bounds in _NUMBERS.items()
+            if name != "workers" or not workers
+        }
+        if workers:
+            numbers["workers"] = workers
         return cls(
             jwt=JwtSettings.from_environment(env),
             rate=Rate.parse(env.get("RAG_ASSETS_SERVICE_RATE") or "600/minute"),
             write_rate=Rate.parse(env.get(_WRITE_RATE) or "60000/minute", _WRITE_RATE),
             attempts=Rate.parse(env.get(_ATTEMPTS) or "60/minute", _ATTEMPTS),
-            searches=_parse_integer(
-                env, "RAG_ASSETS_SERVICE_SEARCHES", 32, minimum=1, maximum=_MAX_SEARCHES
-            ),
-            threads=_parse_integer(
-                env, "RAG_ASSETS_SERVICE_THREADS", 8, minimum=1, maximum=_MAX_THREADS
-            ),
-            uploads=_parse_integer(
-                env, "RAG_ASSETS_SERVICE_UPLOADS", 16, minimum=1, maximum=_MAX_UPLOADS
-            ),
-            wait=_parse_integer(env, "RAG_ASSETS_SERVICE_WAIT", 10, minimum=0, maximum=_MAX_WAIT),
-            keep_alive=_parse_integer(
-                env,
-                "RAG_ASSETS_SERVICE_KEEP_ALIVE",
-                KEEP_ALIVE_SECONDS,
-                minimum=1,
-                maximum=_MAX_KEEP_ALIVE,
-            ),
-            workers=workers
-            or _parse_integer(env, "RAG_ASSETS_SERVICE_WORKERS", 1, minimum=1, maximum=MAX_WORKERS),
+            **numbers,
             mcp_origins=_parse_origins(env.get("RAG_ASSETS_MCP_ORIGINS", "")),
             proxies=_parse_networks(env.get("RAG_ASSETS_SERVICE_PROXIES", "")),
             cleartext=_parse_cleartext(env.get("RAG_ASSETS_SERVICE_CLEARTEXT") or "warn"),
@@ -248,13 +233,12 @@ def _parse_cleartext(text: str) -> Cleartext:
         case "warn" | "refuse" | "allow":
             return text
     raise ConfigurationError(
-        f"RAG_ASSETS_SERVICE_CLEARTEXT is not valid: {text}",
-        hint="set it to warn, refuse or allow",
+        f"RAG_ASSETS_SERVICE_CLEARTEXT is not valid: {text}", hint="set it to warn, refuse or allow"
     )
 
 
 def _parse_integer(
-    environ: Mapping[str, str], name: str, default: int, *, minimum: int, maximum: int
+    environ: Mapping[str, str], name: str, default: int, minimum: int, maximum: int
 ) -> int:
     text = environ.get(name) or str(default)
     if not (text.isascii() and text.isdecimal()) or not minimum <= int(text) <= maximum:

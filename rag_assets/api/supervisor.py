@@ -42,7 +42,6 @@ class _Slot:
     """A slot for a worker and its replacements.
 
     Attributes:
-        worker: the current worker; None after it has died.
         deaths: number of successive workers that died soon after their start.
         due: when the next worker starts.
     """
@@ -58,8 +57,6 @@ class WorkerSupervisor:
     It has no threads and connections, so that it can fork a worker at any time.
 
     Args:
-        workers: number of workers.
-        work: the work of each worker.
         stop_seconds: seconds after which a stopping worker is killed.
         report: called when a worker dies, with its number and the cause.
         stopping: called before the supervisor waits for workers to stop.
@@ -99,7 +96,9 @@ class WorkerSupervisor:
             self._stopping()
             while self._get_sockets():
                 self._wait()
-                self._kill_overdue()
+                if self._kill_at is not None and time.monotonic() >= self._kill_at:
+                    self._kill_at = time.monotonic() + 1.0
+                    self._send(signal.SIGKILL)
         if self._has_failed:
             raise RagAssetsError("no worker could start", hint="the lines above show the cause")
         if signal.SIGINT in self._signals:
@@ -219,11 +218,6 @@ class WorkerSupervisor:
             self._kill_at = time.monotonic() + self._stop_seconds
         self._send(number)
 
-    def _kill_overdue(self) -> None:
-        if self._kill_at is not None and time.monotonic() >= self._kill_at:
-            self._kill_at = time.monotonic() + 1.0
-            self._send(signal.SIGKILL)
-
     def _send(self, number: signal.Signals) -> None:
         for slot in self._slots:
             if slot.worker is not None:
@@ -250,7 +244,6 @@ class WorkerServer(uvicorn.Server):
     """A uvicorn server that notifies its supervisor when it is ready, and ends with it.
 
     Args:
-        config: see server.build_config.
         line: socket to the supervisor; see Work.
     """
 

@@ -13,10 +13,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
+from rag_assets.api.backend import BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, Streamed
 from rag_assets.api.model import DocumentId, SourceName, TenantQuery
-from rag_assets.api.problems import document_problems
+from rag_assets.api.problems import describe_body, document_problems
 from rag_assets.api.responses import Upload, Uploaded, Uploads, Written
 from rag_assets.common.errors import UploadRefused
 from rag_assets.common.failure_kinds import WORDS
@@ -47,12 +47,10 @@ class UploadForm:
     """A parser of multipart forms with one file.
 
     Args:
-        content_type: header of the request.
         fields: names of allowed fields besides `file`.
 
     Attributes:
         file_name: name from the form; None until the file starts.
-        values: values of the fields that are parsed already, by name.
 
     Raises:
         UploadRefused: the request is not a form.
@@ -170,32 +168,26 @@ def _build_refusal(reason: str) -> UploadRefused:
 _REFUSED = document_problems(401, 403, 404, 409, 422, 429, 500, 503)
 _ID = re.compile(r"[0-9a-f]{32}")
 _OK = 200
-FORM: dict[str, Any] = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": ["file"],
-                    "properties": {
-                        "file": {
-                            "type": "string",
-                            "format": "binary",
-                            "description": "The file, with its name.",
-                        },
-                        "replaces": {
-                            "type": "string",
-                            "pattern": "^[0-9a-f]{32}$",
-                            "description": "Id of the upload that the file replaces.",
-                        },
-                    },
-                }
-            }
+FORM = describe_body(
+    "multipart/form-data",
+    {
+        "type": "object",
+        "additionalProperties": False,
+        "required": ["file"],
+        "properties": {
+            "file": {
+                "type": "string",
+                "format": "binary",
+                "description": "The file, with its name.",
+            },
+            "replaces": {
+                "type": "string",
+                "pattern": "^[0-9a-f]{32}$",
+                "description": "Id of the upload that the file replaces.",
+            },
         },
-    }
-}
+    },
+)
 """The request body of an upload in the OpenAPI description."""
 
 REPLACES = "replaces"
@@ -235,9 +227,13 @@ async def upload(
     are refused before the file is read.
     """
     tenant_id = request.state.tenant = identity.require_admin_tenant(parameters.tenant)
-    ref, source = await backend.run(
-        tenant_id, identity.name, partial(_find_target, backend, tenant_id, parameters.source)
-    )
+
+    def find_target() -> tuple[TenantRef, UploadsConfig]:
+        record = backend.catalog.tenants.get(tenant_id)
+        tenant = Tenant.from_config(record.config)
+        return record.ref, get_uploads_source(tenant, parameters.source)
+
+    ref, source = await backend.run(tenant_id, identity.name, find_target)
     form = UploadForm(request.headers.get("content-type", ""), frozenset({REPLACES}))
     async with backend.file_receiver.receive(
         request,
@@ -302,22 +298,11 @@ async def delete_upload(
 
 
 def find_replaced_upload_id(form: UploadForm) -> str | None:
-    """Return the id of the upload that a form replaces, if any.
-
-    Raises:
-        InvalidFields: the value is not an id.
-    """
+    """Return the id of the upload that a form replaces, if any."""
     upload_id = form.values.get(REPLACES)
     if upload_id is not None and not _ID.fullmatch(upload_id):
         raise invalid(REPLACES, "it must be the id of an upload")
     return upload_id
-
-
-def _find_target(
-    backend: Backend, tenant_id: str, source: str | None
-) -> tuple[TenantRef, UploadsConfig]:
-    record = backend.catalog.tenants.get(tenant_id)
-    return record.ref, get_uploads_source(Tenant.from_config(record.config), source)
 
 
 def _to_response(stored: stored_uploads.Upload) -> Upload:

@@ -10,9 +10,8 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Collection, Iterator
-from datetime import datetime
 from functools import partial
-from typing import IO, Annotated, Any
+from typing import IO, Annotated
 
 from anyio.to_thread import run_sync
 from fastapi import APIRouter, Query, Request
@@ -29,7 +28,7 @@ from rag_assets.api.model import (
     ReindexPage,
     ReindexSource,
 )
-from rag_assets.api.problems import HttpRefusal, document_problems
+from rag_assets.api.problems import HttpRefusal, describe_body, document_problems
 from rag_assets.api.responses import Reconciled, ReconciledRecord, Reindexed, Written
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import UnknownDocument, UnknownSource
@@ -45,10 +44,6 @@ from rag_assets.tenants.profiles import get_profile
 
 def request_reindex(catalog: Catalog, tenant_id: str, body: Reindex, by: str) -> Reindexed:
     """Request that documents are read, parsed and indexed again, including failed documents.
-
-    Args:
-        body: selects the documents.
-        by: the caller's name, for the event.
 
     Raises:
         UnknownTenant, UnknownDocument, UnknownSource: the id is unknown.
@@ -148,12 +143,7 @@ _TOO_SLOW, _TOO_LARGE = 408, 413
 _TYPES = tuple(type_ for type_ in BODIES if type_ != BlockBody.TYPE)
 """Types of typed records in a manifest; blocks are compared with their page."""
 
-reconciling = APIRouter(
-    prefix="/rag",
-    tags=["writing"],
-    responses=document_problems(401, 403, 404, 422, 429, 500, 503),
-    route_class=Streamed,
-)
+reconciling = APIRouter(prefix="/rag", tags=["writing"], responses=_REFUSED, route_class=Streamed)
 
 
 class ReconcileQuery(RecordQuery):
@@ -183,20 +173,13 @@ class _ManifestRow(BaseModel):
 @reconciling.post(
     "/reconcile",
     responses=document_problems(408, 409, 413),
-    openapi_extra={
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/x-ndjson": {
-                    "schema": {
-                        "type": "string",
-                        "description": "One JSON object per line: `type`, `id`, and `updated_at` or"
-                        " `sha256`.",
-                    }
-                }
-            },
-        }
-    },
+    openapi_extra=describe_body(
+        "application/x-ndjson",
+        {
+            "type": "string",
+            "description": "One JSON object per line: `type`, `id`, and `updated_at` or `sha256`.",
+        },
+    ),
 )
 @open_to_writers
 async def reconcile(
@@ -285,7 +268,10 @@ def _iter_lines(file: IO[bytes], types: Collection[str] | None) -> Iterator[Mani
 
 
 def _parse_line(line: bytes, number: int) -> ManifestLine:
-    values = _parse_json(line)
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):
+        values = None
     if not isinstance(values, dict):
         raise invalid("body", f"line {number}: it must be a JSON object of at most 64 KiB")
     try:
@@ -293,12 +279,4 @@ def _parse_line(line: bytes, number: int) -> ManifestLine:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raise invalid(str(first["loc"][0]), f"line {number}: {first['msg']}") from None
-    updated_at: datetime | None = row.updated_at
-    return ManifestLine(row.type, row.id, updated_at, row.sha256)
-
-
-def _parse_json(line: bytes) -> Any:
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError):
-        return None
+    return ManifestLine(row.type, row.id, row.updated_at, row.sha256)

@@ -28,12 +28,7 @@ tokens_app = typer.Typer()
 
 @app.command("list")
 @with_reading_session
-def list_grants(
-    session: Session,
-    tenant_id: TenantArgument,
-    *,
-    as_json: Json = False,
-) -> None:
+def list_grants(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """List the access scopes and the principals that may read them."""
     session.catalog.tenants.get(tenant_id)
     grants = session.catalog.access.grants(tenant_id)
@@ -150,12 +145,7 @@ def create(
 @tokens_app.command("list")
 @owner_options
 @with_reading_session
-def list_tokens(
-    session: Session,
-    owner: NamedOwner,
-    *,
-    as_json: Json = False,
-) -> None:
+def list_tokens(session: Session, owner: NamedOwner, *, as_json: Json = False) -> None:
     """List the tokens of a tenant or an organization with their ids and last use."""
     owner.find(session)
     tokens = session.catalog.service_tokens.all(owner.id, of_organization=owner.is_organization)

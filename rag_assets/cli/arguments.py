@@ -238,11 +238,7 @@ class NamedOwner:
 
 
 def find_organization(session: Session, organization_id: str) -> OrganizationRef:
-    """Return the reference of an organization in the catalog.
-
-    Raises:
-        ConfigurationError: the organization does not exist.
-    """
+    """Return the reference of an organization in the catalog."""
     from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 
     if session.catalog.organizations.find(organization_id) is None:

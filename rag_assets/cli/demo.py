@@ -60,11 +60,7 @@ app = typer.Typer()
 
 @app.command()
 @with_session
-def demo(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> bool:
+def demo(session: Session, *, as_json: Json = False) -> bool:
     """Index the example handbook, check it, and search it with three questions."""
     started = monotonic()
     session.prepare_home()
@@ -203,11 +199,7 @@ def find_program_path(environment: Path, folder: Path) -> Path:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSummary:
-    """A document with the results of its stages; None for a missing result.
-
-    Attributes:
-        chunker: name of its chunker.
-    """
+    """A document with the results of its stages; None for a missing result."""
 
     document: Document
     parsed: ParsedText | None = None
@@ -298,8 +290,6 @@ def describe_stages(
     """Return lines that describe the result of each stage, by name of the stage.
 
     Args:
-        summaries: all documents of the tenant.
-        serving: the serving generation.
         alias: name of the serving index in Elasticsearch.
     """
     return {

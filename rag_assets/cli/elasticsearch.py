@@ -64,8 +64,7 @@ def check(
 @app.command("role")
 @with_reading_session
 def print_role(
-    session: Session,
-    purpose: Annotated[Purpose, typer.Argument(help="Purpose of the role.")],
+    session: Session, purpose: Annotated[Purpose, typer.Argument(help="Purpose of the role.")]
 ) -> None:
     """Print the smallest role as JSON, for PUT /_security/role/NAME or an API key."""
     from rag_assets.storage.index.elasticsearch.server import build_role

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from rag_assets.pipeline.listing import ListingPace
     from rag_assets.resources.own_runs import OwnRuns
     from rag_assets.resources.workbench import Workbench
-    from rag_assets.sensors.due import TenantState
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.tenants.table import TenantRecord
     from rag_assets.tenants.model import Tenant
@@ -48,7 +47,6 @@ def follow(session: Session, descriptor: int) -> None:
     """Sync the tenants that a connection names, one per line, until it ends.
 
     Args:
-        session: the installation.
         descriptor: file descriptor of the connection. Each line contains the arguments of
             TenantFollower.follow as JSON, and is answered with the result.
     """
@@ -73,7 +71,7 @@ def find_stopped_sensor(instance: dg.DagsterInstance, own_runs: OwnRuns) -> str 
     from rag_assets.resources.own_runs import INSTALLATION_TAG
 
     own_id = own_runs.installation_tags[INSTALLATION_TAG]
-    namings = own_runs.namings(instance)
+    namings = own_runs.list_namings(instance)
     states = instance.all_instigator_state(instigator_type=InstigatorType.SENSOR)
     places = {(state.name, state.origin.repository_origin.get_label()) for state in states}
     stopped = (
@@ -138,25 +136,26 @@ class TenantFollower:
 
     def _follow(self, tenant_id: str, *, is_changed: bool) -> float | None:
         from rag_assets.pipeline.listing import ListingPace
-        from rag_assets.sensors.due import why_due
+        from rag_assets.sensors.due import explain_due
+        from rag_assets.sensors.state import read_tenant_state
 
         record = self._catalog.tenants.find(tenant_id)
         if record is None or record.state != "ACTIVE" or self._is_stopped():
             return None
         held = self._catalog.lock.is_held(tenant_id)
-        if held or self._own_runs.unfinished(self._session.instance, tenant=tenant_id):
+        if held or self._own_runs.list_unfinished(self._session.instance, tenant=tenant_id):
             return self._next_busy_delay(tenant_id)
         self._busy.pop(tenant_id, None)
         self._catalog.quarantine.retry_in_environment(
             [tenant_id], environment_key(self._session.settings)
         )
         tenant = self._embedders.tenant(record)
-        state = self._read_state(record, tenant)
+        state = read_tenant_state(self._catalog, record, tenant, self._session.settings)
         now = datetime.now(UTC)
-        reason = why_due(state, now)
+        reason = explain_due(state, now)
         if reason is None:
             return None
-        if why_due(replace(state, recently_changed=0), now) is None and self._confirm(record):
+        if explain_due(replace(state, recently_changed=0), now) is None and self._confirm(record):
             return self._seconds_if_unsettled(tenant, after=_UNSETTLED_SECONDS)
         former = self._paces.pop(tenant_id, None)
         pace = former if former is not None and state.pending else ListingPace()
@@ -177,11 +176,6 @@ class TenantFollower:
             warn(f"the sensor {SENSOR} of {location} is stopped: changes are not followed")
         self._stopped = time.monotonic(), is_stopped
         return is_stopped
-
-    def _read_state(self, record: TenantRecord, tenant: Tenant) -> TenantState:
-        from rag_assets.sensors.state import tenant_state
-
-        return tenant_state(self._catalog, record, tenant, self._session.settings)
 
     def _confirm(self, record: TenantRecord) -> bool:
         """Read documents again that were listed too soon after a change.

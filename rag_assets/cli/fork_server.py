@@ -90,11 +90,7 @@ def _start_parsers(local: Path) -> subprocess.Popen[bytes]:
 
 
 def prepare(local: Path) -> None:
-    """Import all libraries, and load rules, tokenizer and Dagster's definitions, before any fork.
-
-    Args:
-        local: the installation's own folder.
-    """
+    """Import libraries, and load rules, tokenizer and Dagster's definitions, before any fork."""
     # Imported objects stay alive, so checking them would waste a sixth of the time.
     gc.disable()
     for name in _LIBRARIES:

@@ -33,12 +33,7 @@ app = typer.Typer()
 
 @app.command("list")
 @with_reading_session
-def list_builds(
-    session: Session,
-    tenant_id: TenantArgument,
-    *,
-    as_json: Json = False,
-) -> None:
+def list_builds(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """List a tenant's builds with state, difference, progress, cost and index."""
     reports = _list_reports(session, tenant_id)
     if as_json:
@@ -61,11 +56,7 @@ def list_builds(
 @app.command("show")
 @with_reading_session
 def show(
-    session: Session,
-    tenant_id: TenantArgument,
-    number: _Number,
-    *,
-    as_json: Json = False,
+    session: Session, tenant_id: TenantArgument, number: _Number, *, as_json: Json = False
 ) -> None:
     """Show one build with its checks and dates."""
     report = _find_report(session, tenant_id, number)
@@ -161,11 +152,7 @@ def rollback(
 @app.command("discard")
 @with_session
 def discard(
-    session: Session,
-    tenant_id: TenantArgument,
-    number: _Number,
-    *,
-    as_json: Json = False,
+    session: Session, tenant_id: TenantArgument, number: _Number, *, as_json: Json = False
 ) -> None:
     """Delete a build that does not answer."""
     from rag_assets.pipeline.generation_moves import discard_build as run

@@ -52,11 +52,7 @@ app = typer.Typer()
 
 @app.command("show")
 @with_reading_session
-def show(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> bool:
+def show(session: Session, *, as_json: Json = False) -> bool:
     """Show the identity, the addresses of all stores, and differences from the catalog."""
     catalog, settings = session.unverified_catalog, session.settings
     state = catalog.installation.state()
@@ -137,12 +133,7 @@ def move(
 
 @app.command("move-runs")
 @with_reading_session
-def move_runs(
-    session: Session,
-    *,
-    confirmed: YesOption = False,
-    as_json: Json = False,
-) -> None:
+def move_runs(session: Session, *, confirmed: YesOption = False, as_json: Json = False) -> None:
     """Move Dagster's tables of an earlier version from the schema `public` to our own."""
     found = session.stack.former_runs()
     if found is None:
@@ -208,7 +199,8 @@ def clone(
     if as_json:
         print_json({"installation": identity.id, "original": row.id if row else None})
         return
-    say(f"This is installation {identity.id} now, {_describe_original(row.id if row else None)}.")
+    origin = f"a clone of {row.id}" if row else "with a new catalog"
+    say(f"This is installation {identity.id} now, {origin}.")
     for kind in lacking:
         warn(_EMPTY_STORES[kind])
     say("Next: rag-assets sync --all")
@@ -292,12 +284,7 @@ def forget(
 
 @app.command("accept-clock")
 @with_reading_session
-def accept_clock(
-    session: Session,
-    *,
-    confirmed: YesOption = False,
-    as_json: Json = False,
-) -> bool:
+def accept_clock(session: Session, *, confirmed: YesOption = False, as_json: Json = False) -> bool:
     """Confirm that the current time is right, so that deletions by age continue."""
     from rag_assets.common.clock import Clock
     from rag_assets.pipeline.clock_guard import (
@@ -373,10 +360,6 @@ def _measure_consequences(
         "unconfirmed": count - sum(source.due for source in held),
         "later_times": catalog.clock.future_count(record.id, now),
     }
-
-
-def _describe_original(original: object) -> str:
-    return "with a new catalog" if original is None else f"a clone of {original}"
 
 
 def _find_cluster_difference(session: Session) -> list[Difference]:

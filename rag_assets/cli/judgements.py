@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +15,6 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.formatting import format_count
 from rag_assets.privacy.masker import get_masker
 from rag_assets.quality.files import SUFFIXES, ReadQuestions, read_judgements, write_beir
-from rag_assets.quality.judgements import JudgedQuestion
 from rag_assets.quality.store import find_judged_documents, read_questions, store_questions
 from rag_assets.quality.yaml_files import format_yaml, to_mapping
 
@@ -103,8 +101,12 @@ def export(
             text = format_yaml(questions)
             (say if sys.stdout.isatty() else sys.stdout.write)(text)
         return
+    quotes = 0
     try:
-        quotes = _write_questions(path, questions)
+        if path.suffix in SUFFIXES:
+            path.write_text(format_yaml(questions), encoding="utf-8")
+        else:
+            quotes = write_beir(path, questions)
     except OSError as error:
         raise ConfigurationError(
             f"{path.name} cannot be written: {error.strerror or type(error).__name__}",
@@ -120,12 +122,7 @@ def export(
 
 @app.command("list")
 @with_reading_session
-def list_questions(
-    session: Session,
-    tenant_id: TenantArgument,
-    *,
-    as_json: Json = False,
-) -> None:
+def list_questions(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """List a tenant's judged questions, and judged documents that no longer exist."""
     session.catalog.tenants.get(tenant_id)
     questions = read_questions(session.catalog, tenant_id)
@@ -189,18 +186,6 @@ def propose(
         f"{tenant_id}: {format_count(len(questions), 'synthetic question')} created from "
         "headings; `eval` reports them separately, and they hold back no build"
     )
-
-
-def _write_questions(path: Path, questions: Sequence[JudgedQuestion]) -> int:
-    """Write judged questions to a YAML file or a BEIR folder.
-
-    Returns:
-        The number of quotes that were left out, because the format has none.
-    """
-    if path.suffix not in SUFFIXES:
-        return write_beir(path, questions)
-    path.write_text(format_yaml(questions), encoding="utf-8")
-    return 0
 
 
 def _warn_unknown_paths(session: Session, tenant_id: str, read: ReadQuestions) -> list[str]:

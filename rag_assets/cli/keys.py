@@ -110,11 +110,7 @@ def list_keys(
 @owner_options
 @with_session
 def remove_key(
-    session: Session,
-    owner: NamedOwner,
-    provider: ProviderArgument,
-    *,
-    as_json: Json = False,
+    session: Session, owner: NamedOwner, provider: ProviderArgument, *, as_json: Json = False
 ) -> None:
     """Delete a key."""
     _require_provider(provider)
@@ -133,11 +129,7 @@ def remove_key(
 @owner_options
 @with_session
 def try_key(
-    session: Session,
-    owner: NamedOwner,
-    provider: ProviderArgument,
-    *,
-    as_json: Json = False,
+    session: Session, owner: NamedOwner, provider: ProviderArgument, *, as_json: Json = False
 ) -> None:
     """Test the key in use with one small call, which costs almost nothing."""
     from rag_assets.billing.key_tests import KeyTests
@@ -159,11 +151,7 @@ def try_key(
 
 @app.command("rotate")
 @with_session
-def rotate(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> None:
+def rotate(session: Session, *, as_json: Json = False) -> None:
     """Encrypt all stored keys with a new master key."""
     from rag_assets.runtime.elasticsearch_access import list_sealed_secrets, seal_secret
 
@@ -227,8 +215,7 @@ def _require_provider(name: str) -> None:
 
     if name not in PURPOSES:
         raise ConfigurationError(
-            "no provider with this name uses keys",
-            hint=f"choose one of: {', '.join(PURPOSES)}",
+            "no provider with this name uses keys", hint=f"choose one of: {', '.join(PURPOSES)}"
         )
 
 

@@ -30,12 +30,7 @@ app = typer.Typer()
 
 @app.command()
 @with_session
-def plan(
-    session: Session,
-    tenant_id: TenantArgument,
-    *,
-    as_json: Json = False,
-) -> None:
+def plan(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """Show what a sync would do and cost; change nothing."""
     from rag_assets.pipeline.preview import preview_sync
 

@@ -137,11 +137,7 @@ def remove_project(
 
 @organizations_app.command("list")
 @with_reading_session
-def list_organizations(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> None:
+def list_organizations(session: Session, *, as_json: Json = False) -> None:
     """List the organizations with their settings."""
     counts = Counter(record.organization for record in session.catalog.projects.all())
     found = [(each, counts[each.id]) for each in session.catalog.organizations.all()]

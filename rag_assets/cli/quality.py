@@ -64,11 +64,7 @@ def check(
 
 
 def run_checks(session: Session, tenant_id: str, *, deep: bool = False) -> list[CheckResult]:
-    """Run the asset checks and the expectations of a tenant, and return their results.
-
-    Raises:
-        RagAssetsError: a check could not be evaluated.
-    """
+    """Run the asset checks and the expectations of a tenant, and return their results."""
     from rag_assets.checks.tenant_check import DEEP_TAG
 
     runner = session.runner

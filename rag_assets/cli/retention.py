@@ -291,12 +291,7 @@ def _compact_one(session: Session, tenant_id: str) -> dict[str, Any]:
 
 @holds_app.command("list")
 @with_reading_session
-def list_holds(
-    session: Session,
-    tenant_id: TenantArgument,
-    *,
-    as_json: Json = False,
-) -> None:
+def list_holds(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """List the holds of a tenant."""
     session.catalog.tenants.get(tenant_id)
     holds = session.catalog.holds.all(tenant_id)
@@ -339,11 +334,7 @@ _hold_options = expand_parameter(_build_hold, "hold")
 @_hold_options
 @with_session
 def set_hold(
-    session: Session,
-    tenant_id: TenantArgument,
-    hold: _HoldOptions,
-    *,
-    as_json: Json = False,
+    session: Session, tenant_id: TenantArgument, hold: _HoldOptions, *, as_json: Json = False
 ) -> None:
     """Hold all documents of a tenant or of one source, or a single document."""
     with _lock_tenant(session, tenant_id) as record:
@@ -368,11 +359,7 @@ def set_hold(
 @_hold_options
 @with_session
 def lift_hold(
-    session: Session,
-    tenant_id: TenantArgument,
-    hold: _HoldOptions,
-    *,
-    as_json: Json = False,
+    session: Session, tenant_id: TenantArgument, hold: _HoldOptions, *, as_json: Json = False
 ) -> None:
     """Lift a hold; documents that were deleted during the hold are then removed from the stores."""
     with _lock_tenant(session, tenant_id) as record:

@@ -56,7 +56,6 @@ class RunResult:
     """The result of one run.
 
     Attributes:
-        stages: results by asset.
         failure: reason and hint if the run failed; otherwise None.
     """
 
@@ -109,12 +108,7 @@ class Runner:
 
         Args:
             ops: configuration of the job's ops, by their plain names.
-            reason: why it runs, for people.
             tags: further tags of the run.
-
-        Raises:
-            TenantGone: the tenant was removed during the run.
-            ServiceUnavailable: Postgres became unavailable, so Dagster cannot record the run.
         """
         from rag_assets.resources.tenant_lock import REASON_TAG
 
@@ -134,7 +128,6 @@ class Runner:
         Args:
             pace: decides whether a listing is due.
             ops: configuration of the stages, by their plain names.
-            reason: see run.
         """
         listing = {**ops.get("raw_documents", {}), "reuse_listings": not pace.begin_run()}
         configs = {**ops, "raw_documents": listing}
@@ -150,11 +143,7 @@ class Runner:
         return run
 
     def _run(
-        self,
-        job_name: str,
-        tenant_id: str,
-        ops: Mapping[str, Any] | None,
-        tags: Mapping[str, str],
+        self, job_name: str, tenant_id: str, ops: Mapping[str, Any] | None, tags: Mapping[str, str]
     ) -> RunResult:
         from rag_assets.resources.own_runs import INSTALLATION_TAG
         from rag_assets.resources.tenant_lock import process_tags
@@ -217,7 +206,7 @@ def _build_repository(
 ) -> dg.RepositoryDefinition:
     # Users of commands cannot change the use of beta features.
     warnings.filterwarnings("ignore", message=".* is currently in (beta|preview)")
-    loggers = {"console": _terminal_logger()}
+    loggers = {"console": _build_terminal_logger()}
     return build(names=names, loggers=loggers).get_repository_def()
 
 
@@ -241,11 +230,7 @@ def _convert_outages() -> Iterator[None]:
 def _collect_stages(
     result: dg.ExecuteInProcessResult, steps: Mapping[str | None, str]
 ) -> dict[str, StageResult]:
-    """Return the results of a run's assets by plain name.
-
-    Args:
-        steps: plain names of the assets by step key.
-    """
+    """Return the results of a run's assets by plain name."""
     stages = {}
     for event in result.all_events:
         if event.is_step_failure and event.step_key in steps:
@@ -339,7 +324,7 @@ def _parse_failure(description: str) -> RunFailed:
     return RunFailed(message, hint=hint.strip() or None)
 
 
-def _terminal_logger() -> Any:
+def _build_terminal_logger() -> Any:
     """Return a Dagster logger that prints our lines of a run as progress, but not Dagster's own."""
     import dagster as dg
 
@@ -368,19 +353,19 @@ def _to_plain_value(value: dg.MetadataValue[Any]) -> Plain:
     import dagster as dg
 
     if isinstance(value, dg.TableMetadataValue):
-        return [_plain(record.data) for record in value.records]
-    return _plain(value.value)
+        return [_convert_plain(record.data) for record in value.records]
+    return _convert_plain(value.value)
 
 
-def _plain(value: object) -> Plain:
+def _convert_plain(value: object) -> Plain:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, float):
         # JSON cannot represent these, and a check may report a vector that is not finite.
         return value if math.isfinite(value) else str(value)
     if isinstance(value, Mapping):
-        return {str(name): _plain(item) for name, item in value.items()}
+        return {str(name): _convert_plain(item) for name, item in value.items()}
     # Dagster's records are subclasses of tuple that cannot be iterated.
     if type(value) in {list, tuple}:
-        return [_plain(item) for item in cast("Sequence[object]", value)]
+        return [_convert_plain(item) for item in cast("Sequence[object]", value)]
     return str(value)

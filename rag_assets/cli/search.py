@@ -26,7 +26,7 @@ from rag_assets.search import AsyncRetriever, Retriever
 from rag_assets.search.model import Hit, SearchAnswer, SearchRequest
 
 if TYPE_CHECKING:
-    from rag_assets.search.answers import AnswerRequest, AnswerResult, Citation
+    from rag_assets.search.answers import AnswerRequest, AnswerResult
 
 _COMMIT = 10
 _WIDTH = 92
@@ -44,11 +44,7 @@ app = typer.Typer()
 @search_options
 @with_reading_session
 def search(
-    session: Session,
-    tenant_id: TenantArgument,
-    fields: dict[str, Any],
-    *,
-    as_json: Json = False,
+    session: Session, tenant_id: TenantArgument, fields: dict[str, Any], *, as_json: Json = False
 ) -> None:
     """Search a tenant's documents."""
     request = SearchRequest.of(**fields)
@@ -179,7 +175,10 @@ def _print_sentences(result: AnswerResult) -> None:
         say(_REASONS.get(result.reason or "", "There is no answer."))
     say()
     for citation in result.citations:
-        _print_citation(citation)
+        place = ", ".join(filter(None, (citation.uri, describe_location(citation))))
+        say(f"[{citation.number}] {place}")
+        say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
+        say()
     for claim in result.unsupported:
         say(f"Not in the cited passage: {', '.join(claim.missing)}.")
     if result.unchecked:
@@ -191,20 +190,10 @@ def _print_sentences(result: AnswerResult) -> None:
         say("The answer was cut off at its token limit: raise the limit with --max-tokens.")
 
 
-def _print_citation(citation: Citation) -> None:
-    place = ", ".join(filter(None, (citation.uri, describe_location(citation))))
-    say(f"[{citation.number}] {place}")
-    say(textwrap.indent(textwrap.fill(citation.excerpt, _WIDTH), "   │ "))
-    say()
-
-
 @app.command()
 @with_reading_session
 def mcp(
-    session: Session,
-    tenant_id: TenantArgument,
-    principal: AsOption = None,
-    role: RoleOption = None,
+    session: Session, tenant_id: TenantArgument, principal: AsOption = None, role: RoleOption = None
 ) -> None:
     """Serve a tenant's documents to an agent over MCP on standard input and output."""
     from rag_assets.api.log_lines import log_to_standard_error

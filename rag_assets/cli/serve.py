@@ -259,9 +259,7 @@ def panel(
     port: Annotated[
         int,
         typer.Option(
-            min=1,
-            max=65_535,
-            help="Port of `serve`; not used if RAG_ASSETS_PANEL_URL is set.",
+            min=1, max=65_535, help="Port of `serve`; not used if RAG_ASSETS_PANEL_URL is set."
         ),
     ] = 8000,
     *,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -17,6 +17,11 @@ from rag_assets.common.disk_space import own_disks
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import duration, format_count
 from rag_assets.runtime.stack import ServiceStatus
+
+if TYPE_CHECKING:
+    from rag_assets.storage.catalog.database import Database
+
+_T = TypeVar("_T")
 
 _COMPACTION_LIMIT = timedelta(days=8)
 """Time after which a missing compaction is reported: a week and a day of tolerance."""
@@ -50,11 +55,7 @@ def up(
 
 @app.command()
 @with_reading_session
-def down(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> None:
+def down(session: Session, *, as_json: Json = False) -> None:
     """Stop everything that `up` started."""
     session.stack.down()
     _print_status(session, as_json=as_json)
@@ -62,11 +63,7 @@ def down(
 
 @app.command()
 @with_reading_session
-def status(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> bool:
+def status(session: Session, *, as_json: Json = False) -> bool:
     """Show the state and the address of every server, and problems that need attention.
 
     Exit code 1: the daemon runs, but its sensors do not tick.
@@ -84,19 +81,18 @@ def roles() -> None:
 
 def _print_status(session: Session, *, as_json: bool) -> bool:
     services, exposed = session.stack.status(), session.stack.list_exposed()
+    available = {s.name for s in services if s.state in {"running", "external"}}
     warnings = [space.error.advice for space in own_disks(session.settings) if space.is_nearly_full]
     warnings += _list_warnings(services)
-    postgres = next(service for service in services if service.name == "Postgres")
-    doubt = _find_clock_warning(session) if postgres.state in {"running", "external"} else None
+    doubt = _find_clock_warning(session) if "Postgres" in available else None
     if doubt is not None:
         warnings.append(doubt)
-    if postgres.state in {"running", "external"}:
+    if "Postgres" in available:
         warnings += _list_schema_warnings(session) + _list_superuser_warnings(session)
-    warnings += _list_index_warnings(session, services)
-    if postgres.state in {"running", "external"}:
-        warnings += _list_held_warnings(session)
-    if compaction := _find_compaction_warning(session, services):
-        warnings.append(compaction)
+    if "Elasticsearch" in available:
+        warnings += _list_index_warnings(session)
+    if "Postgres" in available:
+        warnings += _list_held_warnings(session) + _list_compaction_warnings(session)
     if as_json:
         print_json(
             {
@@ -145,67 +141,61 @@ def _list_warnings(services: Sequence[ServiceStatus]) -> list[str]:
     return found
 
 
-def _find_compaction_warning(session: Session, services: Sequence[ServiceStatus]) -> str | None:
-    """Return a warning about tenants whose last compaction is too long ago.
+def _read_database(session: Session, read: Callable[[Database], _T]) -> _T | None:
+    """Return the result of `read`; None if Postgres or the catalog cannot be read.
 
-    Return None without such tenants, or if the catalog cannot be read.
+    The session's catalog is not used: showing the status must not upgrade or reconcile the catalog.
     """
-    if services[0].state not in {"running", "external"}:
-        return None
     from sqlalchemy.exc import SQLAlchemyError
 
     from rag_assets.storage.catalog.database import Database
+
+    try:
+        with closing(Database(session.endpoints.database_url)) as database:
+            return read(database)
+    except (RagAssetsError, SQLAlchemyError):
+        return None
+
+
+def _list_compaction_warnings(session: Session) -> list[str]:
+    """Return a warning about tenants whose last compaction is too long ago."""
     from rag_assets.storage.catalog.tenants.overview import Overview
 
     since = datetime.now(UTC) - _COMPACTION_LIMIT
-    try:
-        # The session's catalog is not used: showing the status must not change the catalog.
-        with closing(
-            Database(session.settings.database_url or session.stack.postgres.url)
-        ) as database:
-            tenants = Overview(database).list_not_compacted_since(since)
-    except (RagAssetsError, SQLAlchemyError):
-        return None
+    tenants = _read_database(session, lambda db: Overview(db).list_not_compacted_since(since))
     if not tenants:
-        return None
-    named = ", ".join(tenants[:_MAX_NAMED]) + (", …" if len(tenants) > _MAX_NAMED else "")
-    return (
-        f"{format_count(len(tenants), 'tenant')} not compacted for {_COMPACTION_LIMIT.days} days:"
-        f" deleted text stays in files of lake and index: {named}; `rag-assets compact` removes it"
+        return []
+    count = (
+        f"{format_count(len(tenants), 'tenant')} not compacted for {_COMPACTION_LIMIT.days} days"
     )
+    named = _list_first(tenants, ", ")
+    remedy = "`rag-assets compact` removes it"
+    return [f"{count}: deleted text stays in files of lake and index: {named}; {remedy}"]
 
 
 def _list_schema_warnings(session: Session) -> list[str]:
     """Return warnings about programs, including this one, that need another schema revision."""
-    from sqlalchemy.exc import SQLAlchemyError
-
-    from rag_assets.storage.catalog.database import Database
     from rag_assets.storage.catalog.migrate import other_programs, require_present_schema
 
-    try:
-        with closing(Database(session.endpoints.database_url)) as database:
+    def find_others(database: Database) -> list[str]:
+        try:
             require_present_schema(database)
             others = other_programs(database)
-    except RagAssetsError as error:
-        return [error.advice]
-    except SQLAlchemyError:
-        return []
-    remedy = "`rag-assets up` replaces processes of this home folder; restart any other yourself"
-    return [f"{other}; {remedy}" for other in others]
+        except RagAssetsError as error:
+            return [error.advice]
+        remedy = (
+            "`rag-assets up` replaces processes of this home folder; restart any other yourself"
+        )
+        return [f"{other}; {remedy}" for other in others]
+
+    return _read_database(session, find_others) or []
 
 
 def _list_held_warnings(session: Session) -> list[str]:
     """Return warnings about deletions that are held back."""
-    from sqlalchemy.exc import SQLAlchemyError
-
     from rag_assets.storage.catalog.builds.syncs import DepartureTable
-    from rag_assets.storage.catalog.database import Database
 
-    try:
-        with closing(Database(session.endpoints.database_url)) as database:
-            held = DepartureTable(database).list_held()
-    except (RagAssetsError, SQLAlchemyError):
-        return []
+    held = _read_database(session, lambda db: DepartureTable(db).list_held()) or []
     shown = [each.line for each in held[:_MAX_NAMED]]
     if len(held) > _MAX_NAMED:
         shown.append(f"deletions of {len(held) - _MAX_NAMED:,} more sources are held back")
@@ -242,26 +232,23 @@ def _list_superuser_warnings(session: Session) -> list[str]:
     return [warning]
 
 
-def _list_index_warnings(session: Session, services: Sequence[ServiceStatus]) -> list[str]:
+def _list_index_warnings(session: Session) -> list[str]:
     """Return warnings about indexes that are unusable, or differ from the configured layout."""
-    elasticsearch = next(service for service in services if service.name == "Elasticsearch")
-    if elasticsearch.state not in {"running", "external"}:
-        return []
     from rag_assets.storage.index.store import StoreConfig, open_store
 
     settings = session.settings
     try:
-        connection = session.stack.elasticsearch_connection()
         # The session's store is not used, because opening it needs the catalog.
-        config = StoreConfig(
-            connection, prefix=settings.index_prefix, layout=settings.elasticsearch.layout
+        store = open_store(
+            StoreConfig(
+                session.stack.elasticsearch_connection(),
+                prefix=settings.index_prefix,
+                layout=settings.elasticsearch.layout,
+            )
         )
-        store = open_store(config)
-        try:
+        with closing(store):
             warnings = [error.advice for error in store.indexes.conditions()]
             return warnings + _list_layout_warnings(store.indexes.layout_differences())
-        finally:
-            store.close()
     except RagAssetsError as error:
         return [error.advice]
 
@@ -270,31 +257,25 @@ def _list_layout_warnings(differences: Sequence[str]) -> list[str]:
     """Return a warning about indexes with a different layout than new indexes."""
     if not differences:
         return []
-    shown = "; ".join(differences[:_MAX_NAMED]) + ("; …" if len(differences) > _MAX_NAMED else "")
     warning = (
         f"{format_count(len(differences), 'index', 'indexes')} with a layout that differs from "
-        f"the settings RAG_ASSETS_ELASTICSEARCH_…: {shown}. New builds follow the "
-        "settings; to change replicas, refresh interval and tier of an existing index, "
+        f"the settings RAG_ASSETS_ELASTICSEARCH_…: {_list_first(differences, '; ')}. New builds "
+        "follow the settings; to change replicas, refresh interval and tier of an existing index, "
         "send PUT /INDEX/_settings to Elasticsearch"
     )
     return [warning]
 
 
+def _list_first(texts: Sequence[str], separator: str) -> str:
+    """Join the first texts, with an ellipsis for the others."""
+    return separator.join([*texts[:_MAX_NAMED], *(["…"] if len(texts) > _MAX_NAMED else [])])
+
+
 def _find_clock_warning(session: Session) -> str | None:
-    """Return why deletion by age is suspended; None if the clock is trusted or cannot be checked.
-
-    This neither upgrades nor reconciles the catalog.
-    """
-    from sqlalchemy.exc import SQLAlchemyError
-
+    """Return why deletion by age is suspended; None if it is not, or this cannot be checked."""
     from rag_assets.common.clock import Clock
     from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
     from rag_assets.storage.catalog.catalog import Catalog
-    from rag_assets.storage.catalog.database import Database
 
-    try:
-        with closing(Catalog(Database(session.endpoints.database_url))) as catalog:
-            trusted = get_deletion_time(catalog, Clock())
-    except (RagAssetsError, SQLAlchemyError):
-        return None
+    trusted = _read_database(session, lambda db: get_deletion_time(Catalog(db), Clock()))
     return trusted.line if isinstance(trusted, ClockDoubt) else None

@@ -155,11 +155,7 @@ class Session:
         return MarkKeeper(self._installation[0], self.lake, blobs, lambda: self.store)
 
     def require_trusted_grants(self, principals: Sequence[str]) -> None:
-        """Require that the grants of principals can be trusted.
-
-        Raises:
-            RestorePending: the catalog was restored, and may contain revoked grants.
-        """
+        """Require that the grants of principals can be trusted."""
         if principals and (pending := self.keeper.find_pending_restore()) is not None:
             raise pending
 
@@ -223,12 +219,7 @@ class Session:
         return Embedders(self.catalog, self.settings)
 
     def active(self, tenant_id: str) -> TenantRecord:
-        """Return the record of an enabled tenant.
-
-        Raises:
-            UnknownTenant: the tenant does not exist.
-            ConfigurationError: the tenant is disabled.
-        """
+        """Return the record of an enabled tenant."""
         from rag_assets.common.errors import ConfigurationError
 
         record = self.catalog.tenants.get(tenant_id)
@@ -247,12 +238,7 @@ class Session:
         return record
 
     def reader(self, tenant_id: str) -> TenantContext:
-        """Return a context for reading a tenant's data; writing would need the tenant's lock.
-
-        Raises:
-            UnknownTenant: the tenant does not exist.
-            ConfigurationError: the tenant is disabled.
-        """
+        """Return a context for reading a tenant's data; writing would need the tenant's lock."""
         from rag_assets.cli.output import progress
         from rag_assets.pipeline.context import TenantContext
 
@@ -278,11 +264,6 @@ class Session:
 
         Args:
             what: description of the work, shown to others who wait for the lock.
-
-        Raises:
-            UnknownTenant: the tenant does not exist.
-            ConfigurationError: the tenant is disabled.
-            TenantLocked: the current holder did not release the lock in time.
         """
         from rag_assets.cli.output import progress
         from rag_assets.storage.catalog.lock import Holder
@@ -321,7 +302,7 @@ class Session:
         """
         from rag_assets.declarations import PLAIN
 
-        team_namings = self.own_runs.namings(self.instance) - {PLAIN}
+        team_namings = self.own_runs.list_namings(self.instance) - {PLAIN}
         return team_namings.pop() if len(team_namings) == 1 else PLAIN
 
     @cached_property
@@ -395,9 +376,7 @@ def with_reading_session(command: Callable[Concatenate[Session, _P], _T]) -> Cal
     return _in_session(command, reconciles=False)
 
 
-def with_serving_session(
-    command: Callable[Concatenate[Session, _P], _T],
-) -> Callable[_P, _T]:
+def with_serving_session(command: Callable[Concatenate[Session, _P], _T]) -> Callable[_P, _T]:
     """Like with_reading_session, but with the service's role in Postgres (fewer rights)."""
     return _in_session(command, reconciles=False, is_service=True)
 

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,11 +16,7 @@ from rag_assets.cli.arguments import Json
 from rag_assets.cli.output import format_seconds, print_json, print_table, progress, say, warn
 from rag_assets.cli.runs import STAGES, RunResult
 from rag_assets.cli.session import Session, with_session
-from rag_assets.common.errors import (
-    ConfigurationError,
-    IndexInconsistent,
-    RagAssetsError,
-)
+from rag_assets.common.errors import ConfigurationError, IndexInconsistent, RagAssetsError
 from rag_assets.common.formatting import dollars, format_count
 
 if TYPE_CHECKING:
@@ -174,9 +171,14 @@ def sync(
         accepted = [tenant_id for tenant_id in tenants if _accept_catalog(session, tenant_id)]
         repair = repair or bool(accepted)
         if every:
-            _forget_unknown_tenants(session)
-    sync_tenants = _sync_in_turn if in_turn else _sync_all
-    results = sync_tenants(session, tenants, repair=repair, allow_deletes=allow_deletes)
+            # The next weekly compaction may delete data of tenants that the catalog lacks.
+            for name in session.keeper.forget_unknown():
+                progress(f"{name}: unknown to the catalog; the next weekly compaction deletes it")
+    if in_turn:
+        sync_one = partial(sync_tenant, session, repair=repair, allow_deletes=allow_deletes)
+        results = list(map(sync_one, tenants))
+    else:
+        results = _sync_all(session, tenants, repair=repair, allow_deletes=allow_deletes)
     if as_json:
         syncs = [result.as_json() for result in results]
         print_json(syncs[0] if len(syncs) == 1 and not every else {"tenants": syncs})
@@ -212,12 +214,6 @@ def _accept_catalog(session: Session, tenant_id: str) -> bool:
     return accepted
 
 
-def _forget_unknown_tenants(session: Session) -> None:
-    """Allow the next weekly compaction to delete data of tenants that the catalog does not know."""
-    for name in session.keeper.forget_unknown():
-        progress(f"{name}: unknown to the catalog; the next weekly compaction deletes it")
-
-
 def _build_held_warning(session: Session, result: TenantSync) -> str:
     from rag_assets.pipeline.mark_keeper import build_held_warning
 
@@ -226,24 +222,13 @@ def _build_held_warning(session: Session, result: TenantSync) -> str:
     return build_held_warning(record.id, held, session.keeper.find_refusal(record.ref))
 
 
-def _sync_in_turn(
-    session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
-) -> list[TenantSync]:
-    """Sync tenants in this process, one after the other."""
-    return [
-        sync_tenant(session, id_, repair=repair, allow_deletes=allow_deletes) for id_ in tenants
-    ]
-
-
 def _sync_all(
     session: Session, tenants: Sequence[str], *, repair: bool, allow_deletes: bool
 ) -> list[TenantSync]:
     """Sync tenants, concurrently in forks if several have work to do and a fork server runs."""
     from rag_assets.cli.sync_lanes import SyncLanes
 
-    def sync_here(tenant_id: str) -> TenantSync:
-        return sync_tenant(session, tenant_id, repair=repair, allow_deletes=allow_deletes)
-
+    sync_here = partial(sync_tenant, session, repair=repair, allow_deletes=allow_deletes)
     if len(tenants) == 1:
         return [sync_here(tenants[0])]
     results: dict[str, TenantSync] = {}
@@ -270,7 +255,7 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
     started = monotonic()
     try:
         result.nothing_to_do = not (
-            _index_differences(session, result.tenant) or _is_due(session, result.tenant)
+            _find_index_differences(session, result.tenant) or _is_due(session, result.tenant)
         )
         result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
         result.held = _count_held(session, result.tenant)
@@ -372,7 +357,7 @@ def _needs_repair(session: Session, tenant_id: str) -> bool:
             index was replaced.
         IndexUnavailable: the index is closed, blocked or red.
     """
-    differences = _index_differences(session, tenant_id)
+    differences = _find_index_differences(session, tenant_id)
     if not differences:
         return False
     is_automatic = session.embedders.tenant(session.active(tenant_id)).auto_repair
@@ -386,7 +371,7 @@ def _needs_repair(session: Session, tenant_id: str) -> bool:
     return True
 
 
-def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference]:
+def _find_index_differences(session: Session, tenant_id: str) -> list[IndexDifference]:
     from rag_assets.pipeline.drift import find_index_differences
 
     ref = session.active(tenant_id).ref
@@ -397,8 +382,8 @@ def _index_differences(session: Session, tenant_id: str) -> list[IndexDifference
 def _is_due(session: Session, tenant_id: str) -> bool:
     """Return whether the tenant has work to do; the sources are listed only if necessary."""
     from rag_assets.pipeline.batches import poll_batches
-    from rag_assets.sensors.due import why_due
-    from rag_assets.sensors.state import tenant_state
+    from rag_assets.sensors.due import explain_due
+    from rag_assets.sensors.state import read_tenant_state
 
     catalog = session.catalog
     record = session.active(tenant_id)
@@ -409,9 +394,9 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     listed = catalog.syncs.all(tenant_id)
     if any(source.name not in listed for source in tenant.sources):
         return True
-    state = tenant_state(catalog, record, tenant, session.settings)
+    state = read_tenant_state(catalog, record, tenant, session.settings)
     # A source that cannot be listed needs a run, which fails with the reason.
-    reason = why_due(state, datetime.now(UTC), wait_for_retry=False)
+    reason = explain_due(state, datetime.now(UTC), wait_for_retry=False)
     return bool(state.unlisted) or reason is not None
 
 

@@ -21,12 +21,7 @@ _FORKS_PER_LANE = 4
 
 
 class SyncLanes:
-    """Runs `sync` for groups of tenants in concurrent forks, at most one per core.
-
-    Args:
-        home: the installation's folder.
-        options: further options of the command.
-    """
+    """Runs `sync` for groups of tenants in concurrent forks, at most one per core."""
 
     def __init__(self, home: Path, options: Sequence[str]) -> None:
         self._home = home
@@ -96,10 +91,6 @@ def split_tenants(tenants: Sequence[str], lanes: int) -> Iterator[Sequence[str]]
     """Split tenants into groups; each fork syncs one group.
 
     Few groups are better, because each fork reads the whole configuration.
-
-    Args:
-        tenants: ids of the tenants.
-        lanes: number of concurrent forks.
     """
     first = 0
     while remaining := len(tenants) - first:

@@ -31,11 +31,7 @@ app = typer.Typer()
 
 @app.command("list")
 @with_reading_session
-def list_tenants(
-    session: Session,
-    *,
-    as_json: Json = False,
-) -> None:
+def list_tenants(session: Session, *, as_json: Json = False) -> None:
     """List the tenants."""
     rows = []
     listed = _read_listed_ids(session)
@@ -300,7 +296,12 @@ def remove(
     # Dagster's instance is opened before the first deletion, because this may fail.
     instance, own_runs = session.instance, session.own_runs
     lock = session.catalog.lock
-    with lock.hold(tenant_id, Holder.here("removal"), wait_seconds=60.0, on_wait=_print_waiting):
+    with lock.hold(
+        tenant_id,
+        Holder.here("removal"),
+        wait_seconds=60.0,
+        on_wait=lambda holder: progress(f"waiting for {holder}"),
+    ):
         require_no_hold(session.catalog.holds.all(tenant_id), tenant_id, "removing the tenant")
         TenantsFile(session.settings.tenants_file).remove(tenant_id)
         receipt = purge_tenant(
@@ -340,7 +341,8 @@ def _build_sources(
     names: set[str] = set()
     for folder in folders:
         root = folder.expanduser().resolve()
-        name = _find_unused_name(_to_source_name(root.name), names)
+        stem = re.sub("[^a-z0-9]+", "-", root.name.lower())[:40].strip("-")
+        name = _find_unused_name(stem or "files", names)
         names.add(name)
         sources.append({"name": name, "type": FILES.name, "root": format_path(root, home)})
     if records:
@@ -354,11 +356,6 @@ def _build_sources(
 def _find_unused_name(stem: str, names: set[str]) -> str:
     numbered = (f"{stem}-{number}" for number in count(2))
     return next(name for name in chain([stem], numbered) if name not in names)
-
-
-def _to_source_name(folder: str) -> str:
-    """Convert the name of a folder to the name of a source."""
-    return re.sub("[^a-z0-9]+", "-", folder.lower())[:40].strip("-") or "files"
 
 
 def _require_sources(config: dict[str, Any], session: Session) -> None:
@@ -395,7 +392,3 @@ def _find_embedder_advice(session: Session, config: dict[str, Any]) -> str | Non
     except (RagAssetsError, OSError):
         return None
     return advise_embedder(tenant, languages)
-
-
-def _print_waiting(holder: object) -> None:
-    progress(f"waiting for {holder}")

@@ -41,12 +41,7 @@ app = typer.Typer()
 
 @app.command("show")
 @with_reading_session
-def show(
-    session: Session,
-    tenant_id: TenantArgument,
-    *,
-    as_json: Json = False,
-) -> None:
+def show(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """Print the thresholds in force and the origin of each."""
     ctx = session.reader(tenant_id)
     serving = get_serving_build(ctx)

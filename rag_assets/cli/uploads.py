@@ -119,11 +119,7 @@ def list_uploads(
 @app.command("delete")
 @with_session
 def delete(
-    session: Session,
-    tenant_id: TenantArgument,
-    upload_id: UploadArgument,
-    *,
-    as_json: Json = False,
+    session: Session, tenant_id: TenantArgument, upload_id: UploadArgument, *, as_json: Json = False
 ) -> None:
     """Delete an upload, so that searches no longer return it."""
     record = session.catalog.tenants.get(tenant_id)

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+import json
+import re
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import wraps
 from typing import Any, Generic, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, cast, overload
 from urllib.parse import quote
+from uuid import UUID
 
 from rag_assets.common.errors import ConfigurationError
 
@@ -17,11 +30,7 @@ Method: TypeAlias = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class FormFile:
-    """A file to send in a form.
-
-    Attributes:
-        fields: the other fields of the form; None values are left out.
-    """
+    """A file to send in a form; `fields` are the other fields, of which None values are omitted."""
 
     name: str
     content: bytes = field(repr=False)
@@ -37,11 +46,9 @@ class Call(Generic[T]):
             description.
         answer: type of a successful answer; str returns the text of the response.
         named: values for the placeholders in braces in the path.
-        parameters: query parameters; None values are left out.
+        parameters: query parameters; None values are omitted.
         body: JSON body; None sends no body.
-        file: file to send instead of a JSON body.
-        lines: lines of JSON to send instead of a JSON body.
-        content: bytes to send instead of a JSON body.
+        file, lines, content: a file, lines of JSON, or bytes to send instead of a JSON body.
         headers: headers besides the token.
         tenanted: whether to add the default tenant.
         of_project: whether `id` in the path is the id of a project.
@@ -77,7 +84,7 @@ class Call(Generic[T]):
                 name one.
         """
         if self.of_project:
-            return self._of_project(project)
+            return self._about_project(project)
         if tenant is None or not self.tenanted:
             return self
         if self.body is not None and self.method == "POST":
@@ -86,7 +93,7 @@ class Call(Generic[T]):
             return self
         return replace(self, parameters={**self.parameters, "tenant": tenant})
 
-    def _of_project(self, project: str | None) -> Call[T]:
+    def _about_project(self, project: str | None) -> Call[T]:
         if "id" in self.named:
             return self
         if project is None:
@@ -99,24 +106,17 @@ class Call(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Pages(Generic[T, Item]):
-    """A list that is fetched page by page.
-
-    Attributes:
-        first: the call for the first page.
-        items: returns the items of a page.
-        next: returns the `after` of the next page; None after the last page.
-    """
+    """A list that is fetched page by page; `items` returns the items of a page."""
 
     first: Call[T]
     items: Callable[[T], Sequence[Item]]
-    next: Callable[[T], str | int | None]
 
     def following(self, page: T) -> Call[T] | None:
-        """Return the call for the next page; None after the last page."""
-        after = self.next(page)
+        """Return the call for the page after `page`; None after the last page."""
+        after = cast("Any", page).next
         if after is None:
             return None
-        return replace(self.first, parameters={**self.first.parameters, "after": after})
+        return replace(self.first, parameters={**self.first.parameters, "after": _encode(after)})
 
 
 def _quote(name: str) -> str:
@@ -124,8 +124,95 @@ def _quote(name: str) -> str:
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 
-F = TypeVar("F", bound=Callable[..., Any])
 P = ParamSpec("P")
+
+
+def operation(
+    method: Method, path: str, answer: type[T], *, query: Sequence[str] = (), **options: Any
+) -> Callable[[Callable[P, Mapping[str, Any] | None]], Callable[P, Call[T]]]:
+    """Return a decorator that declares an operation by a function with its parameters.
+
+    The decorated function returns the Call that its arguments describe:
+
+    - An argument fills the placeholder of its name in the path; `page_id` also fills `{page}`, and
+      `project` fills `{id}` if the operation belongs to a project.
+    - `etag` is sent as If-Match. A repeated call would be refused, so it is not repeatable.
+    - All other arguments of GET and DELETE, and those named in `query`, are query parameters.
+    - The remaining arguments form the JSON body, without None and empty lists.
+
+    If the function has a body, it returns fields of the Call that replace these.
+
+    Args:
+        query: names of query parameters of an operation with a body.
+
+    Example:
+        >>> @operation("GET", "/rag/documents", Documents)
+        ... def documents(*, after: str | None = None, limit: int = 100) -> None:
+        ...     '''Return a page of documents.'''
+    """
+    placeholders = re.findall(r"{(\w+)}", path)
+
+    def declare(describe: Callable[P, Mapping[str, Any] | None]) -> Callable[P, Call[T]]:
+        signature = inspect.signature(describe)
+
+        @wraps(describe)
+        def build(*arguments: P.args, **named_arguments: P.kwargs) -> Call[T]:
+            bound = signature.bind(*arguments, **named_arguments)
+            bound.apply_defaults()
+            values = {name: _encode(value) for name, value in bound.arguments.items()}
+            fields: dict[str, Any] = {"named": {}, "parameters": {}, **options}
+            if fields.get("of_project") and (project := values.pop("project")) is not None:
+                fields["named"]["id"] = project
+            for name in placeholders:
+                key = next((key for key in (name, f"{name}_id") if key in values), None)
+                if key is not None:
+                    fields["named"][name] = values.pop(key)
+            if (etag := values.pop("etag", None)) is not None:
+                fields |= {"headers": {"If-Match": etag}, "repeatable": False}
+            is_body = method not in {"GET", "DELETE"}
+            for name in [name for name in values if name in query or not is_body]:
+                fields["parameters"][name] = values.pop(name)
+            if is_body:
+                fields["body"] = drop_empty(values)
+            own = describe(*arguments, **named_arguments)
+            if own is not None and not own.keys().isdisjoint({"file", "lines", "content"}):
+                fields["body"] = None
+            return Call(method, path, answer, **{**fields, **(own or {})})
+
+        return build
+
+    return declare
+
+
+def _encode(value: Any) -> Any:
+    """Return a value as JSON expresses it: ids and times as text, sequences as lists."""
+    match value:
+        case UUID():
+            return str(value)
+        case datetime():
+            return value.isoformat()
+        case list() | tuple():
+            return [_encode(item) for item in value]
+        case Mapping():
+            return dict(value)
+    return value
+
+
+def drop_empty(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the values other than None and empty lists."""
+    return {
+        name: value
+        for name, value in values.items()
+        if not (value is None or (isinstance(value, list) and not value))
+    }
+
+
+def join_lines(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Return rows as lines of JSON."""
+    return "\n".join(json.dumps(dict(row)) for row in rows)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
 T_co = TypeVar("T_co", covariant=True)
 Item_co = TypeVar("Item_co", covariant=True)
 

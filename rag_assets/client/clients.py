@@ -26,7 +26,7 @@ from rag_assets.client.exchange import (
     handle_failure,
     parse_outcome,
 )
-from rag_assets.client.guideline_operations import with_section
+from rag_assets.client.guideline_operations import append_section
 
 Http = TypeVar("Http")
 T = TypeVar("T")
@@ -172,22 +172,14 @@ class Client(BaseClient[httpx2.Client]):
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """Send a call of rag_assets.client.operations and return its answer.
-
-        Raises:
-            ClientError: no answer arrived, or the service refused the request.
-        """
+        """Send a call of rag_assets.client.operations and return its answer."""
         pauses = self._settings.pauses()
         while isinstance(outcome := self._attempt(call, next(pauses)), Retry):
             time.sleep(outcome.seconds)
         return outcome
 
     def items(self, pages: Pages[T, Item]) -> Iterator[Item]:
-        """Iterate over a list of rag_assets.client.operations, fetching page by page.
-
-        Raises:
-            ClientError: a page cannot be fetched.
-        """
+        """Iterate over a list of rag_assets.client.operations, fetching page by page."""
         call: Call[T] | None = pages.first
         while call is not None:
             page = self.send(call)
@@ -217,7 +209,7 @@ class Client(BaseClient[httpx2.Client]):
         context = self.guideline_context(
             task, top_k=top_k, token_budget=token_budget, project=project
         )
-        return with_section(system_prompt, context)
+        return append_section(system_prompt, context)
 
     def _connections(self, options: Mapping[str, Any]) -> httpx2.Client:
         return httpx2.Client(**options)
@@ -248,22 +240,14 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         await self._http.aclose()
 
     async def send(self, call: Call[T]) -> T:
-        """Send a call of rag_assets.client.operations and return its answer.
-
-        Raises:
-            ClientError: no answer arrived, or the service refused the request.
-        """
+        """Send a call of rag_assets.client.operations and return its answer."""
         pauses = self._settings.pauses()
         while isinstance(outcome := await self._attempt(call, next(pauses)), Retry):
             await anyio.sleep(outcome.seconds)
         return outcome
 
     async def items(self, pages: Pages[T, Item]) -> AsyncIterator[Item]:
-        """Iterate over a list of rag_assets.client.operations, fetching page by page.
-
-        Raises:
-            ClientError: a page cannot be fetched.
-        """
+        """Iterate over a list of rag_assets.client.operations, fetching page by page."""
         call: Call[T] | None = pages.first
         while call is not None:
             page = await self.send(call)
@@ -284,7 +268,7 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         context = await self.guideline_context(
             task, top_k=top_k, token_budget=token_budget, project=project
         )
-        return with_section(system_prompt, context)
+        return append_section(system_prompt, context)
 
     def _connections(self, options: Mapping[str, Any]) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(**options)

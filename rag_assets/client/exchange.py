@@ -45,11 +45,7 @@ class ClientOptions(TypedDict):
 
 
 def from_environment(environ: Mapping[str, str] | None = None) -> ClientOptions:
-    """Read the arguments of a client from environment variables; see ClientOptions.
-
-    Raises:
-        ConfigurationError: RAG_ASSETS_TOKEN is not set.
-    """
+    """Read the arguments of a client from environment variables; see ClientOptions."""
     env = os.environ if environ is None else environ
     token = env.get("RAG_ASSETS_TOKEN")
     if not token:
@@ -79,17 +75,7 @@ _UNAVAILABLE = 503
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """The settings of a client.
-
-    Attributes:
-        url: address of the service, including the path of a proxy.
-        token: a service token or a JWT, or a function that returns a valid token.
-        tenant, project: defaults for calls without a tenant or project.
-        timeout: seconds to wait for data from the service.
-        retries: maximum number of attempts after the first.
-        patience: longest wait before another attempt, in seconds.
-        allow_http: whether the token may be sent unencrypted to another machine.
-    """
+    """The settings of a client; see BaseClient."""
 
     url: str
     token: str | Callable[[], str] = field(repr=False)
@@ -121,23 +107,17 @@ class ClientSettings:
     def request(self, call: Call[Any]) -> dict[str, Any]:
         """Return the keyword arguments with which httpx2 sends a call."""
         request = call.about(self.tenant, self.project)
-        parameters = {
-            name: value for name, value in request.parameters.items() if value is not None
-        }
         lines = {} if request.lines is None else {"Content-Type": "application/x-ndjson"}
         return {
             **_build_form(request.file),
             "content": request.content if request.lines is None else request.lines,
             "method": request.method,
             "url": request.address,
-            "params": parameters,
+            "params": {n: value for n, value in request.parameters.items() if value is not None},
             "json": request.body,
-            "timeout": self._build_timeout(request.seconds),
+            "timeout": httpx2.Timeout(max(self.timeout, request.seconds), connect=_CONNECT_SECONDS),
             "headers": {**lines, **request.headers, "Authorization": f"Bearer {self._get_token()}"},
         }
-
-    def _build_timeout(self, seconds: float) -> httpx2.Timeout:
-        return httpx2.Timeout(max(self.timeout, seconds), connect=_CONNECT_SECONDS)
 
     def _get_token(self) -> str:
         token = self.token if isinstance(self.token, str) else self.token()
@@ -154,11 +134,7 @@ class ClientSettings:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A decision to send a request again.
-
-    Attributes:
-        seconds: time to wait before the request is sent again.
-    """
+    """A decision to send a request again after a number of seconds."""
 
     seconds: float
 

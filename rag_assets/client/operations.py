@@ -6,9 +6,9 @@ client has a default tenant.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from http import HTTPStatus
 from typing import Any, TypeAlias
 
@@ -35,7 +35,7 @@ from rag_assets.api.responses import (
     Written,
 )
 from rag_assets.api.workspace_responses import WorkspaceStatus
-from rag_assets.client.calls import Call, FormFile, Pages
+from rag_assets.client.calls import FormFile, Pages, join_lines, operation
 from rag_assets.client.errors import refusal
 from rag_assets.search.answers import AnswerResult
 from rag_assets.search.model import Question, SearchAnswer
@@ -49,20 +49,23 @@ _STATUS: Any = WorkspaceStatus | Status
 _UPLOAD_SECONDS = 120.0
 """Timeout of an upload: time to write and examine a large file."""
 _RECORD = "/rag/records/{source_type}/{source_id}"
+_write = partial(operation, query=("source", "tenant"))
 
 
-def query(question: Question | str, *, tenant: str | None = None) -> Call[SearchAnswer]:
+@operation("POST", "/rag/query", SearchAnswer)
+def query(question: Question | str, *, tenant: str | None = None) -> dict[str, Any]:
     """Search a tenant's knowledge.
 
     Args:
         question: text, or a Question with filters, a threshold and other options.
     """
-    return Call("POST", "/rag/query", SearchAnswer, body=_build_question_body(question, tenant))
+    return {"body": _build_question_body(question, tenant)}
 
 
+@operation("POST", "/rag/answer", AnswerResult, repeatable=False, seconds=_ANSWER_SECONDS)
 def answer(
     question: Question | str, *, max_tokens: int | None = None, tenant: str | None = None
-) -> Call[AnswerResult]:
+) -> dict[str, Any]:
     """Answer a question with the tenant's chat model; its sentences cite their sources.
 
     An answer costs money, so the request is not repeated if the connection breaks.
@@ -72,58 +75,36 @@ def answer(
         max_tokens: maximum tokens that the model may write, including hidden reasoning.
     """
     body = _build_question_body(question, tenant)
-    if max_tokens is not None:
-        body["max_tokens"] = max_tokens
-    return Call(
-        "POST",
-        "/rag/answer",
-        AnswerResult,
-        body=body,
-        repeatable=False,
-        seconds=_ANSWER_SECONDS,
-    )
+    return {"body": body if max_tokens is None else {**body, "max_tokens": max_tokens}}
 
 
-def documents(
-    *, after: str | None = None, limit: int = _PAGE, tenant: str | None = None
-) -> Call[Documents]:
+@operation("GET", "/rag/documents", Documents)
+def documents(*, after: str | None = None, limit: int = _PAGE, tenant: str | None = None) -> None:
     """Return a page of the documents that the caller may read, ordered by uri.
 
     Args:
         after: the `next` of the previous page.
         limit: maximum number of documents, up to 1,000.
     """
-    parameters = {"after": after, "limit": limit, "tenant": tenant}
-    return Call("GET", "/rag/documents", Documents, parameters=parameters)
 
 
 def all_documents(*, page: int = _PAGE, tenant: str | None = None) -> Pages[Documents, Document]:
-    """Iterate over all documents that the caller may read, ordered by uri.
-
-    Args:
-        page: number of documents in each request; pages are fetched as needed.
-    """
-    first = documents(limit=page, tenant=tenant)
-    return Pages(first, lambda fetched: fetched.documents, lambda fetched: fetched.next)
+    """Iterate over all documents that the caller may read, ordered by uri."""
+    return Pages(documents(limit=page, tenant=tenant), lambda fetched: fetched.documents)
 
 
+@operation("DELETE", "/rag/documents/{document_id}", Written)
 def delete_document(
     document_id: str, *, purge: bool | None = None, tenant: str | None = None
-) -> Call[Written]:
+) -> None:
     """Delete a document of any source; searches omit it immediately. For admins.
 
     Args:
         purge: also delete it from every store and every file.
     """
-    return Call(
-        "DELETE",
-        "/rag/documents/{document_id}",
-        Written,
-        named={"document_id": document_id},
-        parameters={"purge": purge, "tenant": tenant},
-    )
 
 
+@_write("PUT", _RECORD, Written)
 def put_record(
     source_type: str,
     source_id: str,
@@ -140,7 +121,7 @@ def put_record(
     etag: str | None = None,
     source: str | None = None,
     tenant: str | None = None,
-) -> Call[Written]:
+) -> None:
     """Push a new or changed record; the next sync indexes it. For admins and writers.
 
     Args:
@@ -157,27 +138,9 @@ def put_record(
         etag: ETag of the version to replace; None replaces any version.
         source: the tenant's source of records; may be left out if there is only one.
     """
-    fields = {
-        "media_type": media_type,
-        "title": title,
-        "uri": uri,
-        "scope": scope,
-        "tags": list(tags) or None,
-        "metadata": None if metadata is None else dict(metadata),
-        "updated_at": _format_time(updated_at),
-        "version": version,
-    }
-    return Call(
-        "PUT",
-        _RECORD,
-        Written,
-        named={"source_type": source_type, "source_id": source_id},
-        parameters={"source": source, "tenant": tenant},
-        body={"text": text, **{name: value for name, value in fields.items() if value is not None}},
-        **_build_conditions(etag),
-    )
 
 
+@operation("DELETE", _RECORD, Written)
 def delete_record(
     source_type: str,
     source_id: str,
@@ -188,7 +151,7 @@ def delete_record(
     etag: str | None = None,
     source: str | None = None,
     tenant: str | None = None,
-) -> Call[Written]:
+) -> None:
     """Delete a record; searches omit it immediately. For admins and writers.
 
     Args:
@@ -197,22 +160,9 @@ def delete_record(
         updated_at, version: time and version of the deletion, which is ignored after a later write.
         etag: ETag of the version to delete; None deletes any version.
     """
-    return Call(
-        "DELETE",
-        _RECORD,
-        Written,
-        named={"source_type": source_type, "source_id": source_id},
-        parameters={
-            "page_uuid": page_uuid,
-            "updated_at": _format_time(updated_at),
-            "version": version,
-            "source": source,
-            "tenant": tenant,
-        },
-        **_build_conditions(etag),
-    )
 
 
+@_write("PUT", _RECORD, Written)
 def put_typed_record(
     source_type: str,
     source_id: str,
@@ -221,7 +171,7 @@ def put_typed_record(
     etag: str | None = None,
     source: str | None = None,
     tenant: str | None = None,
-) -> Call[Written]:
+) -> dict[str, Any]:
     """Push a new or changed record of a workspace; the next sync indexes it.
 
     For admins and writers.
@@ -234,20 +184,13 @@ def put_typed_record(
             version.
         source: the tenant's source of records; may be left out if there is only one.
     """
-    return Call(
-        "PUT",
-        _RECORD,
-        Written,
-        named={"source_type": source_type, "source_id": source_id},
-        parameters={"source": source, "tenant": tenant},
-        body=dict(body),
-        **_build_conditions(etag),
-    )
+    return {"body": dict(body)}
 
 
+@_write("POST", "/rag/records", RecordLines, seconds=_UPLOAD_SECONDS)
 def write_records(
     lines: Sequence[Mapping[str, Any]], *, source: str | None = None, tenant: str | None = None
-) -> Call[RecordLines]:
+) -> dict[str, Any]:
     """Push and delete many records in one transaction; an invalid line does not affect the others.
 
     For admins and writers.
@@ -257,29 +200,16 @@ def write_records(
             `if_match` to replace only one version, and the fields of a single write.
         source: the tenant's source of records; may be left out if there is only one.
     """
-    return Call(
-        "POST",
-        "/rag/records",
-        RecordLines,
-        parameters={"source": source, "tenant": tenant},
-        lines="\n".join(json.dumps(dict(line)) for line in lines),
-        seconds=_UPLOAD_SECONDS,
-    )
+    return {"lines": join_lines(lines)}
 
 
-def _format_time(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()
-
-
-def _build_conditions(etag: str | None) -> dict[str, Any]:
-    """Return the arguments of a Call that is refused unless the stored version has the ETag.
-
-    If such a call is sent twice, the first attempt changes the version and the second is refused.
-    So the call is not repeatable. Without an ETag, there are no arguments.
-    """
-    return {} if etag is None else {"headers": {"If-Match": etag}, "repeatable": False}
-
-
+@operation(
+    "POST",
+    "/rag/reconcile",
+    Reconciled,
+    query=("apply", "allow_deletes", "as_of", "source", "tenant"),
+    seconds=_UPLOAD_SECONDS,
+)
 def reconcile(
     manifest: Sequence[Mapping[str, Any]],
     *,
@@ -288,7 +218,7 @@ def reconcile(
     as_of: datetime | None = None,
     source: str | None = None,
     tenant: str | None = None,
-) -> Call[Reconciled]:
+) -> dict[str, Any]:
     """Compare a manifest of all records with the stored records. For admins and writers.
 
     Args:
@@ -298,25 +228,13 @@ def reconcile(
         as_of: when the manifest was created; by default, when it is sent.
         source: the tenant's source of records; may be left out if there is only one.
     """
-    return Call(
-        "POST",
-        "/rag/reconcile",
-        Reconciled,
-        parameters={
-            "apply": apply,
-            "allow_deletes": allow_deletes,
-            "as_of": _format_time(as_of),
-            "source": source,
-            "tenant": tenant,
-        },
-        lines="\n".join(json.dumps(dict(line)) for line in manifest),
-        seconds=_UPLOAD_SECONDS,
-    )
+    return {"lines": join_lines(manifest)}
 
 
+@_write("PUT", "/rag/records/file/{source_id}/content", Written, seconds=_UPLOAD_SECONDS)
 def put_record_content(
     source_id: str, content: bytes, *, source: str | None = None, tenant: str | None = None
-) -> Call[Written]:
+) -> dict[str, Any]:
     """Upload the content of a file that was pushed to a workspace. For admins and writers.
 
     Args:
@@ -324,17 +242,10 @@ def put_record_content(
         content: PDF, Markdown, plain text, Word, HTML, CSV or TSV.
         source: the tenant's source of records; may be left out if there is only one.
     """
-    return Call(
-        "PUT",
-        "/rag/records/file/{source_id}/content",
-        Written,
-        named={"source_id": source_id},
-        parameters={"source": source, "tenant": tenant},
-        content=content,
-        seconds=_UPLOAD_SECONDS,
-    )
+    return {"content": content}
 
 
+@operation("GET", _RECORD, RecordWhereabouts)
 def record(
     source_type: str,
     source_id: str,
@@ -343,7 +254,7 @@ def record(
     chunks: bool | None = None,
     source: str | None = None,
     tenant: str | None = None,
-) -> Call[RecordWhereabouts]:
+) -> None:
     """Return the status of a record, its reason, and the record's searchable chunks.
 
     Args:
@@ -351,20 +262,9 @@ def record(
         page_uuid: the page of a block.
         chunks: whether to include the texts of the chunks; False leaves them out.
     """
-    return Call(
-        "GET",
-        _RECORD,
-        RecordWhereabouts,
-        named={"source_type": source_type, "source_id": source_id},
-        parameters={
-            "page_uuid": page_uuid,
-            "chunks": chunks,
-            "source": source,
-            "tenant": tenant,
-        },
-    )
 
 
+@operation("GET", "/rag/records", ListedRecords)
 def records(
     *,
     status: RecordStatus | None = None,
@@ -373,7 +273,7 @@ def records(
     after: str | None = None,
     limit: int | None = None,
     tenant: str | None = None,
-) -> Call[ListedRecords]:
+) -> None:
     """Return a page of records with the status of each, without titles and texts.
 
     Args:
@@ -383,9 +283,6 @@ def records(
         after: the `next` of the previous page.
         limit: maximum number of records, up to 1,000.
     """
-    parameters = {"status": status, "type": type, "page_uuid": page_uuid}
-    parameters |= {"after": after, "tenant": tenant}
-    return Call("GET", "/rag/records", ListedRecords, parameters={**parameters, "limit": limit})
 
 
 def all_records(
@@ -395,12 +292,11 @@ def all_records(
 
     Args:
         status: only records with this status.
-        page: number of records in each request; pages are fetched as needed.
     """
-    first = records(status=status, limit=page, tenant=tenant)
-    return Pages(first, lambda fetched: fetched.records, lambda fetched: fetched.next)
+    return Pages(records(status=status, limit=page, tenant=tenant), lambda fetched: fetched.records)
 
 
+@_write("POST", "/rag/uploads", Uploaded, seconds=_UPLOAD_SECONDS)
 def upload(
     file_name: str,
     content: bytes,
@@ -408,7 +304,7 @@ def upload(
     replaces: str | None = None,
     source: str | None = None,
     tenant: str | None = None,
-) -> Call[Uploaded]:
+) -> dict[str, Any]:
     """Upload a file or a new version of a file; the next sync indexes it. For admins.
 
     The same bytes are stored only once, so the request may be repeated.
@@ -418,36 +314,24 @@ def upload(
         replaces: id of the upload to replace.
         source: the tenant's source of uploads; may be left out if there is only one.
     """
-    return Call(
-        "POST",
-        "/rag/uploads",
-        Uploaded,
-        parameters={"source": source, "tenant": tenant},
-        file=FormFile(file_name, content, {"replaces": replaces}),
-        seconds=_UPLOAD_SECONDS,
-    )
+    return {"file": FormFile(file_name, content, {"replaces": replaces})}
 
 
-def uploads(*, source: str | None = None, tenant: str | None = None) -> Call[Uploads]:
+@operation("GET", "/rag/uploads", Uploads)
+def uploads(*, source: str | None = None, tenant: str | None = None) -> None:
     """Return the uploaded files by name, with the status of each. For admins.
 
     Args:
         source: only files of this source.
     """
-    return Call("GET", "/rag/uploads", Uploads, parameters={"source": source, "tenant": tenant})
 
 
-def delete_upload(upload_id: str, *, tenant: str | None = None) -> Call[Written]:
+@operation("DELETE", "/rag/uploads/{upload_id}", Written)
+def delete_upload(upload_id: str, *, tenant: str | None = None) -> None:
     """Delete an uploaded file; searches omit it immediately. For admins."""
-    return Call(
-        "DELETE",
-        "/rag/uploads/{upload_id}",
-        Written,
-        named={"upload_id": upload_id},
-        parameters={"tenant": tenant},
-    )
 
 
+@operation("POST", "/rag/reindex", Reindexed, repeatable=False)
 def reindex(
     *,
     source: str | None = None,
@@ -455,7 +339,7 @@ def reindex(
     page: str | None = None,
     database: str | None = None,
     tenant: str | None = None,
-) -> Call[Reindexed]:
+) -> dict[str, Any]:
     """Read, parse and index documents again, including failed documents. For admins.
 
     At most one argument besides `tenant` is allowed; without one, all documents of the tenant are
@@ -474,16 +358,17 @@ def reindex(
     body: dict[str, Any] = {"scope": "tenant"}
     for scope, id_ in chosen.items():
         body = {"scope": scope, "id": id_}
-    return Call("POST", "/rag/reindex", Reindexed, body=_add_tenant(tenant, body), repeatable=False)
+    return {"body": _add_tenant(tenant, body)}
 
 
+@operation("GET", "/rag/events", Events)
 def events(
     *,
     after: int | None = None,
     kind: str | None = None,
     limit: int = _PAGE,
     tenant: str | None = None,
-) -> Call[Events]:
+) -> None:
     """Return a page of events, newest first; a member gets only their own searches.
 
     Args:
@@ -491,8 +376,6 @@ def events(
         kind: only events of this kind, such as document_indexed.
         limit: maximum number of events, up to 1,000.
     """
-    parameters = {"after": after, "kind": kind, "limit": limit, "tenant": tenant}
-    return Call("GET", "/rag/events", Events, parameters=parameters)
 
 
 def all_events(
@@ -502,30 +385,28 @@ def all_events(
 
     Args:
         kind: only events of this kind.
-        page: number of events in each request; pages are fetched as needed.
     """
-    first = events(kind=kind, limit=page, tenant=tenant)
-    return Pages(first, lambda fetched: fetched.events, lambda fetched: fetched.next)
+    return Pages(events(kind=kind, limit=page, tenant=tenant), lambda fetched: fetched.events)
 
 
-def status(*, tenant: str | None = None) -> Call[WorkspaceStatus | Status]:
+@operation("GET", "/rag/status", _STATUS)
+def status(*, tenant: str | None = None) -> None:
     """Return how far a tenant's index is behind its documents."""
-    return Call("GET", "/rag/status", _STATUS, parameters={"tenant": tenant})
 
 
-def live() -> Call[Health]:
+@operation("GET", "/health/live", Health, tenanted=False)
+def live() -> None:
     """Check whether the service answers."""
-    return Call("GET", "/health/live", Health, tenanted=False)
 
 
-def ready() -> Call[Health]:
+@operation("GET", "/health/ready", Health, tenanted=False)
+def ready() -> None:
     """Check whether the service and its servers answer; raise Unavailable if not."""
-    return Call("GET", "/health/ready", Health, tenanted=False)
 
 
-def metrics() -> Call[str]:
+@operation("GET", "/metrics", str, tenanted=False)
+def metrics() -> None:
     """Return metrics in the text format of Prometheus."""
-    return Call("GET", "/metrics", str, tenanted=False)
 
 
 def _build_question_body(question: Question | str, tenant: str | None) -> dict[str, Any]:

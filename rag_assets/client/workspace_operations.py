@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Literal
 
 from rag_assets.api.workspace_responses import (
@@ -16,30 +16,33 @@ from rag_assets.api.workspace_responses import (
     TreePages,
     TreeReconciled,
 )
-from rag_assets.client.calls import Call
+from rag_assets.client.calls import join_lines, operation
 
 _SETTINGS = "/rag/settings"
 _PAGE = "/rag/tree/{uuid}"
 _BULK_SECONDS = 300.0
+_write = partial(operation, query=("tenant",))
 
 
-def workspace_settings(*, tenant: str | None = None) -> Call[Settings]:
+@operation("GET", _SETTINGS, Settings)
+def workspace_settings(*, tenant: str | None = None) -> None:
     """Return the effective settings of a workspace."""
-    return Call("GET", _SETTINGS, Settings, parameters={"tenant": tenant})
 
 
+@_write("PATCH", _SETTINGS, Settings)
 def change_workspace_settings(
     settings: Mapping[str, Any], *, tenant: str | None = None
-) -> Call[Settings]:
+) -> dict[str, Any]:
     """Change settings of a workspace.
 
     Args:
         settings: enabled, provider, embedding_model, base_url, dimensions, vector_backend,
             resolved_comment_days; None restores the operator's configuration.
     """
-    return Call("PATCH", _SETTINGS, Settings, parameters={"tenant": tenant}, body=dict(settings))
+    return {"body": dict(settings)}
 
 
+@_write("PUT", _PAGE, TreeChange)
 def put_page(
     uuid: str,
     *,
@@ -50,7 +53,7 @@ def put_page(
     archived: bool = False,
     ai: Literal["on", "off"] = "on",
     tenant: str | None = None,
-) -> Call[TreeChange]:
+) -> dict[str, Any]:
     """Put a new or changed page into the tree of a workspace. For admins and writers.
 
     Args:
@@ -62,43 +65,39 @@ def put_page(
         ai: `off` excludes the page and everything below it from searches.
     """
     body = {"kind": kind, "parent": parent, "inherit": inherit, "read": [*read]}
-    body |= {"archived": archived, "ai": ai}
-    return Call(
-        "PUT", _PAGE, TreeChange, named={"uuid": uuid}, parameters={"tenant": tenant}, body=body
-    )
+    return {"body": {**body, "archived": archived, "ai": ai}}
 
 
+@_write("PATCH", _PAGE, TreeChange)
 def change_page(
     uuid: str, change: Mapping[str, Any], *, tenant: str | None = None
-) -> Call[TreeChange]:
+) -> dict[str, Any]:
     """Change some fields of a page. For admins and writers.
 
     Args:
         change: any of kind, parent, inherit, read, archived, ai; other fields stay unchanged.
     """
-    parameters = {"tenant": tenant}
-    return Call(
-        "PATCH", _PAGE, TreeChange, named={"uuid": uuid}, parameters=parameters, body=dict(change)
-    )
+    return {"body": dict(change)}
 
 
-def write_tree(lines: Sequence[Mapping[str, Any]], *, tenant: str | None = None) -> Call[TreeLines]:
+@_write("POST", "/rag/tree", TreeLines, seconds=_BULK_SECONDS)
+def write_tree(lines: Sequence[Mapping[str, Any]], *, tenant: str | None = None) -> dict[str, Any]:
     """Put and change many pages in one transaction, in any order. For admins and writers.
 
     Args:
         lines: at most 5,000 lines. Each has `uuid`, `op` (put by default, or change), and the
             fields of put_page or change_page.
     """
-    return Call(
-        "POST",
-        "/rag/tree",
-        TreeLines,
-        parameters={"tenant": tenant},
-        lines="\n".join(json.dumps(dict(line)) for line in lines),
-        seconds=_BULK_SECONDS,
-    )
+    return {"lines": join_lines(lines)}
 
 
+@operation(
+    "POST",
+    "/rag/tree/reconcile",
+    TreeReconciled,
+    query=("apply", "allow_deletes", "as_of", "tenant"),
+    seconds=_BULK_SECONDS,
+)
 def reconcile_tree(
     manifest: Sequence[Mapping[str, Any]],
     *,
@@ -106,7 +105,7 @@ def reconcile_tree(
     allow_deletes: bool | None = None,
     as_of: datetime | None = None,
     tenant: str | None = None,
-) -> Call[TreeReconciled]:
+) -> dict[str, Any]:
     """Compare all pages of the application with the tree. For admins and writers.
 
     Args:
@@ -116,34 +115,22 @@ def reconcile_tree(
         allow_deletes: delete such pages even if there are many.
         as_of: when the manifest was created; by default, when it is sent.
     """
-    at = None if as_of is None else as_of.isoformat()
-    return Call(
-        "POST",
-        "/rag/tree/reconcile",
-        TreeReconciled,
-        parameters={
-            "apply": apply,
-            "allow_deletes": allow_deletes,
-            "as_of": at,
-            "tenant": tenant,
-        },
-        lines="\n".join(json.dumps(dict(line)) for line in manifest),
-        seconds=_BULK_SECONDS,
-    )
+    return {"lines": join_lines(manifest)}
 
 
-def page(uuid: str, *, tenant: str | None = None) -> Call[TreePage]:
+@operation("GET", _PAGE, TreePage)
+def page(uuid: str, *, tenant: str | None = None) -> None:
     """Return a page of the tree. For admins and writers."""
-    return Call("GET", _PAGE, TreePage, named={"uuid": uuid}, parameters={"tenant": tenant})
 
 
+@operation("GET", "/rag/tree", TreePages)
 def pages(
     *,
     parent: str | None = None,
     after: str | None = None,
     limit: int | None = None,
     tenant: str | None = None,
-) -> Call[TreePages]:
+) -> None:
     """Return a list of pages of the tree, by uuid. For admins and writers.
 
     Args:
@@ -151,21 +138,20 @@ def pages(
         after: the `next` of the previous list.
         limit: maximum number of pages, up to 10,000.
     """
-    parameters = {"parent": parent, "after": after, "tenant": tenant}
-    return Call("GET", "/rag/tree", TreePages, parameters={**parameters, "limit": limit})
 
 
-def delete_page(uuid: str, *, tenant: str | None = None) -> Call[TreeChange]:
+@operation("DELETE", _PAGE, TreeChange)
+def delete_page(uuid: str, *, tenant: str | None = None) -> None:
     """Delete a page, the pages below it, and all their records. For admins and writers."""
-    return Call("DELETE", _PAGE, TreeChange, named={"uuid": uuid}, parameters={"tenant": tenant})
 
 
+@operation("GET", "/rag/access", PageAccess)
 def page_access(
     page_uuid: str, principals: Sequence[str], *, tenant: str | None = None
-) -> Call[PageAccess]:
+) -> dict[str, Any]:
     """Return whether principals may read a page, with the page and the grant that decide it.
 
     For admins.
     """
     parameters = {"page_uuid": page_uuid, "principal": [*principals], "tenant": tenant}
-    return Call("GET", "/rag/access", PageAccess, parameters=parameters)
+    return {"parameters": parameters}

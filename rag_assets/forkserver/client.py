@@ -33,14 +33,7 @@ DISABLED = "RAG_ASSETS_FORK_SERVER"
 """Environment variable that disables the fork server if it is "0"."""
 _CONNECT_SECONDS = 2.0
 _FORWARDED_SIGNALS = (
-    "SIGINT",
-    "SIGTERM",
-    "SIGHUP",
-    "SIGQUIT",
-    "SIGUSR1",
-    "SIGUSR2",
-    "SIGWINCH",
-    "SIGCONT",
+    *("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT"),
 )
 _REPEATED_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGKILL", "SIGPIPE")
 
@@ -54,12 +47,17 @@ def run_command(home: str, arguments: Sequence[str]) -> int | None:
     """
     if os.environ.get(DISABLED) == "0" or not hasattr(signal, "pidfd_send_signal"):
         return None
-    try:
-        connection = connect(_get_socket_path(home), _CONNECT_SECONDS)
-    except (OSError, ValueError):
+    connection = _connect(_get_socket_path(home))
+    if connection is None:
         return None
     with connection:
-        return _run_in_fork(connection, arguments)
+        replies = Replies(connection)
+        try:
+            _send_command(connection, arguments)
+            child = os.pidfd_open(replies.read_pid())
+        except (OSError, ValueError, KeyError):
+            return None
+        return _wait_for_command(connection, replies, child)
 
 
 def start_fork(
@@ -83,11 +81,8 @@ def start_fork(
         the connection, which closes when the fork ends; None if no fork server can execute the
         request, in which case no work was done.
     """
-    if environment.get(DISABLED) == "0":
-        return None
-    try:
-        connection = connect(_get_socket_path(home), _CONNECT_SECONDS)
-    except (OSError, ValueError):
+    connection = None if environment.get(DISABLED) == "0" else _connect(_get_socket_path(home))
+    if connection is None:
         return None
     try:
         request = Request(kind, list(arguments), dict(environment), _get_umask())
@@ -116,17 +111,14 @@ def _get_umask() -> int:
     return umask
 
 
-def _run_in_fork(connection: socket.socket, arguments: Sequence[str]) -> int | None:
-    replies = Replies(connection)
+def _connect(path: str) -> socket.socket | None:
     try:
-        _send(connection, arguments)
-        child = os.pidfd_open(replies.read_pid())
-    except (OSError, ValueError, KeyError):
+        return connect(path, _CONNECT_SECONDS)
+    except (OSError, ValueError):
         return None
-    return _wait(connection, replies, child)
 
 
-def _send(connection: socket.socket, arguments: Sequence[str]) -> None:
+def _send_command(connection: socket.socket, arguments: Sequence[str]) -> None:
     streams = [
         Stream(s.encoding, s.errors or "strict", bool(s.line_buffering), s.write_through)  # type: ignore[union-attr]
         for s in (sys.stdin, sys.stdout, sys.stderr)
@@ -144,7 +136,7 @@ def _is_ignored(number: int) -> bool:
     return signal.getsignal(number) is signal.SIG_IGN
 
 
-def _wait(connection: socket.socket, replies: Replies, child: int) -> int:
+def _wait_for_command(connection: socket.socket, replies: Replies, child: int) -> int:
     """Let the fork start, and pass signals on to it until it ends; return its exit code.
 
     If a signal ended the fork, this process ends by the same signal.
@@ -195,11 +187,7 @@ def _watch_signals() -> Iterator[int]:
 
 
 def _wait_for_reply(connection: socket.socket, signals: int) -> None:
-    """Wait until the connection is readable; meanwhile, let Python run signal handlers.
-
-    Args:
-        signals: descriptor that becomes readable with every signal.
-    """
+    """Wait until the connection is readable; meanwhile, let Python run signal handlers."""
     poll = select.poll()
     for descriptor in (connection.fileno(), signals):
         poll.register(descriptor, select.POLLIN)
@@ -211,10 +199,8 @@ def _wait_for_reply(connection: socket.socket, signals: int) -> None:
 
 
 def _send_signal(child: int, number: int) -> None:
-    try:
+    with suppress(ProcessLookupError):
         signal.pidfd_send_signal(child, number)
-    except ProcessLookupError:
-        return
 
 
 def _end_by_signal(number: int) -> int:
@@ -237,7 +223,6 @@ class ForkedProcess:
     """A fork that ends when this process ends or this handle is closed.
 
     Attributes:
-        pid: process id of the fork.
         stdin, stdout: pipes to and from the fork.
         returncode: exit code of the fork, or the negative number of the signal that ended it; None
             while it runs.
@@ -267,7 +252,6 @@ class ForkedProcess:
         """Start a fork with pipes to its standard input and output.
 
         Args:
-            path: path of the fork server's socket.
             folder: working folder of the fork.
             error: descriptor for the fork's standard error; by default, its standard error is
                 discarded.
@@ -275,9 +259,8 @@ class ForkedProcess:
         Returns:
             The fork; None if no server can execute the request, in which case no work was done.
         """
-        try:
-            connection = connect(path, _CONNECT_SECONDS)
-        except (OSError, ValueError):
+        connection = _connect(path)
+        if connection is None:
             return None
         (its_input, our_output), (our_input, its_output) = os.pipe(), os.pipe()
         null = os.open(os.devnull, os.O_RDWR)
@@ -318,13 +301,11 @@ class ForkedProcess:
 
     def kill(self) -> None:
         """Kill the process."""
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
+        _send_signal(self._descriptor, signal.SIGKILL)
 
     def interrupt(self) -> None:
         """Interrupt the process, as Ctrl-C would."""
-        with suppress(ProcessLookupError):
-            signal.pidfd_send_signal(self._descriptor, signal.SIGINT)
+        _send_signal(self._descriptor, signal.SIGINT)
 
     def close(self) -> None:
         """Release the resources of an ended process."""

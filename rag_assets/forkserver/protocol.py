@@ -49,9 +49,6 @@ class Request(NamedTuple):
 
     Attributes:
         kind: COMMAND, RUN or SYNC.
-        arguments: arguments of the command or run.
-        environment: the complete environment.
-        umask: umask for the files that the fork creates.
         streams: standard input, output and error; empty unless the kind is COMMAND.
         ignored: numbers of the signals that the fork ignores.
     """
@@ -203,11 +200,7 @@ class Replies:
         return int(reply["pid"])
 
     def read_next(self) -> dict[str, Any]:
-        """Return the next reply; empty after the last.
-
-        Raises:
-            OSError: the connection broke or timed out.
-        """
+        """Return the next reply; empty after the last."""
         while b"\n" not in self._rest:
             part = self._connection.recv(4096)
             if not part:

@@ -50,7 +50,8 @@ class Fingerprint:
 
     def __init__(self, files: Iterable[Path] = ()) -> None:
         modules = {Path(file) for file in _iter_own_modules()}
-        folders = {*(module.parent for module in modules), *_find_package_folders()}
+        packages = {Path(path) for path in sys.path if path.endswith("-packages")}
+        folders = {*(module.parent for module in modules), *packages}
         self._files = {str(path): _read_state(str(path)) for path in {*modules, *files}}
         self._folders = {str(path): _list_names(str(path)) for path in folders}
 
@@ -71,10 +72,6 @@ def _iter_own_modules() -> Iterable[str]:
             yield file
 
 
-def _find_package_folders() -> Iterable[Path]:
-    return {Path(path) for path in sys.path if path.endswith("-packages")}
-
-
 def _list_names(folder: str) -> frozenset[str]:
     """Return the file names in a folder, except Python's compiled files; empty if unreadable."""
     try:
@@ -92,7 +89,10 @@ def _read_state(path: str) -> tuple[int, int]:
 
 
 Execute = Callable[[Sequence[str]], None]
-"""Executes the arguments of a request; returns or raises SystemExit at the end."""
+"""Executes the arguments of a request, followed by the numbers of its extra descriptors.
+
+Returns or raises SystemExit at the end.
+"""
 
 _FLUSH_FAILED = 120
 """Python's exit code if its buffers cannot be flushed."""
@@ -111,25 +111,14 @@ def execute_request(
         send_reply(connection, pid=os.getpid(), namespace=get_pid_namespace())
         if not wait_for_start_signal(connection):
             os._exit(1)
-        code = _run_to_exit_code(execute, _list_arguments(request, descriptors))
-        code = _shut_down(code)
+        # The descriptors of a command are its standard streams, and are not arguments.
+        extra = () if request.kind == COMMAND else map(str, descriptors)
+        code = _shut_down(_run_to_exit_code(execute, [*request.arguments, *extra]))
         send_reply(connection, exit=code)
     except OSError:
         code = 1  # The client disconnected.
     finally:
         os._exit(code)
-
-
-def _list_arguments(request: Request, descriptors: Sequence[int]) -> Sequence[str]:
-    """Return the arguments for the executor, followed by the numbers of extra descriptors.
-
-    The descriptors of a command are its standard streams, and are not listed.
-    """
-    return (
-        request.arguments
-        if request.kind == COMMAND
-        else [*request.arguments, *map(str, descriptors)]
-    )
 
 
 def _take_over_streams(streams: Sequence[Stream], descriptors: Sequence[int]) -> None:
@@ -216,7 +205,6 @@ class _Fork:
     """A running fork.
 
     Attributes:
-        kind: kind of the fork's request.
         connection: connection to the fork's client; None after the client has disconnected.
     """
 
@@ -229,7 +217,6 @@ class ForkServer:
 
     Args:
         path: path of the server's socket, in a folder that only the server's user can open.
-        fingerprint: fingerprint of the imported code.
         executors: the functions that a fork executes, by kind of request.
         parent: descriptor that closes when the server has to end; None if only a signal ends it.
         not_for_forks: inherited descriptors that forks close.
@@ -336,15 +323,11 @@ class ForkServer:
                 os.close(descriptor)
 
     def _can_execute(self, request: Request, descriptors: Sequence[int]) -> bool:
-        has_executor = request.kind in self._executors
         has_descriptors = len(descriptors) == DESCRIPTORS.get(request.kind)
-        if not (has_executor and has_descriptors):
+        if request.kind not in self._executors or not has_descriptors:
             return False
-        if request.kind != COMMAND:
-            return True
-        is_refused = not self._refused_commands.isdisjoint(request.arguments[:1])
-        return (
-            not is_refused
+        return request.kind != COMMAND or (
+            self._refused_commands.isdisjoint(request.arguments[:1])
             and select_import_environment(request.environment) == self._import_environment
         )
 

@@ -37,9 +37,6 @@ def _select_checks(names: Naming, checks: Sequence[LoadedCheck], job: str) -> dg
 
     A team's checks in the same code location are not selected: they may have other partitions,
     which a run of a tenant cannot evaluate.
-
-    Args:
-        job: plain name of the job: check_tenant or expectations.
     """
     return dg.AssetSelection.checks(
         *(

@@ -1,10 +1,9 @@
 """measure_quality: measures how well tenants' serving builds answer their judged questions."""
 
-from typing import NoReturn
-
 import dagster as dg
 
 from rag_assets.assets.reports import build_quality_report
+from rag_assets.checks.tenant_check import refuse_write
 from rag_assets.common.errors import BuildNotAskable, RequestsStopped
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
@@ -33,10 +32,7 @@ class QualityConfig(dg.Config):
     kind="elasticsearch",
 )
 def measure_tenants(
-    context: dg.OpExecutionContext,
-    config: QualityConfig,
-    names: Naming,
-    workbench: Workbench,
+    context: dg.OpExecutionContext, config: QualityConfig, names: Naming, workbench: Workbench
 ) -> None:
     """Search for every tenant's judged questions; report the results as retrieval_quality."""
     with clear_failures(workbench.installation):
@@ -49,7 +45,7 @@ def measure_tenants(
         ]
 
     def measure(record: TenantRecord) -> str | None:
-        ctx = workbench.context(record.id, guard=_refuse_write, log=context.log.info)
+        ctx = workbench.context(record.id, guard=refuse_write, log=context.log.info)
         serving = ctx.catalog.generations.serving(record.id)
         if serving is None:
             return None
@@ -63,7 +59,3 @@ def measure_tenants(
         return report.description
 
     for_each(context, workbench.installation, records, "measuring quality", measure)
-
-
-def _refuse_write() -> NoReturn:
-    raise RuntimeError("measuring quality must not write to a tenant's documents")

@@ -40,7 +40,7 @@ def delete_old_runs(
         )
         if run.is_finished
     ]
-    run_ids = [run.run_id for run in own_runs.only_of_installation(instance, old)]
+    run_ids = [run.run_id for run in own_runs.select_exclusive_runs(instance, old)]
     delete_runs(instance, run_ids)
     return len(run_ids)
 
@@ -61,7 +61,7 @@ def delete_tenant(instance: dg.DagsterInstance, own_runs: OwnRuns, tenant_id: st
     The records contain names of documents.
     """
     # The namings are derived from runs, so they are read before the last run is deleted.
-    namings = own_runs.namings(instance)
+    namings = own_runs.list_namings(instance)
     delete_partition(instance, own_runs, tenant_id)
     own_runs.forget_history(instance, tenant_id)
     for names in namings:
@@ -76,10 +76,12 @@ def delete_partition(instance: dg.DagsterInstance, own_runs: OwnRuns, partition:
     a team's own assets with a partition of the same name, are kept.
     """
     asset_keys = {
-        key for naming in own_runs.namings(instance) for key in own_runs.keys_under(naming)
+        key
+        for naming in own_runs.list_namings(instance)
+        for key in own_runs.list_asset_keys(naming)
     }
     runs = instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: partition}))
-    run_ids = [run.run_id for run in own_runs.only_of_installation(instance, runs)]
+    run_ids = [run.run_id for run in own_runs.select_exclusive_runs(instance, runs)]
     delete_runs(instance, run_ids)
     delete_partition_records(
         instance,
@@ -97,4 +99,4 @@ def _list_runs_of_installation(
     if not run_ids:
         return []
     runs = instance.get_runs(filters=dg.RunsFilter(run_ids=list(run_ids)))
-    return [run.run_id for run in own_runs.of_installation(instance, runs)]
+    return [run.run_id for run in own_runs.select_runs_of_installation(instance, runs)]

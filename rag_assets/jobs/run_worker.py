@@ -6,11 +6,7 @@ import sys
 
 
 def execute_run(arguments: str) -> None:
-    """Execute a run; exit with its code if it failed.
-
-    Args:
-        arguments: see `dagster_compat.serialize_run`.
-    """
+    """Execute a run; exit with its code if it failed."""
     from rag_assets import dagster_compat
     from rag_assets.common.settings import Settings
     from rag_assets.resources.tenant_lock import marks

@@ -1,13 +1,18 @@
-"""Jobs that delete old documents (prune), compact the lake, and complete removals."""
+"""Jobs that delete old documents (prune), compact the lake, complete removals, and report costs."""
 
 from dataclasses import replace
 from functools import partial
 
 import dagster as dg
 
-from rag_assets.assets.reports import build_generations_report, build_retention_report
+from rag_assets.assets.reports import (
+    build_generations_report,
+    build_retention_report,
+    iter_daily_costs,
+)
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
+from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each, for_each_locked
 from rag_assets.jobs.run_history import delete_tenant
@@ -25,14 +30,12 @@ from rag_assets.pipeline.upkeep import (
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.workbench import Workbench, as_failure, clear_failures
 from rag_assets.storage.blobs.store import open_blobs
+from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 
-@job(
-    "prune",
-    "Deletes documents that are older than their tenant's retention.",
-)
+@job("prune", "Deletes documents that are older than their tenant's retention.")
 def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Workbench) -> None:
     """Delete every tenant's documents and search events that exceed their retention.
 
@@ -68,13 +71,7 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
         for_each_locked(context, workbench, "pruning", prune_one)
     finally:
         tenants = workbench.postgres.catalog().tenants.all()
-        for_each(
-            context,
-            workbench.installation,
-            tenants,
-            "expunging pruned entries",
-            expunge_one,
-        )
+        for_each(context, workbench.installation, tenants, "expunging pruned entries", expunge_one)
 
 
 def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None:
@@ -95,10 +92,7 @@ def _report_retention_if_any(names: Naming, ctx: TenantContext) -> dg.AssetMater
     return None if found.is_empty else build_retention_report(names, ctx.ref.id, found)
 
 
-@job(
-    "compact",
-    "Merges small files of the lake, and deletes leftover data of removed tenants.",
-)
+@job("compact", "Merges small files of the lake, and deletes leftover data of removed tenants.")
 def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     """Compact every tenant's tables, and delete leftover data of removed tenants."""
     _warn_of_clock(context, workbench)
@@ -119,10 +113,7 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
         context.log.warning(f"deleted {swept} leftover entries and folders of removed tenants")
 
 
-@job(
-    "end_removals",
-    "Completes interrupted removals of tenants.",
-)
+@job("end_removals", "Completes interrupted removals of tenants.")
 def end_interrupted_removals(
     context: dg.OpExecutionContext, workbench: Workbench, runs: OwnRuns
 ) -> None:
@@ -154,3 +145,22 @@ def end_interrupted_removals(
             f"tenants could not be removed: {', '.join(failed)}; see the errors in this run's log",
             allow_retries=False,
         )
+
+
+@job(
+    "report_costs",
+    "Reports every tenant's spending on embeddings, in one run over all tenants.",
+    kind="postgres",
+)
+def report_tenant_costs(
+    context: dg.OpExecutionContext, names: Naming, workbench: Workbench
+) -> None:
+    """Report every tenant's spending on embeddings as materializations of embedding_cost."""
+    with clear_failures(workbench.installation):
+        present = {r.id for r in workbench.postgres.catalog().tenants.all() if r.state == "ACTIVE"}
+        count = 0
+        for report in iter_daily_costs(names, workbench.postgres.catalog().usage, today()):
+            if report.partition in present:
+                context.log_event(report)
+                count += 1
+        context.log.info(f"reported the costs of {format_count(count, 'tenant')}")

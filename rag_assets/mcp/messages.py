@@ -53,7 +53,6 @@ def find_rejection(message: bytes, version: str | None = None) -> JSONRPCError |
     A batch is invalid since version 2025-06-18 of the protocol.
 
     Args:
-        message: the bytes as received.
         version: protocol version from the header.
     """
     if version is not None and not _VERSION.fullmatch(version):

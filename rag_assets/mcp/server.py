@@ -44,11 +44,7 @@ _INSTRUCTIONS = (
 
 
 class _ProfileTools(MCPServer[None]):
-    """A registry of tools for tenants of one profile, which never serves connections itself.
-
-    Attributes:
-        names: names of the tools.
-    """
+    """A registry of tools for tenants of one profile, which never serves connections itself."""
 
     def __init__(self) -> None:
         with preserve_root_logger():
@@ -60,7 +56,6 @@ class _Server(MCPServer[None]):
     """The SDK's server, with errors that never quote the message.
 
     Attributes:
-        tools_by_name: all tools.
         profile_tools: for each profile, the tools that replace general tools of the same name.
         get_profile: reads the profile of a tenant.
     """
@@ -144,8 +139,6 @@ def build_server(
 
     Args:
         get_context: returns the context of a message from its HTTP request, or from None on stdio.
-        tools: tools that agents may call.
-        prompts: prompts that people may choose.
 
     Raises:
         ConfigurationError: two tools have the same name.
@@ -175,7 +168,11 @@ def build_server(
         server.profile_tools[profile].names.add(name)
         _add_tool(server.profile_tools[profile], knowledge, tool)
     for prompt in prompts:
-        function = _wrap(knowledge, prompt.function(knowledge), _prompt_error)
+        function = _wrap(
+            knowledge,
+            prompt.function(knowledge),
+            lambda text: MCPError(code=INTERNAL_ERROR, message=text),
+        )
         server.prompt(name=prompt.name, description=prompt.description)(function)
     _add_resources(server, knowledge)
     return server
@@ -199,32 +196,23 @@ def _create_server(get_context: Callable[[Any], MessageContext]) -> _Server:
 
     with preserve_root_logger():
         return _Server(
-            "rag-assets",
-            instructions=_INSTRUCTIONS,
-            subscriptions=False,
-            middleware=[set_context],
+            "rag-assets", instructions=_INSTRUCTIONS, subscriptions=False, middleware=[set_context]
         )
 
 
 def _add_resources(server: MCPServer[None], knowledge: Knowledge) -> None:
-    async def documents() -> str:
-        return await knowledge.documents()
-
-    async def document(document_id: str) -> str:
-        return await knowledge.document(document_id)
-
     server.resource(
         "rag://documents",
         name="documents",
         description="The available documents, each with the id for reading it.",
         mime_type="application/json",
-    )(_wrap(knowledge, documents, ResourceError))
+    )(_wrap(knowledge, knowledge.documents, ResourceError))
     server.resource(
         "rag://documents/{document_id}",
         name="document",
         description="The indexed text of one document.",
         mime_type="text/plain",
-    )(_wrap(knowledge, document, ResourceError))
+    )(_wrap(knowledge, knowledge.document, ResourceError))
 
 
 def _wrap(
@@ -253,10 +241,6 @@ def _wrap(
             raise failure(str(own)) from own
 
     return call_safely
-
-
-def _prompt_error(text: str) -> MCPError:
-    return MCPError(code=INTERNAL_ERROR, message=text)
 
 
 class _SafeError(Exception):

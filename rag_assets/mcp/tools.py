@@ -195,7 +195,6 @@ class Prompt:
     """A prompt of the server.
 
     Attributes:
-        name: name in the agent's list of prompts.
         description: effect of the prompt, for the agent's user.
         function: creates the function that writes the prompt, as in Tool; its parameters are
             strings.
@@ -214,7 +213,6 @@ class Tool:
     """A tool of the server.
 
     Attributes:
-        name: name by which agents call the tool.
         description: when agents should call it.
         function: creates the function that answers a call. The parameters of the created function,
             annotated with types and pydantic.Field, are the tool's parameters. The created function

@@ -55,11 +55,7 @@ class LinkResponse(BaseModel):
 
 
 def build_link_router(settings: PanelSettings, profiles: tuple[str, ...]) -> APIRouter:
-    """Return the router of the endpoint that creates links.
-
-    Args:
-        profiles: profiles of tenants with a panel.
-    """
+    """Return the router of the endpoint that creates links."""
     router = APIRouter(
         prefix=PATH,
         tags=["panel"],
@@ -102,12 +98,7 @@ _RESERVED_PATHS = frozenset({"sign-in", "sign-out", "enter", "assets", "links", 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The panel of a service.
-
-    Attributes:
-        routes: routes for browsers, which use sessions.
-        router: routes for applications, which use tokens.
-    """
+    """The panel of a service."""
 
     routes: tuple[BaseRoute, ...]
     router: APIRouter

@@ -143,8 +143,6 @@ class Visit:
 
         Args:
             template: path below the system's folder of templates.
-            status: HTTP status of the response.
-            values: the variables of the template.
         """
         return HTMLResponse(
             self.renderer.page(f"{self.system.name}/{template}", visit=self, **values), status
@@ -164,7 +162,6 @@ class PanelPage:
 
     Attributes:
         path: path below the system's path, with parameters in Starlette's syntax.
-        endpoint: answers the request.
         method: HTTP method; requests with an unsafe method must contain the session's token.
         streamed: whether the endpoint itself reads the body and checks the token in it.
         is_use: whether a request counts as use of the session; False for automatic requests.
@@ -190,11 +187,9 @@ class SystemPanel:
     """The pages that a system adds to the panel, for the tenants of its profile.
 
     Attributes:
-        name: name of the system.
         path: one segment below the panel's path.
         package: package with the folder `templates`.
         tabs: labels of the navigation by path; the first is the system's first page.
-        pages: all pages of the system.
     """
 
     name: str

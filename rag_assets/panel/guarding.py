@@ -181,11 +181,7 @@ class PanelGuard:
         return fields
 
     async def in_thread(self, work: Callable[[], _T]) -> _T:
-        """Run a short SQL statement in a thread, and return its result.
-
-        Raises:
-            ServiceUnavailable: Postgres does not answer in time.
-        """
+        """Run a short SQL statement in a thread, and return its result."""
         try:
             with anyio.fail_after(_SECONDS):
                 return await run_sync(work, limiter=self._threads, abandon_on_cancel=True)
@@ -195,11 +191,7 @@ class PanelGuard:
             ) from None
 
     def require_origin(self, request: Request) -> str:
-        """Return the origin of the panel according to the Host header.
-
-        Raises:
-            ForeignOrigin: the header names another host or port.
-        """
+        """Return the origin of the panel according to the Host header."""
         own = self.settings.own_origin(request.scope)
         if own is None:
             raise ForeignOrigin(
@@ -213,11 +205,7 @@ class PanelGuard:
         return own
 
     def _require_own_page(self, request: Request) -> None:
-        """Require our host and, for an unsafe method, one of our pages as origin.
-
-        Raises:
-            ForeignOrigin: the request comes from another site.
-        """
+        """Require our host and, for an unsafe method, one of our pages as origin."""
         own = self.require_origin(request)
         if request.method in _SAFE_METHODS:
             return
@@ -321,11 +309,7 @@ class PanelGuard:
 
 
 def require_token(sent_token: str, token: str) -> None:
-    """Require the session's token in an unsafe request.
-
-    Raises:
-        OtherSession: the token is missing, or belongs to another session.
-    """
+    """Require the session's token in an unsafe request."""
     if not hmac.compare_digest(sent_token.encode("utf-8", "surrogatepass"), token.encode()):
         raise OtherSession(
             "this page belongs to a different session",
@@ -347,13 +331,7 @@ def _redirect_to_login(request: Request) -> Response:
 
 
 class SignedForm(UploadForm):
-    """A parser of a form in which a field with the request token precedes the file.
-
-    Args:
-        content_type: header of the request.
-        fields: names of other allowed fields.
-        token: request token of the session.
-    """
+    """A parser of a form in which a field with the request token precedes the file."""
 
     def __init__(self, content_type: str, fields: frozenset[str], token: str) -> None:
         super().__init__(content_type, fields | {TOKEN_FIELD})

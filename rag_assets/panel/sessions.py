@@ -28,12 +28,7 @@ _PURPOSE = b"requests of the panel's pages"
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A link that opens one session.
-
-    Attributes:
-        url: address with the code.
-        expires_at: when the link expires.
-    """
+    """A link that opens one session."""
 
     url: str
     expires_at: datetime
@@ -50,9 +45,6 @@ def create_link(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: s
 
     Args:
         origin: origin of the session; see PanelSettings.new_session_origin.
-
-    Raises:
-        TenantGone: the tenant was removed.
     """
     code = secrets.token_urlsafe(_SECRET_BYTES)
     expires_at = catalog.panel_sessions.add_code(ref, hash_secret(code, origin), holder)
@@ -70,11 +62,7 @@ def redeem_code(catalog: Catalog, code: str, origin: str) -> str | None:
 
 
 def start_session(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: str) -> str:
-    """Start a session without a code, and return its secret.
-
-    Raises:
-        TenantGone: the tenant was removed.
-    """
+    """Start a session without a code, and return its secret."""
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     catalog.panel_sessions.begin(ref, hash_secret(secret, origin), holder)
     return secret
@@ -97,7 +85,6 @@ def get_panel_tenant(
 
     Args:
         project: id of the project in the application; None stands for the only tenant of the token.
-        profiles: profiles of tenants with a panel.
 
     Raises:
         Forbidden: the token's role is not admin; or no project is named, and the token does not

@@ -13,6 +13,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from rag_assets.api.identity import ForeignOrigin, Identity, Unauthenticated
+from rag_assets.api.problems import classify
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import format_count
 from rag_assets.panel.frame import PanelPage, Visit
@@ -51,11 +52,7 @@ _USED_LINK = (
 
 
 class SignInPages:
-    """Pages that sign in and out.
-
-    Args:
-        guarding: creates the guarded routes of the panel.
-    """
+    """Pages that sign in and out."""
 
     def __init__(self, guarding: PanelGuard) -> None:
         self._guarding = guarding
@@ -87,7 +84,10 @@ class SignInPages:
     async def start(self, request: Request) -> Response:
         """Redirect to the first page of the session's system."""
         session, _ = await self._guarding.session(request)
-        return RedirectResponse(self._get_home(session), _SEE_OTHER)
+        system = self._guarding.systems.get(session.profile)
+        if system is None:
+            raise Unauthenticated("the session's tenant has no panel", hint="sign in again")
+        return RedirectResponse(system.home, _SEE_OTHER)
 
     async def show_form(self, request: Request) -> Response:
         """Show the form in which a person enters a token."""
@@ -158,11 +158,12 @@ class SignInPages:
             return self._build_used_link_page()
         origin = self._guarding.require_origin(request)
         secret = await self._guarding.in_thread(partial(redeem_code, self._catalog, code, origin))
-        return (
-            self._build_used_link_page()
-            if secret is None
-            else self._build_signed_in_response(secret)
-        )
+        if secret is None:
+            return self._build_used_link_page()
+        # Only the cookie determines the first page of the system.
+        response = RedirectResponse(PATH, _SEE_OTHER)
+        self._set_cookie(response, secret)
+        return response
 
     async def sign_out(self, request: Request) -> Response:
         """End the session."""
@@ -231,12 +232,6 @@ class SignInPages:
         except Unauthenticated:
             return None
 
-    def _build_signed_in_response(self, secret: str) -> Response:
-        # Only the cookie determines the first page of the system.
-        response = RedirectResponse(PATH, _SEE_OTHER)
-        self._set_cookie(response, secret)
-        return response
-
     def _set_cookie(self, response: Response, secret: str) -> None:
         settings = self._guarding.settings
         response.set_cookie(
@@ -266,19 +261,8 @@ class SignInPages:
     def _describe_refusal(self, request: Request, error: RagAssetsError) -> str:
         if isinstance(error, Unauthenticated):
             return "This token is not valid here, or has expired."
-        return self._describe_problem(request, error)
-
-    def _get_home(self, session: PanelSession) -> str:
-        system = self._guarding.systems.get(session.profile)
-        if system is None:
-            raise Unauthenticated("the session's tenant has no panel", hint="sign in again")
-        return system.home
+        kind, detail = classify(request.state.request_id, error)
+        return f"{kind.title}: {detail}." if detail else f"{kind.title}."
 
     def _build_used_link_page(self) -> Response:
         return self._guarding.sign_in_page(_GONE, _USED_LINK)
-
-    def _describe_problem(self, request: Request, error: RagAssetsError) -> str:
-        from rag_assets.api.problems import classify
-
-        kind, detail = classify(request.state.request_id, error)
-        return f"{kind.title}: {detail}." if detail else f"{kind.title}."

@@ -112,9 +112,6 @@ def _measure_curve(visit: Visit) -> dict[str, Any]:
     Returns:
         Variables of the template: the measured points, the coordinates of their picture, counts
         of the questions, and the suggested threshold.
-
-    Raises:
-        ConfigurationError: a build or questions are missing, or the questions find no passage.
     """
     ctx = visit.backend.build_reader_context(visit.tenant_id)
     serving = get_serving_build(ctx)

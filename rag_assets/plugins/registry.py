@@ -134,9 +134,6 @@ class Systems:
 
         Args:
             kind, reserved: see parts().
-
-        Raises:
-            ConfigurationError: see parts() and SystemPart.load().
         """
         parts = self.parts(kind, reserved=reserved)
         return {name: part.load() for name, part in parts.items()}
@@ -169,7 +166,8 @@ def installed_systems() -> Systems:
 
 
 def _load_system(entry: EntryPoint) -> InstalledSystem:
-    distribution = _name_distribution(entry)
+    dist = entry.dist
+    distribution = f"{dist.name} {dist.version}" if dist else "an unknown package"
     try:
         system = entry.load()
     except Exception as error:
@@ -214,11 +212,6 @@ def _describe_clash(kind: str, name: str, first: InstalledSystem, second: Instal
         f"{kind}: {name!r} is added by system {first.name!r} of {first.distribution}"
         f" and by system {second.name!r} of {second.distribution}"
     )
-
-
-def _name_distribution(entry: EntryPoint) -> str:
-    distribution = entry.dist
-    return f"{distribution.name} {distribution.version}" if distribution else "an unknown package"
 
 
 def _build_hint(distribution: str, module: str) -> str:

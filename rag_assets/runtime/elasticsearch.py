@@ -23,7 +23,12 @@ from rag_assets.runtime.elasticsearch_install import (
     write_accounts,
 )
 from rag_assets.runtime.net import find_free_port, get_json, is_port_free, send_get
-from rag_assets.runtime.processes import BackgroundProcess, Progress, ignore_progress
+from rag_assets.runtime.processes import (
+    BackgroundProcess,
+    EmbeddedServer,
+    Progress,
+    ignore_progress,
+)
 
 _NODE_MODULE = "rag_assets.runtime.elasticsearch_node"
 _START_SECONDS = 300
@@ -38,14 +43,13 @@ _HEALTH = "/_cluster/health?local=true"
 _KEPT_VARIABLES = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "JAVA_HOME", "LD_LIBRARY_PATH")
 
 
-class EmbeddedElasticsearch:
+class EmbeddedElasticsearch(EmbeddedServer):
     """A one-node Elasticsearch on the loopback interface, which requires a password.
 
     Its indexes survive restarts.
 
     Args:
         directory: holds the jars, the data, the passwords and the pid file.
-        log_file: receives the server's output; by default inside ``directory``.
         heap: maximum size of the Java heap, in Java's notation; the process takes about 300 MB
             more.
     """
@@ -72,7 +76,7 @@ class EmbeddedElasticsearch:
     def get_url(self, account: str) -> str:
         """Return the URL with the name and password of an account; see `url`."""
         access = self._find_access()
-        if self.process.find() is None:
+        if not self.is_running():
             raise ServiceUnavailable(
                 f"Elasticsearch is not running (its data is in {self.directory})",
                 hint="start it with `rag-assets up`",
@@ -83,10 +87,6 @@ class EmbeddedElasticsearch:
                 hint="run `rag-assets up` to restart it with a password; no data is lost",
             )
         return access.url(account)
-
-    def is_running(self) -> bool:
-        """Return whether the server's process exists."""
-        return self.process.find() is not None
 
     def answers(self) -> bool:
         """Return whether the server runs and has finished recovering its indexes."""
@@ -126,24 +126,6 @@ class EmbeddedElasticsearch:
                 self._start(progress)
         return self.url
 
-    def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
-        """Start the server again if it died; return whether it was started.
-
-        The supervisor calls this method; see rag_assets.runtime.supervisor.
-
-        Raises:
-            ServiceUnavailable: the server does not start.
-        """
-        with self.process.lock():
-            if self.process.find() is not None or not (is_retry or self.process.has_died()):
-                return False
-            self._start(progress)
-        return True
-
-    def stop(self) -> bool:
-        """Stop the server; return False if it was not running."""
-        return self.process.stop()
-
     def _reuse_server(self, progress: Progress) -> bool:
         """Wait until a running server is ready; return whether it can be used.
 
@@ -174,10 +156,11 @@ class EmbeddedElasticsearch:
         command: list[str | Path] = [sys.executable, "-m", _NODE_MODULE]
         command += ["--home", home, "--data", self.directory / "data"]
         command += ["--port", str(access.port), "--heap", self.heap]
+        variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
         try:
             self.process.start(
                 command,
-                env=_build_environment(),
+                env={**variables, "PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"},
                 healthy=_build_readiness_probe(access),
                 timeout=_START_SECONDS,
                 port=access.port,
@@ -233,8 +216,3 @@ def _read_recovery(access: Access) -> Literal["under way", "complete", "failed"]
     if health.get("status") in {"yellow", "green"}:
         return "complete"
     return "under way" if any(health.get(name) for name in _ACTIVITY_FIELDS) else "failed"
-
-
-def _build_environment() -> dict[str, str]:
-    variables = {name: os.environ[name] for name in _KEPT_VARIABLES if name in os.environ}
-    return {**variables, "PYTHONPATH": str(PROJECT_ROOT), "PYTHONUNBUFFERED": "1"}

@@ -67,11 +67,7 @@ def find_external_connection(
 def build_connection(
     settings: Settings, url: str, environ: Mapping[str, str] | None = None
 ) -> ElasticsearchConnection:
-    """Return the connection to an address, with the account and the certificate of the settings.
-
-    Raises:
-        ConfigurationError: see find_external_connection.
-    """
+    """Return the connection to an address, with the account and the certificate of the settings."""
     return _add_access(settings, ElasticsearchConnection.from_url(url), environ)
 
 
@@ -130,11 +126,7 @@ def seal_secret(settings: Settings, secret: str, environ: Mapping[str, str] | No
 def list_sealed_secrets(
     settings: Settings, environ: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Unseal the sealed secrets of the settings; return their plain texts by variable.
-
-    Raises:
-        ConfigurationError: see find_external_connection.
-    """
+    """Unseal the sealed secrets of the settings; return their plain texts by variable."""
     configured = settings.elasticsearch
     secrets = _Secrets(settings, os.environ if environ is None else environ)
     texts = [

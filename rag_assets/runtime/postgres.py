@@ -30,7 +30,13 @@ from rag_assets.common.private_files import write_atomically
 from rag_assets.runtime.liveness import read_pid_namespace
 from rag_assets.runtime.net import LOOPBACK, find_free_port, is_port_free
 from rag_assets.runtime.private_files import let_group_traverse
-from rag_assets.runtime.processes import Account, BackgroundProcess, Progress, ignore_progress
+from rag_assets.runtime.processes import (
+    Account,
+    BackgroundProcess,
+    EmbeddedServer,
+    Progress,
+    ignore_progress,
+)
 from rag_assets.storage.catalog.installation.roles import ROLES, Role, create_roles
 from rag_assets.storage.catalog.installation.run_storage import move_run_tables
 
@@ -58,9 +64,9 @@ def choose_server_account(data: Path) -> Account | None:
     if owner is not None and owner.st_uid != 0:
         return Account(owner.st_uid, owner.st_gid)
     entry = (
-        _find_account(_PREFERRED_ACCOUNTS)
+        _find_account(*_PREFERRED_ACCOUNTS)
         or _create_account(_PREFERRED_ACCOUNTS[-1])
-        or _find_account((_FALLBACK_ACCOUNT,))
+        or _find_account(_FALLBACK_ACCOUNT)
     )
     if entry is None:
         raise ServiceUnavailable(
@@ -70,7 +76,7 @@ def choose_server_account(data: Path) -> Account | None:
     return Account(entry.pw_uid, entry.pw_gid)
 
 
-def _find_account(names: tuple[str, ...]) -> pwd.struct_passwd | None:
+def _find_account(*names: str) -> pwd.struct_passwd | None:
     return next((entry for entry in pwd.getpwall() if entry.pw_name in names), None)
 
 
@@ -80,7 +86,7 @@ def _create_account(name: str) -> pwd.struct_passwd | None:
         return None
     command = [useradd, "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", name]
     subprocess.run(command, check=False, capture_output=True)  # noqa: S603  (fixed arguments)
-    return _find_account((name,))
+    return _find_account(name)
 
 
 def allow_traversal(path: Path, account: Account) -> None:
@@ -153,13 +159,8 @@ class _Access:
         return f"postgresql://{name}:{password}@{LOOPBACK}:{self.port}/{database}"
 
 
-class EmbeddedPostgres:
-    """A local Postgres 18 with its data in a folder.
-
-    Args:
-        directory: contains the data, the passwords and the pid file.
-        log_file: receives the server's output; by default inside ``directory``.
-    """
+class EmbeddedPostgres(EmbeddedServer):
+    """A local Postgres 18 with its data in a folder."""
 
     def __init__(self, directory: Path, *, log_file: Path | None = None) -> None:
         self.directory = directory
@@ -186,16 +187,8 @@ class EmbeddedPostgres:
         return self._require_access().url()
 
     def get_url(self, role: Role) -> str:
-        """Return the ``postgresql://`` URL of the running server, with the password of a role.
-
-        Raises:
-            ServiceUnavailable: the server is not running.
-        """
+        """Return the ``postgresql://`` URL of the running server, with the password of a role."""
         return self._require_access().get_url(role)
-
-    def is_running(self) -> bool:
-        """Return whether the server's process exists."""
-        return self.process.find() is not None
 
     def start(self, progress: Progress = ignore_progress) -> str:
         """Start the server unless it runs, wait until it answers, and return its URL.
@@ -210,24 +203,6 @@ class EmbeddedPostgres:
             elif not self._require_access().roles:  # an earlier version started it
                 self._create_roles(self._require_access())
         return self.url
-
-    def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
-        """Start the server again if it died; return whether it was started.
-
-        The supervisor calls this method; see rag_assets.runtime.supervisor.
-
-        Raises:
-            ServiceUnavailable: the server does not start.
-        """
-        with self.process.lock():
-            if self.process.find() is not None or not (is_retry or self.process.has_died()):
-                return False
-            self._start(progress)
-        return True
-
-    def stop(self) -> bool:
-        """Disconnect all clients and shut down; return False if it was not running."""
-        return self.process.stop()
 
     def _start(self, progress: Progress) -> None:
         self._end_orphans()
@@ -336,7 +311,7 @@ class EmbeddedPostgres:
 
     def _require_access(self) -> _Access:
         access = self._load_access()
-        if access is None or self.process.find() is None:
+        if access is None or not self.is_running():
             raise ServiceUnavailable(
                 f"Postgres is not running (its data is in {self.directory})",
                 hint="start it with `rag-assets up`",
@@ -441,12 +416,9 @@ def _list_processes(data: Path) -> list[int]:
 
     pids = []
     for process in psutil.process_iter(["name"]):
-        if process.info["name"] == "postgres" and _is_in_own_namespace(process.pid):
+        is_here = read_pid_namespace(process.pid) == read_pid_namespace()
+        if process.info["name"] == "postgres" and is_here:
             with suppress(psutil.Error):
                 if Path(process.cwd()) == data.resolve():
                     pids.append(process.pid)
     return pids
-
-
-def _is_in_own_namespace(pid: int) -> bool:
-    return read_pid_namespace(pid) == read_pid_namespace()

@@ -67,11 +67,7 @@ def _require_owner(folder: Path, *others: int) -> None:
 
 
 def list_exposed(local: Path) -> list[Path]:
-    """Return those of ``local`` and its entries that other users can read, list or traverse.
-
-    Raises:
-        ConfigurationError: the installation belongs to another user.
-    """
+    """Return those of ``local`` and its entries that other users can read, list or traverse."""
     if not os.path.lexists(local):
         return []
     _require_owner(local)

@@ -21,6 +21,7 @@ import signal
 import socket
 import subprocess
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -71,7 +72,6 @@ class ProcessRecord:
     """The content of a pid file.
 
     Attributes:
-        pid: pid of the process.
         birth: start time of the process; differs between processes with the same pid.
         port: loopback port that the process listens on, if any.
         started_at: start time for display (ISO 8601, UTC).
@@ -104,9 +104,7 @@ class LaunchOptions(TypedDict, total=False):
 
     Attributes:
         env: complete environment of the server.
-        port: port to record in the pid file.
         cwd: working folder of the server; by default, the folder of its pid file.
-        account: account of the server; by default, the account of this process.
         descriptors: descriptors of files that the server inherits.
         program: fingerprint of the server's code and environment; see `is_outdated`.
     """
@@ -254,8 +252,10 @@ class BackgroundProcess:
                         pass_fds=(*options.get("descriptors", ()), held),
                     )
             except OSError as error:
+                remedy = f"free disk space for its log {self.log_file}, or delete old logs there"
                 raise ServiceUnavailable(
-                    f"{self.name} could not be started: {error}", hint=self._find_remedy(error)
+                    f"{self.name} could not be started: {error}",
+                    hint=remedy if error.errno in _NO_SPACE else None,
                 ) from error
         adopt_child(child)
         record = ProcessRecord(
@@ -299,11 +299,7 @@ class BackgroundProcess:
         return True
 
     def wait_until(self, healthy: Callable[[], bool], *, timeout: float) -> ProcessRecord:
-        """Wait until a started server is healthy.
-
-        Raises:
-            ServiceUnavailable: the server ended, or is not healthy after ``timeout`` seconds.
-        """
+        """Wait until a started server is healthy."""
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             record = self.find()
@@ -315,11 +311,7 @@ class BackgroundProcess:
         raise self._build_failure(f"did not answer within {timeout:.0f} s")
 
     def is_outdated(self, program: str) -> bool:
-        """Return whether the server runs with different code or in a different environment.
-
-        Args:
-            program: fingerprint of the current code and environment.
-        """
+        """Return whether the server runs with different code or in a different environment."""
         record = self.find()
         if record is None:
             return False
@@ -376,11 +368,6 @@ class BackgroundProcess:
         ]
         return shown[-lines:]
 
-    def _find_remedy(self, error: OSError) -> str | None:
-        if error.errno not in _NO_SPACE:
-            return None
-        return f"free disk space for its log {self.log_file}, or delete old logs there"
-
     def _read_record(self) -> ProcessRecord | None:
         try:
             return ProcessRecord(**json.loads(self.pid_file.read_text()))
@@ -412,11 +399,7 @@ class BackgroundProcess:
         return self.pid_file.with_suffix(".running")
 
     def _acquire(self) -> int:
-        """Lock the lock file of the server, and return its descriptor.
-
-        Raises:
-            ServiceUnavailable: another process holds the lock, or the file cannot be locked.
-        """
+        """Lock the lock file of the server, and return its descriptor."""
         descriptor = None
         try:
             self.pid_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -489,14 +472,49 @@ class BackgroundProcess:
                 self.log_file.replace(self.log_file.with_name(f"{self.log_file.name}.1"))
 
 
+class EmbeddedServer(ABC):
+    """A server with its data in a folder of the installation, which outlives this process.
+
+    Attributes:
+        directory: contains the data, the passwords and the pid file.
+    """
+
+    directory: Path
+    process: BackgroundProcess
+
+    @abstractmethod
+    def start(self, progress: Progress = ignore_progress) -> str:
+        """Start the server unless it runs, wait until it answers, and return its URL."""
+
+    @abstractmethod
+    def _start(self, progress: Progress) -> None:
+        """Start the server and wait until it answers. The caller holds the lock of the process."""
+
+    def is_running(self) -> bool:
+        """Return whether the server's process exists."""
+        return self.process.find() is not None
+
+    def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
+        """Start the server again if it died; return whether it was started.
+
+        Args:
+            is_retry: whether an earlier attempt failed, so that the server has no record.
+        """
+        with self.process.lock():
+            if self.is_running() or not (is_retry or self.process.has_died()):
+                return False
+            self._start(progress)
+        return True
+
+    def stop(self) -> bool:
+        """Disconnect all clients and stop the server; return False if it was not running."""
+        return self.process.stop()
+
+
 def _require_space(log: int, size: int) -> None:
     """Raise an OSError if a log cannot grow.
 
     Without space for its log, a server would run, but its errors would be lost.
-
-    Args:
-        log: descriptor of the log.
-        size: size of the log in bytes.
     """
     if not hasattr(os, "posix_fallocate"):
         return

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
@@ -54,16 +53,13 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
     # The text of the settings omits secrets, which a process keeps as well.
     values["elasticsearch"] = str(settings.elasticsearch.variables())
     code = [sys.executable, *_iter_file_states(root)]
-    return compute_key("program", values, _select_environment(settings, os.environ), code)
-
-
-def _select_environment(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    import_variables = {
+    environment = {
         name: value
-        for name, value in select_import_environment(environment).items()
+        for name, value in select_import_environment(os.environ).items()
         if not name.startswith(_TERMINAL_PREFIXES)
     }
-    return import_variables | variables_in_use(settings, environment)
+    environment |= variables_in_use(settings, os.environ)
+    return compute_key("program", values, environment, code)
 
 
 def _iter_file_states(root: Path) -> Iterator[str]:
@@ -140,7 +136,6 @@ class DagsterProcesses:
 
         Raises:
             ConfigurationError: workspace.yaml is missing in the folder of the instance.
-            ServiceUnavailable: a process does not start; the message quotes its log.
         """
         workspace = self._settings.own_dagster_home / "workspace.yaml"
         if not workspace.is_file():
@@ -151,8 +146,7 @@ class DagsterProcesses:
             )
         # The assets need variables of this process, such as keys of providers.
         environment = {
-            **os.environ,
-            **self._settings.address_variables(),
+            **_build_environment(self._settings),
             **build_dagster_environment(self._settings, database_url),
             "PYTHONUNBUFFERED": "1",
             "PYTHONWARNINGS": ",".join(f"ignore:{beginning}" for beginning in _BETA_WARNINGS),
@@ -196,22 +190,19 @@ class DagsterProcesses:
                 return
             progress("Dagster webserver: starting")
             with open_listening_socket(self._settings.dagster_port) as listener:
-                port = self._serve_listener(listener, environment)
+                descriptor, port = listener.fileno(), int(listener.getsockname()[1])
+                options = ("--host", LOOPBACK, "--descriptor", str(descriptor))
+                self.webserver.start(
+                    self._build_command("rag_assets.web", *options),
+                    env=environment,
+                    healthy=lambda: _is_answering(port),
+                    timeout=_START_SECONDS,
+                    port=port,
+                    cwd=self._settings.home,
+                    descriptors=(descriptor,),
+                    program=fingerprint_program(self._settings),
+                )
             progress(f"Dagster webserver: running on port {port}")
-
-    def _serve_listener(self, listener: socket.socket, environment: dict[str, str]) -> int:
-        descriptor, port = listener.fileno(), int(listener.getsockname()[1])
-        self.webserver.start(
-            self._command("rag_assets.web", "--host", LOOPBACK, "--descriptor", str(descriptor)),
-            env=environment,
-            healthy=lambda: _is_answering(port),
-            timeout=_START_SECONDS,
-            port=port,
-            cwd=self._settings.home,
-            descriptors=(descriptor,),
-            program=fingerprint_program(self._settings),
-        )
-        return port
 
     def _start_daemon(self, environment: dict[str, str], progress: Progress) -> None:
         with self.daemon.lock():
@@ -219,7 +210,7 @@ class DagsterProcesses:
                 return
             progress("Dagster daemon: starting")
             self.daemon.start(
-                self._command("rag_assets.sensors.daemon"),
+                self._build_command("rag_assets.sensors.daemon"),
                 env=environment,
                 healthy=lambda: _DAEMON_IS_UP in self.daemon.output(),
                 timeout=_START_SECONDS,
@@ -228,7 +219,7 @@ class DagsterProcesses:
             )
             progress("Dagster daemon: running")
 
-    def _command(self, module: str, *arguments: str) -> list[str]:
+    def _build_command(self, module: str, *arguments: str) -> list[str]:
         workspace = str(self._settings.own_dagster_home / "workspace.yaml")
         return [sys.executable, "-m", module, *arguments, "--workspace", workspace]
 
@@ -293,15 +284,49 @@ def _is_answering(port: int) -> bool:
 _FORK_SERVER_SECONDS = 120.0
 
 
-class ForkServerProcess:
+class ProgramProcess:
+    """A process that runs a module of the command line from `up` to `down`.
+
+    Args:
+        module: the module, which the process runs as its main program.
+        pid_file: path of the pid file, relative to the installation's own folder.
+    """
+
+    def __init__(
+        self, settings: Settings, name: str, module: str, *, pid_file: str, log_name: str
+    ) -> None:
+        self._settings = settings
+        self._module = module
+        self.process = BackgroundProcess(
+            name, pid_file=settings.local / pid_file, log_file=settings.local / "logs" / log_name
+        )
+
+    def start(self, progress: Progress = ignore_progress) -> None:
+        """Start the process unless it runs."""
+        with self.process.lock():
+            if self.process.find() is None:
+                progress(f"{self.process.name}: starting")
+                self._launch(["-m", self._module], {})
+
+    def _launch(self, arguments: Sequence[str], environment: Mapping[str, str]) -> None:
+        self.process.launch(
+            [sys.executable, *arguments],
+            env=environment or _build_environment(self._settings),
+            cwd=self._settings.home,
+            program=fingerprint_program(self._settings),
+        )
+
+
+class ForkServerProcess(ProgramProcess):
     """The process of an installation's fork server: starts it, and checks its state."""
 
     def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.process = BackgroundProcess(
+        super().__init__(
+            settings,
             "Fork server",
-            pid_file=(settings.home / SOCKET).with_name("forkserver.pid"),
-            log_file=settings.local / "logs" / "fork-server.log",
+            "rag_assets.cli.fork_server",
+            pid_file="forkserver/forkserver.pid",
+            log_name="fork-server.log",
         )
 
     def answers(self) -> bool:
@@ -318,68 +343,42 @@ class ForkServerProcess:
         Raises:
             ServiceUnavailable: the fork server does not start; the message quotes its log.
         """
-        if not _is_enabled():
+        if not is_fork_server_enabled():
             return
         with self.process.lock():
             if self.process.reuse(self.answers, timeout=_FORK_SERVER_SECONDS):
                 return
             progress("Fork server: starting")
-            self._launch()
+            self._launch_locked()
             self.process.wait_until(self.answers, timeout=_FORK_SERVER_SECONDS)
             progress("Fork server: running")
 
     def revive(self) -> None:
         """Start the fork server again if it died, without waiting until it answers."""
-        if self.process.pid_file.exists() and self.process.find() is None:
+        if self._has_died():
             with self.process.lock():
-                if self.process.pid_file.exists() and self.process.find() is None:
-                    self._launch()
+                if self._has_died():
+                    self._launch_locked()
 
-    def _launch(self) -> None:
-        command = [sys.executable, "-W", "ignore", "-m", "rag_assets.cli.fork_server"]
-        environment = {**os.environ, **self._settings.address_variables()}
+    def _has_died(self) -> bool:
+        return self.process.pid_file.exists() and self.process.find() is None
+
+    def _launch_locked(self) -> None:
+        # These variables are set only for Dagster's processes, one of which may run this.
+        added = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", DISABLED)
+        environment = _build_environment(self._settings)
         with self.process.hold() as held:
             # The server closes this descriptor in forks; otherwise a fork that outlives the server
             # would keep the lock.
-            command.append(str(held))
-            self.process.launch(
-                command,
-                env=_remove_dagster_variables(environment),
-                cwd=self._settings.home,
-                program=fingerprint_program(self._settings),
+            self._launch(
+                ["-W", "ignore", "-m", self._module, str(held)],
+                {name: value for name, value in environment.items() if name not in added},
             )
 
 
-class ChangeWatcherProcess:
-    """The process of an installation's change watcher: starts it, and checks its state."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.process = BackgroundProcess(
-            "Change watcher",
-            pid_file=(settings.home / SOCKET).with_name("watcher.pid"),
-            log_file=settings.local / "logs" / "change-watcher.log",
-        )
-
-    def start(self, progress: Progress = ignore_progress) -> None:
-        """Start the watcher unless it already runs.
-
-        Nothing is started if the fork server is disabled, because the watcher syncs in its forks.
-        """
-        if not _is_enabled():
-            return
-        with self.process.lock():
-            if self.process.find() is not None:
-                return
-            progress("Change watcher: starting")
-            command = [sys.executable, "-m", "rag_assets.cli.change_watcher"]
-            environment = {**os.environ, **self._settings.address_variables()}
-            self.process.launch(
-                command,
-                env=environment,
-                cwd=self._settings.home,
-                program=fingerprint_program(self._settings),
-            )
+def is_fork_server_enabled() -> bool:
+    """Return whether this machine and the environment allow a fork server."""
+    return os.environ.get(DISABLED) != "0" and sys.platform == "linux"
 
 
 def revive_fork_server(settings: Settings) -> None:
@@ -387,11 +386,5 @@ def revive_fork_server(settings: Settings) -> None:
     ForkServerProcess(settings).revive()
 
 
-def _is_enabled() -> bool:
-    return os.environ.get(DISABLED) != "0" and sys.platform == "linux"
-
-
-def _remove_dagster_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment without the variables that are set only for Dagster's processes."""
-    added = ("PYTHONUNBUFFERED", "PYTHONWARNINGS", DISABLED)
-    return {name: value for name, value in environment.items() if name not in added}
+def _build_environment(settings: Settings) -> dict[str, str]:
+    return {**os.environ, **settings.address_variables()}

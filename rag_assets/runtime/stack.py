@@ -19,15 +19,21 @@ from rag_assets.runtime.elasticsearch_access import find_external_connection
 from rag_assets.runtime.net import accepts_connections, mask_url
 from rag_assets.runtime.postgres import EmbeddedPostgres
 from rag_assets.runtime.private_files import keep_private, list_exposed
-from rag_assets.runtime.processes import BackgroundProcess, Progress, ignore_progress
+from rag_assets.runtime.processes import (
+    BackgroundProcess,
+    EmbeddedServer,
+    Progress,
+    ignore_progress,
+)
 from rag_assets.runtime.program_processes import (
-    ChangeWatcherProcess,
     DagsterProcesses,
     ForkServerProcess,
+    ProgramProcess,
     find_tick_fault,
     fingerprint_program,
+    is_fork_server_enabled,
 )
-from rag_assets.runtime.supervisor import RestartFile, Restarts, Server, SupervisorProcess
+from rag_assets.runtime.supervisor import RestartFile, Restarts
 from rag_assets.storage.catalog.installation.roles import Role
 from rag_assets.storage.catalog.installation.run_storage import (
     FormerTables,
@@ -47,7 +53,6 @@ class Endpoints:
     """The addresses of Postgres and Elasticsearch; never print them, because of their passwords.
 
     Attributes:
-        database_url: URL of Postgres, for commands and runs.
         owner_url, service_url, dagster_url: URLs of the same database for its other roles.
         connect: returns the connection to Elasticsearch; see `elasticsearch`.
     """
@@ -60,12 +65,7 @@ class Endpoints:
 
     @property
     def elasticsearch(self) -> ElasticsearchConnection:
-        """Return the connection to Elasticsearch.
-
-        Raises:
-            ConfigurationError: see LocalStack.elasticsearch_connection.
-            ServiceUnavailable: see LocalStack.elasticsearch_connection.
-        """
+        """Return the connection to Elasticsearch."""
         return self.connect()
 
 
@@ -74,14 +74,11 @@ class ServiceStatus:
     """The current state of one server.
 
     Attributes:
-        name: name of the server for display.
         state: "external": set in the settings and listening, or part of the team's Dagster instance
             in DAGSTER_HOME; "unreachable": running or set in the settings, but not answering;
             "unguarded": started by an earlier version without a password; "elsewhere": running in
             this home folder in another container or on another machine.
         url: URL of the server without passwords; None if it has no URL.
-        pid: pid of a running server of the installation.
-        log: log file of a server of the installation.
         last_tick: when a sensor of the running daemon last ticked; None if unknown.
         fault: problem of a running server, with its remedy.
         restarts: restarts of an embedded server by the supervisor; None without a report.
@@ -116,12 +113,24 @@ class LocalStack:
         )
         self.dagster = DagsterProcesses(settings)
         self.fork_server = ForkServerProcess(settings)
-        self.watcher = ChangeWatcherProcess(settings)
-        self.supervisor = SupervisorProcess(settings)
+        self.watcher = ProgramProcess(
+            settings,
+            "Change watcher",
+            "rag_assets.cli.change_watcher",
+            pid_file="forkserver/watcher.pid",
+            log_name="change-watcher.log",
+        )
+        self.supervisor = ProgramProcess(
+            settings,
+            "Supervisor",
+            "rag_assets.cli.supervisor",
+            pid_file="supervisor/supervisor.pid",
+            log_name="supervisor.log",
+        )
 
-    def embedded_servers(self) -> list[Server]:
+    def embedded_servers(self) -> list[EmbeddedServer]:
         """Return Postgres and Elasticsearch, unless an external server replaces them."""
-        servers: list[Server] = []
+        servers: list[EmbeddedServer] = []
         if self._settings.database_url is None:
             servers.append(self.postgres)
         if self._settings.has_own_elasticsearch:
@@ -143,7 +152,6 @@ class LocalStack:
 
         Args:
             for_dagster: start the processes for Dagster even if all servers are external.
-            progress: called with a line about each step, from several threads.
 
         Raises:
             ServiceUnavailable: a server does not start; the others keep running.
@@ -159,11 +167,9 @@ class LocalStack:
             # Dagster processes of an earlier version would connect without a password.
             progress("Dagster: stopping processes of an earlier version")
             self.dagster.stop()
-        pending_starts: list[Callable[[Progress], object]] = []
-        if self._settings.database_url is None:
-            pending_starts.append(self.postgres.start)
-        if self._settings.has_own_elasticsearch:
-            pending_starts.append(self.elasticsearch.start)
+        pending_starts: list[Callable[[Progress], object]] = [
+            server.start for server in self.embedded_servers()
+        ]
         if has_processes or self.fork_server.process in stopped:
             pending_starts.append(self.fork_server.start)
         with ThreadPoolExecutor(max_workers=3) as pool:
@@ -177,10 +183,6 @@ class LocalStack:
 
         Call this only after the servers have started and the catalog has been opened, which
         migrates and checks it.
-
-        Raises:
-            ServiceUnavailable: a process does not start; the others keep running.
-            ConfigurationError: workspace.yaml is missing for Dagster.
         """
         if self._settings.dagster_home is None:
             self.prepare_run_storage(progress)
@@ -189,7 +191,8 @@ class LocalStack:
             progress(
                 "Dagster: not started, because DAGSTER_HOME is the folder of your own instance"
             )
-        self.watcher.start(progress)
+        if is_fork_server_enabled():  # The watcher syncs in its forks.
+            self.watcher.start(progress)
 
     def prepare_run_storage(self, progress: Progress) -> None:
         """Prepare the schema of our Dagster instance; see run_storage.
@@ -198,7 +201,6 @@ class LocalStack:
             ConfigurationError: the Postgres accounts are not permitted to create the schema.
             OlderProgramRuns: a process of this home folder still uses the tables of an earlier
                 version.
-            ServiceUnavailable: Postgres does not answer.
         """
         endpoints = self.endpoints()
         former = prepare_run_storage(
@@ -233,7 +235,6 @@ class LocalStack:
         Raises:
             ConfigurationError: the Postgres accounts are not permitted to move the tables, or a
                 process of this home folder uses them.
-            ServiceUnavailable: Postgres does not answer.
         """
         endpoints = self.endpoints()
         processes = (self.dagster.daemon, self.dagster.webserver)
@@ -283,7 +284,8 @@ class LocalStack:
 
     def down(self) -> None:
         """Stop all servers of the installation; each stops before the servers that it uses."""
-        self.supervisor.stop()
+        self.supervisor.process.stop()
+        RestartFile(self._settings).remove()
         self.watcher.process.stop()
         self.dagster.stop()
         self.fork_server.process.stop()
@@ -346,11 +348,13 @@ class LocalStack:
         checks: list[Callable[[], ServiceStatus]] = [
             self._postgres_status,
             self._elasticsearch_status,
-            self._webserver_status,
+            lambda: _get_own_status(
+                self.dagster.webserver, self.dagster.webserver_answers, lambda: self.dagster.url
+            ),
             self.daemon_status,
-            self._fork_server_status,
-            lambda: _get_own_status(self.watcher.process, lambda: None, lambda: True),
-            lambda: _get_own_status(self.supervisor.process, lambda: None, lambda: True),
+            lambda: _get_own_status(self.fork_server.process, self.fork_server.answers),
+            lambda: _get_own_status(self.watcher.process),
+            lambda: _get_own_status(self.supervisor.process),
         ]
         with ThreadPoolExecutor(max_workers=len(checks)) as pool:
             statuses = [status.result() for status in [pool.submit(check) for check in checks]]
@@ -367,7 +371,7 @@ class LocalStack:
 
     def daemon_status(self) -> ServiceStatus:
         """Return the current state of Dagster's daemon, and when its sensors last ticked."""
-        status = _get_own_status(self.dagster.daemon, lambda: None, lambda: True)
+        status = _get_own_status(self.dagster.daemon)
         record = self.dagster.daemon.find()
         if record is None:
             return status
@@ -388,25 +392,26 @@ class LocalStack:
         return self._settings.database_url is not None and is_external
 
     def _postgres_status(self) -> ServiceStatus:
-        if self._settings.database_url is not None:
-            return _get_external_status("Postgres", self._settings.database_url)
+        if (url := self._settings.database_url) is not None:
+            state: ServiceState = "external" if accepts_connections(url) else "unreachable"
+            return ServiceStatus("Postgres", state, mask_url(url))
         return _get_own_status(
             self.postgres.process,
-            lambda: self.postgres.url,
             lambda: accepts_connections(self.postgres.url),
+            lambda: self.postgres.url,
         )
 
     def _elasticsearch_status(self) -> ServiceStatus:
         if not self._settings.has_own_elasticsearch:
-            return self._external_elasticsearch_status()
+            return self._get_external_elasticsearch_status()
         server = self.elasticsearch
         record = server.process.find()
         if record is not None and server.is_unguarded():
             name, log = server.process.name, server.process.log_file
             return ServiceStatus(name, "unguarded", pid=record.pid, log=log)
-        return _get_own_status(server.process, lambda: server.url, server.answers)
+        return _get_own_status(server.process, server.answers, lambda: server.url)
 
-    def _external_elasticsearch_status(self) -> ServiceStatus:
+    def _get_external_elasticsearch_status(self) -> ServiceStatus:
         name = "Elasticsearch"
         try:
             connection = self.elasticsearch_connection()
@@ -415,22 +420,11 @@ class LocalStack:
         answers = any(map(accepts_connections, connection.nodes))
         return ServiceStatus(name, "external" if answers else "unreachable", connection.shown)
 
-    def _webserver_status(self) -> ServiceStatus:
-        return _get_own_status(
-            self.dagster.webserver, lambda: self.dagster.url, self.dagster.webserver_answers
-        )
-
-    def _fork_server_status(self) -> ServiceStatus:
-        return _get_own_status(self.fork_server.process, lambda: None, self.fork_server.answers)
-
-
-def _get_external_status(name: str, url: str) -> ServiceStatus:
-    state: ServiceState = "external" if accepts_connections(url) else "unreachable"
-    return ServiceStatus(name, state, mask_url(url))
-
 
 def _get_own_status(
-    process: BackgroundProcess, url: Callable[[], str | None], answers: Callable[[], bool]
+    process: BackgroundProcess,
+    answers: Callable[[], bool] = lambda: True,
+    url: Callable[[], str | None] = lambda: None,
 ) -> ServiceStatus:
     record = process.find()
     if record is None:

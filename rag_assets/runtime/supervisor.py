@@ -8,41 +8,23 @@ server, so the server is not restarted.
 from __future__ import annotations
 
 import json
-import os
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from threading import Event, Lock, Thread
-from typing import Final, Protocol
+from typing import Any, Final
 
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.private_files import write_atomically
 from rag_assets.common.settings import Settings
-from rag_assets.runtime.processes import BackgroundProcess, Progress, ignore_progress
-from rag_assets.runtime.program_processes import fingerprint_program
+from rag_assets.runtime.processes import EmbeddedServer
 
 _POLL_SECONDS: Final = 1.0
 _MAX_DELAY_SECONDS: Final = 300.0
 _STABLE_SECONDS: Final = 600.0
 """Seconds after which a server counts as stable, and is restarted immediately when it dies."""
 _STOP_SECONDS: Final = 25.0
-
-
-class Server(Protocol):
-    """An embedded server, as the supervisor sees it."""
-
-    process: BackgroundProcess
-
-    def revive(self, progress: Progress = ignore_progress, *, is_retry: bool = False) -> bool:
-        """Start the server if it died; return whether it was started.
-
-        Args:
-            is_retry: whether an earlier attempt failed, so that the server has no record.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +60,7 @@ class RestartFile:
     """The file in which the supervisor reports the restarts of each server."""
 
     def __init__(self, settings: Settings) -> None:
-        self._path = _get_folder(settings) / "restarts.json"
+        self._path = settings.local / "supervisor" / "restarts.json"
 
     def read(self) -> dict[str, Restarts]:
         """Return the restarts by name of the server; empty without a report."""
@@ -98,50 +80,18 @@ class RestartFile:
         self._path.unlink(missing_ok=True)
 
 
-class SupervisorProcess:
-    """The process of an installation's supervisor: starts and stops it."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._settings = settings
-        self.process = BackgroundProcess(
-            "Supervisor",
-            pid_file=_get_folder(settings) / "supervisor.pid",
-            log_file=settings.local / "logs" / "supervisor.log",
-        )
-
-    def start(self, progress: Progress = ignore_progress) -> None:
-        """Start the supervisor unless it runs."""
-        with self.process.lock():
-            if self.process.find() is not None:
-                return
-            progress("Supervisor: starting")
-            self.process.launch(
-                [sys.executable, "-m", "rag_assets.cli.supervisor"],
-                env={**os.environ, **self._settings.address_variables()},
-                cwd=self._settings.home,
-                program=fingerprint_program(self._settings),
-            )
-
-    def stop(self) -> None:
-        """Stop the supervisor and remove its report; call this before the servers are stopped."""
-        self.process.stop()
-        RestartFile(self._settings).remove()
-
-
 class Supervisor:
     """A supervisor that restarts servers that died.
 
     Args:
         servers: the servers to supervise, each in its own thread.
-        report: receives the restarts.
-        log: called with a line about each restart.
         base_seconds: delay after the first failed attempt in a row, which doubles with each further
             attempt.
     """
 
     def __init__(
         self,
-        servers: Sequence[Server],
+        servers: Sequence[EmbeddedServer],
         report: RestartFile,
         log: Callable[[str], None],
         *,
@@ -170,7 +120,7 @@ class Supervisor:
         for thread in threads:
             thread.join(max(0.0, deadline - time.monotonic()))
 
-    def _supervise(self, server: Server) -> None:
+    def _supervise(self, server: EmbeddedServer) -> None:
         name, attempts, started = server.process.name, 0, -_STABLE_SECONDS
         is_retry = False
         while not self._stopped.wait(_POLL_SECONDS):
@@ -178,12 +128,7 @@ class Supervisor:
                 continue
             if time.monotonic() - started >= _STABLE_SECONDS and not is_retry:
                 attempts = 0
-            delay = (
-                min(_MAX_DELAY_SECONDS, self._base_seconds * 2 ** (attempts - 1))
-                if attempts
-                else 0.0
-            )
-            if self._stopped.wait(delay):
+            if self._stopped.wait(self._compute_delay(attempts)):
                 return
             attempts = min(attempts + 1, 20)
             is_retry = not self._revive(server, is_retry=is_retry, attempts=attempts)
@@ -191,43 +136,34 @@ class Supervisor:
             if not is_retry:
                 self._log(f"{name}: running again")
 
-    def _revive(self, server: Server, *, is_retry: bool, attempts: int) -> bool:
+    def _revive(self, server: EmbeddedServer, *, is_retry: bool, attempts: int) -> bool:
         """Start a server again and report the result; return False if that failed."""
         name = server.process.name
         try:
             was_started = server.revive(self._log, is_retry=is_retry)
         except (RagAssetsError, OSError) as error:
             message = error.message if isinstance(error, RagAssetsError) else str(error)
-            delay = min(_MAX_DELAY_SECONDS, self._base_seconds * 2 ** (attempts - 1))
-            next_at = _format_time(datetime.now(UTC) + timedelta(seconds=delay))
+            delay = timedelta(seconds=self._compute_delay(attempts))
+            next_at = _format_time(datetime.now(UTC) + delay)
             self._log(f"{name}: {message}")
             self._update(name, error=message.splitlines()[0], next_at=next_at)
             return False
-        count = self._restarts[name].count
+        changes: dict[str, Any] = {"error": None, "next_at": None}
         if was_started:
-            self._update(name, count=count + 1, last_at=_format_time(datetime.now(UTC)))
-        else:
-            self._update(name)
+            changes["count"] = self._restarts[name].count + 1
+            changes["last_at"] = _format_time(datetime.now(UTC))
+        self._update(name, **changes)
         return True
 
-    def _update(
-        self,
-        name: str,
-        *,
-        count: int | None = None,
-        last_at: str | None = None,
-        error: str | None = None,
-        next_at: str | None = None,
-    ) -> None:
+    def _compute_delay(self, attempts: int) -> float:
+        """Return the seconds before the next attempt, after this many attempts in a row."""
+        return (
+            min(_MAX_DELAY_SECONDS, self._base_seconds * 2 ** (attempts - 1)) if attempts else 0.0
+        )
+
+    def _update(self, name: str, **changes: Any) -> None:
         with self._lock:
-            before = self._restarts[name]
-            self._restarts[name] = replace(
-                before,
-                count=before.count if count is None else count,
-                last_at=last_at or before.last_at,
-                error=error,
-                next_at=next_at,
-            )
+            self._restarts[name] = replace(self._restarts[name], **changes)
             try:
                 self._report.write(self._restarts)
             except OSError as write_error:  # A full disk must not stop the supervision.
@@ -236,7 +172,3 @@ class Supervisor:
 
 def _format_time(at: datetime) -> str:
     return at.isoformat(timespec="seconds")
-
-
-def _get_folder(settings: Settings) -> Path:
-    return settings.local / "supervisor"

@@ -93,9 +93,6 @@ class Marks:
     def take(self, timeout: float) -> str | None:
         """Hand out the tenant that has been due longest and is not being synced.
 
-        Args:
-            timeout: seconds to wait for a tenant.
-
         Returns:
             The tenant; None if none was due within `timeout`, or after `stop`.
         """
@@ -198,9 +195,6 @@ class Lanes:
     """Threads that sync the marked tenants until stopped, each with a follower of its own.
 
     A tenant is synced in one lane at a time.
-
-    Args:
-        log: called with a line about a failure.
     """
 
     def __init__(self, marks: Marks, open_follower: OpenFollower, log: Callable[[str], None]):

@@ -50,10 +50,7 @@ class WatchReportFile:
         self._written: WatchReport | None = None
 
     def write(
-        self,
-        watched: frozenset[str],
-        marked: frozenset[str],
-        changed: frozenset[str] = frozenset(),
+        self, watched: frozenset[str], marked: frozenset[str], changed: frozenset[str] = frozenset()
     ) -> None:
         """Write this process's report; touch the file if the report has not changed."""
         pid = os.getpid()

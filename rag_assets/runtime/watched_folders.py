@@ -169,7 +169,6 @@ class Changes:
         written: folders in which a file is being written.
         gone: roots that are no longer watched because they were moved or removed.
         refused: roots that are no longer watched because they have too many folders.
-        overflowed: whether the kernel dropped events.
     """
 
     saved: set[str] = field(default_factory=set)
@@ -372,7 +371,6 @@ class SourceFolders:
 
     Args:
         local: the installation's own folder, which is not watched.
-        log: called with a line about a failure.
     """
 
     def __init__(self, local: Path, log: Callable[[str], None]) -> None:
@@ -407,11 +405,7 @@ class SourceFolders:
             self._trees.close()
 
     def changes(self, timeout: float) -> ChangedTenants:
-        """Wait up to `timeout` seconds for changes, and return the tenants with changed files.
-
-        Raises:
-            OSError: the system does not allow watching.
-        """
+        """Wait up to `timeout` seconds for changes, and return the tenants with changed files."""
         if self._trees is None:
             self._trees = FolderTrees(self._is_skipped)
         added: set[str] = set()

@@ -35,7 +35,6 @@ class Watcher:
     """A watcher of folders and the catalog, which syncs changed tenants until stopped.
 
     Args:
-        log: called with a line about a failure.
         quiet: seconds without a further change in a folder before its tenants are synced.
     """
 

@@ -40,7 +40,6 @@ def serve(
     Args:
         host: host of the listener; on loopback, requests from pages of other sites are refused.
         listener: listening socket from the parent process, which reserved the port.
-        pages: factories of further pages.
     """
     import uvicorn
     from dagster import DagsterInstance

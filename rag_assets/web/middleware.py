@@ -14,11 +14,7 @@ _NO_ANCESTORS = f"{_DIRECTIVE} 'none'"
 
 
 class FramePolicy:
-    """Middleware that adds headers which forbid showing the pages in a frame.
-
-    Args:
-        app: the application, whose own security policies stay in force.
-    """
+    """Middleware that adds headers which forbid showing the pages in a frame."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -28,17 +24,14 @@ class FramePolicy:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                _add_headers(MutableHeaders(scope=message))
+                headers = MutableHeaders(scope=message)
+                headers["X-Frame-Options"] = "DENY"
+                policy = headers.get(_POLICY, "").rstrip("; ")
+                if _DIRECTIVE not in policy:
+                    headers[_POLICY] = f"{policy}; {_NO_ANCESTORS}" if policy else _NO_ANCESTORS
             await send(message)
 
         await self._app(scope, receive, send_with_headers)
-
-
-def _add_headers(headers: MutableHeaders) -> None:
-    headers["X-Frame-Options"] = "DENY"
-    policy = headers.get(_POLICY, "").rstrip("; ")
-    if _DIRECTIVE not in policy:
-        headers[_POLICY] = f"{policy}; {_NO_ANCESTORS}" if policy else _NO_ANCESTORS
 
 
 LOOPBACK_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})

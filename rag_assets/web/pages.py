@@ -109,11 +109,7 @@ def add_security_headers(route: BaseRoute) -> BaseRoute:
 
 
 class DocumentPages:
-    """The endpoints of the pages, which only read the catalog.
-
-    Args:
-        catalog: opens the catalog, or returns the open catalog.
-    """
+    """The endpoints of the pages, which only read the catalog."""
 
     def __init__(self, catalog: Callable[[], Catalog]) -> None:
         self._catalog = catalog
@@ -155,11 +151,7 @@ class DocumentPages:
         )
 
     def documents_page(self, request: Request) -> str:
-        """Render the page of a tenant's documents.
-
-        Raises:
-            UnknownTenant: the tenant does not exist.
-        """
+        """Render the page of a tenant's documents."""
         tenant = self._find_tenant(request)
         query = request.query_params
         status: Status | None = next(
@@ -188,12 +180,7 @@ class DocumentPages:
         )
 
     def document_page(self, request: Request) -> str:
-        """Render the page of one document.
-
-        Raises:
-            UnknownTenant: the tenant does not exist.
-            UnknownDocument: the document does not exist.
-        """
+        """Render the page of one document."""
         tenant = self._find_tenant(request)
         document_id = _remove_zero_bytes(request.path_params["document_id"])
         found = self._catalog().documents.find(tenant.tenant_id, [document_id])
@@ -210,10 +197,10 @@ class DocumentPages:
 
     def _list_checks(self, tenant_id: str) -> list[CheckResult]:
         """Return the last result of every check, including checks that were never evaluated."""
-        from rag_assets.checks.registry import tenant_checks
+        from rag_assets.checks.registry import collect_tenant_checks
 
         found = {(c.asset, c.name): c for c in self._catalog().check_results.list(tenant_id)}
-        for check in tenant_checks():
+        for check in collect_tenant_checks():
             key = (check.asset, check.name)
             found.setdefault(key, CheckResult(*key, None, None, None, None, None))
         return [found[key] for key in sorted(found)]
@@ -234,12 +221,7 @@ def _parse_page_number(text: str) -> int:
 
 
 def _respond(page: Callable[[], str], tenant: str | None = None) -> Response:
-    """Return a page, or an error page.
-
-    Args:
-        page: renders the page.
-        tenant: the tenant of the page, if any.
-    """
+    """Return a page, or an error page."""
     try:
         return HTMLResponse(page(), headers=_HEADERS)
     except UnknownDocument as error:

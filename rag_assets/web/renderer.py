@@ -20,12 +20,7 @@ _UNIT_FACTOR = 1000
 
 
 def render(template: str, **values: Any) -> str:
-    """Render a page.
-
-    Args:
-        template: a file in templates/.
-        values: variables of the template.
-    """
+    """Render a page."""
     return _build_own_environment().get_template(template).render(**values)
 
 
@@ -43,11 +38,7 @@ def format_moment(at: datetime | None) -> str:
 
 
 def build_environment(loader: BaseLoader) -> Environment:
-    """Return the template environment, which escapes everything and rejects undefined variables.
-
-    Args:
-        loader: finds the templates.
-    """
+    """Return the template environment, which escapes everything and rejects undefined variables."""
     env = Environment(
         loader=loader,
         autoescape=True,

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
-from rag_assets.sensors.due import why_due
-from rag_assets.sensors.state import tenant_state
+from rag_assets.sensors.due import explain_due
+from rag_assets.sensors.state import read_tenant_state
 from rag_assets.tenants.model import Tenant
 from tests.installation import FAST, Installation
 
@@ -22,8 +22,8 @@ def due(installation: Installation, tenant_id: str) -> str | None:
     session = installation.session()
     record = session.catalog.tenants.get(tenant_id)
     tenant = Tenant.from_config(record.config)
-    state = tenant_state(session.catalog, record, tenant, session.settings)
-    return why_due(state, datetime.now(UTC))
+    state = read_tenant_state(session.catalog, record, tenant, session.settings)
+    return explain_due(state, datetime.now(UTC))
 
 
 def configure(installation: Installation, tenant_id: str, **changes: Any) -> None:

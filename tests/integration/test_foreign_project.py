@@ -34,7 +34,7 @@ from rag_assets.resources.own_runs import (
     NO_RUN_RETRIES,
     PARTITION_TAG,
     RUN_TAGS,
-    instance_id,
+    get_instance_id,
 )
 from rag_assets.runtime.program_processes import strip_driver
 from rag_assets.sensors.source_files import source_files_sensor
@@ -184,9 +184,9 @@ def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
     session = guest.session
     [receipt] = session.catalog.receipts.all("eu")
     [other] = receipt.proof["other Dagster instances"]
-    assert other["id"] == instance_id(instance)
+    assert other["id"] == get_instance_id(instance)
     assert other["place"] == f"{tmp_path / 'team'} on {machine_name()}"
-    assert session.catalog.dagster_histories.tenants(instance_id(instance)) == {"eu"}
+    assert session.catalog.dagster_histories.tenants(get_instance_id(instance)) == {"eu"}
     assert instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
 
     with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
@@ -224,7 +224,7 @@ def test_a_removal_names_the_instances_that_still_hold_runs_of_the_tenant(
     assert other["place"] == f"{second_home} on {machine_name()}"
     assert "postgresql" not in str(receipt.proof), "no address of a database"
     with dg.DagsterInstance.from_config(str(second_home)) as second:
-        assert other["id"] == instance_id(second) != instance_id(first)
+        assert other["id"] == get_instance_id(second) != get_instance_id(first)
         assert second.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
         with dg.build_sensor_context(instance=second, resources=sensor_resources()) as context:
             tenants_sensor.build(PLAIN)(context)
@@ -265,7 +265,7 @@ def test_the_sensor_of_tenants_deletes_runs_of_a_tenant_without_a_partition(gues
     with catalog.database.begin() as connection:
         connection.execute(
             insert(dagster_histories).values(
-                tenant="eu", incarnation=1, instance=instance_id(instance), place="team"
+                tenant="eu", incarnation=1, instance=get_instance_id(instance), place="team"
             )
         )
     with dg.build_sensor_context(instance=instance, resources=sensor_resources()) as context:
@@ -317,10 +317,10 @@ def test_a_run_of_the_teams_partition_does_not_make_the_tenant_busy(guest: Guest
     instance.create_run_for_job(
         guest.team.get_job("canary"), tags={PARTITION_TAG: "eu"}, status=started
     )
-    assert own_runs.partitions_under_way(instance) == set()
+    assert own_runs.list_busy_partitions(instance) == set()
     ours = build_defs().get_repository_def().get_job("sync_tenant")
     instance.create_run_for_job(ours, tags={PARTITION_TAG: "eu", **RUN_TAGS}, status=started)
-    assert own_runs.partitions_under_way(instance) == {"eu"}
+    assert own_runs.list_busy_partitions(instance) == {"eu"}
 
 
 @STORAGES
@@ -338,7 +338,7 @@ def test_a_run_that_never_started_makes_its_tenant_busy_for_a_while_only(
     instance.create_run_for_job(
         ours, tags={PARTITION_TAG: "us", **RUN_TAGS}, status=dg.DagsterRunStatus.STARTED
     )
-    assert own_runs.partitions_under_way(instance) == {"eu", "us"}
+    assert own_runs.list_busy_partitions(instance) == {"eu", "us"}
 
     class Later(datetime):
         @classmethod
@@ -346,7 +346,7 @@ def test_a_run_that_never_started_makes_its_tenant_busy_for_a_while_only(
             return datetime.now(UTC) + timedelta(hours=1)
 
     monkeypatch.setattr("rag_assets.resources.own_runs.datetime", Later)
-    assert own_runs.partitions_under_way(instance) == {"us"}, "its process may still run"
+    assert own_runs.list_busy_partitions(instance) == {"us"}, "its process may still run"
 
 
 def test_run_monitoring_as_on_the_page_ends_a_killed_run_and_frees_its_tenant(guest: Guest) -> None:
@@ -362,7 +362,7 @@ def test_run_monitoring_as_on_the_page_ends_a_killed_run_and_frees_its_tenant(gu
             process = SimpleNamespace(instance=instance, create_request_context=lambda: None)
             errors = list(execute_run_monitoring_iteration(process, logging.getLogger()))  # type: ignore[arg-type]
             assert errors == [None]
-            assert own_runs.partitions_under_way(instance) == busy
+            assert own_runs.list_busy_partitions(instance) == busy
             assert _run(instance, killed).is_finished == (not busy)
 
 
@@ -465,7 +465,7 @@ def test_two_code_locations_share_an_instance(guest: Guest) -> None:
     session = guest.session
     theirs = guest.run_team(session.instance)
     guest.installation.synced("eu")
-    assert session.catalog.dagster_histories.tenants(instance_id(session.instance)) == {"eu"}
+    assert session.catalog.dagster_histories.tenants(get_instance_id(session.instance)) == {"eu"}
     assert not session.own_runs.owns(_run(session.instance, theirs))
     synced = session.instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
     assert synced

@@ -298,13 +298,13 @@ def kind_of(installation: Installation, index_name: str) -> str:
 def assert_nothing_to_do(installation: Installation, tenant_id: str) -> None:
     """Fail if the planning of sync and daemon sees a reason for a run."""
     from rag_assets.common.settings import Settings
-    from rag_assets.sensors.due import why_due
-    from rag_assets.sensors.state import tenant_state
+    from rag_assets.sensors.due import explain_due
+    from rag_assets.sensors.state import read_tenant_state
     from rag_assets.tenants.model import Tenant
 
     catalog = installation.session().catalog
     record = catalog.tenants.get(tenant_id)
     tenant = Tenant.from_config(record.config)
-    state = tenant_state(catalog, record, tenant, Settings.from_environment())
-    reason = why_due(state, datetime.now(UTC))
+    state = read_tenant_state(catalog, record, tenant, Settings.from_environment())
+    reason = explain_due(state, datetime.now(UTC))
     assert reason is None or "may have changed again" in reason

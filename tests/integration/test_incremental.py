@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from rag_assets.common.settings import Settings
 from rag_assets.pipeline import recipes
 from rag_assets.pipeline.preview import preview_sync
-from rag_assets.sensors.due import why_due
-from rag_assets.sensors.state import tenant_state
+from rag_assets.sensors.due import explain_due
+from rag_assets.sensors.state import read_tenant_state
 from rag_assets.storage.index import fields, model
 from rag_assets.tenants.model import Tenant
 from tests.driving import Driver
@@ -63,8 +63,8 @@ def due(installation: Installation, tenant_id: str) -> str | None:
     catalog = installation.session().catalog
     record = catalog.tenants.get(tenant_id)
     tenant = Tenant.from_config(record.config)
-    state = tenant_state(catalog, record, tenant, Settings.from_environment())
-    return why_due(state, datetime.now(UTC))
+    state = read_tenant_state(catalog, record, tenant, Settings.from_environment())
+    return explain_due(state, datetime.now(UTC))
 
 
 @pytest.fixture(scope="module")

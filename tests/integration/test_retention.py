@@ -46,16 +46,16 @@ def test_at_365_days_it_stays_and_a_second_later_it_is_due(make: Make) -> None:
 def due_at(tenant: AgingTenant, now: datetime) -> str | None:
     """Return why a sync would be due at a time because of retention."""
     from rag_assets.common.settings import Settings
-    from rag_assets.sensors.due import why_due
-    from rag_assets.sensors.state import tenant_state
+    from rag_assets.sensors.due import explain_due
+    from rag_assets.sensors.state import read_tenant_state
     from rag_assets.tenants.model import Tenant
 
     catalog = tenant.driver.session.catalog
     record = catalog.tenants.get(tenant.id)
-    state = tenant_state(
+    state = read_tenant_state(
         catalog, record, Tenant.from_config(record.config), Settings.from_environment()
     )
-    return why_due(replace(state, recently_changed=0), now)
+    return explain_due(replace(state, recently_changed=0), now)
 
 
 def test_age_counts_from_the_first_embedding_of_the_present_content(

@@ -40,7 +40,7 @@ def checkpoints_sensor(
         before = datetime.now(UTC) - (_WATCHER_DELAY if watched else timedelta())
         waiting = Checkpoints(catalog.database).find_waiting(before)
         active = {record.id: record for record in catalog.tenants.find_many(waiting)}
-        busy = runs.partitions_under_way(context.instance) if waiting else set()
+        busy = runs.list_busy_partitions(context.instance) if waiting else set()
         present = set(context.instance.get_dynamic_partitions(names.partitions_name))
     requests = [
         dg.RunRequest(

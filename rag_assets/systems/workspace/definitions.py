@@ -148,7 +148,7 @@ def sql_sources_sensor(
         # Sources that the nightly run or a command pulls now.
         pulled = SourceLocks(catalog.database).find_held(states)
         due = find_due_tenants(records, states, datetime.now(UTC), pulled)
-        unfinished = runs.unfinished(context.instance, job=names.own(_JOB))
+        unfinished = runs.list_unfinished(context.instance, job=names.own(_JOB))
         under_way = [
             run.tags[_TENANTS_TAG].split(",") for run in unfinished if _TENANTS_TAG in run.tags
         ]

@@ -15,8 +15,19 @@ import jinja2
 import polars as pl
 import pytest
 
-from rag_assets.checks.expectations import ChunkUser, build_verdict, chunk_rows, vector_rows
-from rag_assets.checks.suites import Columns, Validation, chunk_rules, validate, vector_rules
+from rag_assets.checks.expectations import (
+    ChunkUser,
+    build_verdict,
+    iter_chunk_rows,
+    iter_vector_rows,
+)
+from rag_assets.checks.suites import (
+    Columns,
+    Validation,
+    build_chunk_rules,
+    build_vector_rules,
+    validate,
+)
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.chunkers import build_chunk_parameters
 from rag_assets.ingest.chunking.model import Chunk, compute_text_hash
@@ -107,7 +118,7 @@ def test_each_rule_for_chunks_fails_on_its_own_fault_alone(tmp_path: Path) -> No
         "no ordinal": ({"ordinal": None}, "ordinal is not missing"),
     }
     parts = [together(chunk_columns(case, **faults) for case, (faults, _) in cases.items())]
-    outcome = validate("chunks", chunk_rules(), parts, NAMING, tmp_path / "docs")
+    outcome = validate("chunks", build_chunk_rules(), parts, NAMING, tmp_path / "docs")
     assert outcome.rows == 3 * len(cases)
     assert broken_by_case(outcome) == {case: {says} for case, (_, says) in cases.items() if says}
 
@@ -125,7 +136,7 @@ def test_each_rule_for_vectors_fails_on_its_own_fault_alone(tmp_path: Path) -> N
     }
     parts = [together(vector_columns(case, **faults) for case, (faults, _) in cases.items())]
     naming = ("document", "text_sha256")
-    outcome = validate("embeddings", vector_rules(3), parts, naming, tmp_path / "docs")
+    outcome = validate("embeddings", build_vector_rules(3), parts, naming, tmp_path / "docs")
     assert broken_by_case(outcome) == {case: {says} for case, (_, says) in cases.items() if says}
 
 
@@ -140,7 +151,7 @@ def together(many: Iterable[Columns]) -> Columns:
 @pytest.mark.slow
 def test_parts_are_counted_together_and_docs_replaced(tmp_path: Path) -> None:
     docs = tmp_path / "new tenant" / "chunks"
-    rules = chunk_rules()
+    rules = build_chunk_rules()
     parts = (chunk_columns(size=n) for n in (500, 600))
     outcome = validate("chunks", rules, parts, NAMING, docs)
     assert (outcome.rows, len(outcome.broken)) == (6, 2)
@@ -152,7 +163,7 @@ def test_parts_are_counted_together_and_docs_replaced(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_the_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
-    validate("chunks", chunk_rules(), [chunk_columns(size=900)], NAMING, docs)
+    validate("chunks", build_chunk_rules(), [chunk_columns(size=900)], NAMING, docs)
     pages = "".join(page.read_text() for page in docs.rglob("*.html"))
     assert "files/a.md" in pages
     fetched = re.findall(r"<(?:script|link|img|iframe)[^>]*(?:src|href)=[\"']?(\S+)", pages)
@@ -163,13 +174,13 @@ def test_the_pages_fetch_nothing_from_elsewhere(tmp_path: Path) -> None:
 def test_templates_of_pages_are_compiled_once_per_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    validate("chunks", chunk_rules(), [chunk_columns()], NAMING, tmp_path / "first")
+    validate("chunks", build_chunk_rules(), [chunk_columns()], NAMING, tmp_path / "first")
 
     def refuse(*_: object) -> NoReturn:
         raise AssertionError("a template was compiled again")
 
     monkeypatch.setattr(jinja2.Environment, "compile", refuse)
-    validate("chunks", chunk_rules(), [chunk_columns()], NAMING, tmp_path / "second")
+    validate("chunks", build_chunk_rules(), [chunk_columns()], NAMING, tmp_path / "second")
     first, second = (
         # Pages state times and random ids.
         sorted(
@@ -188,13 +199,13 @@ def test_chunk_rows_hold_facts_and_no_text() -> None:
     made = Chunk(0, text, 3, 24, 3, ("A",), 6, hashed, lines(1, 2))
     stored = chunk_sets_frame([ChunkSetRow("k", "d", (made,))])
     user = ChunkUser("files/a.md", "Title", parameters_of("heading", 64, 8))
-    [row] = chunk_rows(stored, {"k": user})
+    [row] = iter_chunk_rows(stored, {"k": user})
     facts = ("files/a.md", "k", 1, 0, 3, 24, 1, 2, 6)
     assert row == (*facts, 6, 64, len(text), hashed, hashed)
-    [other] = chunk_rows(stored, {"k": replace(user, title="Another")})
+    [other] = iter_chunk_rows(stored, {"k": replace(user, title="Another")})
     assert other[-1] != hashed
     by_sentence = replace(user, parameters=parameters_of("sentence", 100, 0))
-    [characters] = chunk_rows(stored, {"k": by_sentence})
+    [characters] = iter_chunk_rows(stored, {"k": by_sentence})
     assert characters == (*facts, len(text), 100, len(text), hashed, hashed)
 
 
@@ -215,7 +226,7 @@ def test_rows_that_a_crash_wrote_twice_count_once() -> None:
     stored = pl.concat(
         [chunk_sets_frame([ChunkSetRow("k", "d", (made,))]), chunk_sets_frame([later])]
     )
-    assert len(list(chunk_rows(stored, {"k": user}))) == 1
+    assert len(list(iter_chunk_rows(stored, {"k": user}))) == 1
     vectors = pl.DataFrame(
         {
             "text_sha256": ["t", "t", "u", "u"],
@@ -225,13 +236,13 @@ def test_rows_that_a_crash_wrote_twice_count_once() -> None:
         },
         schema=EMBEDDINGS,
     )
-    keys = [row[1] for row in vector_rows(vectors, {"t": "a", "u": "b"})]
+    keys = [row[1] for row in iter_vector_rows(vectors, {"t": "a", "u": "b"})]
     assert keys == ["t", "u", "u"]
 
 
 @pytest.mark.slow
 def test_a_verdict_links_the_docs_and_names_the_broken_rule(tmp_path: Path) -> None:
-    rules = chunk_rules()
+    rules = build_chunk_rules()
     docs = tmp_path / "docs"
     outcome = validate("chunks", rules, [chunk_columns(size=900)], NAMING, docs)
     verdict = build_verdict(outcome, len(rules), docs)

@@ -10,10 +10,8 @@ import numpy as np
 import pytest
 
 from rag_assets.checks.dimensions import (
-    FaultyDocument,
     IndexShape,
     ServingShape,
-    VectorFault,
     build_index_verdict,
     build_vectors_verdict,
     find_vector_faults,
@@ -145,18 +143,16 @@ def test_a_vector_that_cannot_be_right_is_reported_with_the_reason(
 ) -> None:
     good = packed(0, 1, 0)
     found = find_vector_faults(["good", "t", "also good"], [good, raw, good], 3)
-    assert found == ([] if fault is None else [VectorFault("t", fault)])
+    assert found == ({} if fault is None else {"t": fault})
 
 
 def test_no_vectors_have_no_faults() -> None:
-    assert find_vector_faults([], [], 384) == []
+    assert find_vector_faults([], [], 384) == {}
 
 
 def test_a_shared_vector_counts_once_and_names_every_document() -> None:
-    fault = VectorFault("t", "norm 2")
-    verdict = build_vectors_verdict(
-        [FaultyDocument("files/a.md", fault), FaultyDocument("files/b.md", fault)], 10, 0, 384
-    )
+    faulty = [("files/a.md", "t", "norm 2"), ("files/b.md", "t", "norm 2")]
+    verdict = build_vectors_verdict(faulty, 10, 0, 384)
     assert not verdict.passed
     assert verdict.compared[1].actual == 9
     assert [row[0] for row in verdict.offenders] == ["files/a.md", "files/b.md"]

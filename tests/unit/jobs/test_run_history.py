@@ -159,7 +159,7 @@ def test_mark_with_assets_of_a_team_adds_only_the_installation(
     assert mixed.tags[INSTALLATION_TAG] == own.tags[INSTALLATION_TAG] == OURS
     assert not mixed.tags.items() & NO_RUN_RETRIES.items()
     assert own.tags.items() >= NO_RUN_RETRIES.items()
-    assert own_runs.only_of_installation(instance, [mixed, own]) == [own]
+    assert own_runs.select_exclusive_runs(instance, [mixed, own]) == [own]
 
 
 @pytest.mark.usefixtures("own_runs")
@@ -183,10 +183,10 @@ def test_unfinished_omits_a_teams_asset_run_until_its_repository_runs_ours(
         status=dg.DagsterRunStatus.STARTED,
         remote_job_origin=repository.get_job_origin("__ASSET_JOB"),
     )
-    assert own_runs.partitions_under_way(instance) == set()
+    assert own_runs.list_busy_partitions(instance) == set()
     tags = {INSTALLATION_TAG: OURS, REPOSITORY_LABEL_TAG: repository.get_label()}
     run_job(instance, report_costs, tags)
-    assert [found.run_id for found in own_runs.unfinished(instance)] == [run.run_id]
+    assert [found.run_id for found in own_runs.list_unfinished(instance)] == [run.run_id]
 
 
 def test_is_shared_partition_counts_runs_of_other_installations(

@@ -14,7 +14,7 @@ def watched(*readings: tuple[float, float]) -> list[float]:
     wall = iter([at for at, _ in readings])
     steady = iter([at for _, at in readings])
     watch = ClockWatch(60.0, lambda: next(wall), lambda: next(steady))
-    return [watch.seconds_set_back() for _ in readings[1:]]
+    return [watch.get_seconds_set_back() for _ in readings[1:]]
 
 
 def test_a_clock_that_runs_as_the_steady_one_is_not_set_back() -> None:

@@ -13,10 +13,10 @@ from rag_assets.sensors.turns import (
     HANDED_SECONDS,
     ROUND_SECONDS,
     Cursor,
-    following,
-    from_cursor,
+    advance_cursor,
+    choose_action,
     plan,
-    verdict,
+    rotate_after,
 )
 
 IDS = [f"t{number:03d}" for number in range(100)]
@@ -35,10 +35,10 @@ def test_a_new_watcher_has_all_tenants_listed_once() -> None:
     cursor = replace(BEGUN, watcher="6 gone")
     planned = plan(IDS, cursor, WATCHER, set(), now=1_005)
     assert list(planned.rest) == IDS
-    interrupted = following(cursor, planned, {}, stopped="t050", now=1_005)
+    interrupted = advance_cursor(cursor, planned, {}, stopped="t050", now=1_005)
     planned = plan(IDS, interrupted, WATCHER, set(), now=1_035)
     assert planned.rest[0] == "t051"
-    done = following(interrupted, planned, {}, stopped=None, now=1_035)
+    done = advance_cursor(interrupted, planned, {}, stopped=None, now=1_035)
     assert len(plan(IDS, done, WATCHER, set(), now=1_040).rest) == 0
 
 
@@ -52,14 +52,16 @@ def test_a_watched_tenant_has_its_turn_within_a_minute(pause: float) -> None:
         for id_ in planned.first:
             assert now - last[id_] <= 60 + pause
             last[id_] = now
-        cursor = following(cursor, planned, dict.fromkeys(planned.first), stopped=None, now=now)
+        cursor = advance_cursor(
+            cursor, planned, dict.fromkeys(planned.first), stopped=None, now=now
+        )
         assert all(now - seen <= 60 for seen in last.values())
 
 
 def test_a_tenant_handed_to_the_watcher_while_the_clock_was_ahead_gets_a_run() -> None:
     cursor = replace(BEGUN, handed={"t001": 1_000 + 400 * 86_400.0})
     assert plan(IDS, cursor, WATCHER, set(), now=1_005).first[0] == "t001"
-    assert verdict("t001", cursor, WATCHER, now=1_005) == "request"
+    assert choose_action("t001", cursor, WATCHER, now=1_005) == "request"
 
 
 def test_a_tick_over_idle_tenants_looks_at_their_share() -> None:
@@ -80,20 +82,20 @@ def test_unwatched_tenants_and_those_with_a_reason_are_looked_at_each_time() -> 
 
 def test_the_watcher_has_the_first_try_and_the_sensor_the_second() -> None:
     report = replace(WATCHER, watched=frozenset(["a", "b"]), marked=frozenset(["b"]))
-    assert verdict("unwatched", BEGUN, report, now=1_000) == "request"
-    assert verdict("a", BEGUN, NO_WATCHER, now=1_000) == "request"
-    assert verdict("b", BEGUN, report, now=1_000) == "wait", "it knows"
-    assert verdict("a", BEGUN, report, now=1_000) == "tell"
+    assert choose_action("unwatched", BEGUN, report, now=1_000) == "request"
+    assert choose_action("a", BEGUN, NO_WATCHER, now=1_000) == "request"
+    assert choose_action("b", BEGUN, report, now=1_000) == "wait", "it knows"
+    assert choose_action("a", BEGUN, report, now=1_000) == "tell"
     planned = plan(["a", "b"], BEGUN, report, set(), now=1_000)
-    told = following(BEGUN, planned, {"a": "tell", "b": "wait"}, stopped=None, now=1_000)
+    told = advance_cursor(BEGUN, planned, {"a": "tell", "b": "wait"}, stopped=None, now=1_000)
     assert dict(told.handed) == {"a": 1_000}
-    assert verdict("a", told, report, now=1_000 + HANDED_SECONDS - 1) == "wait"
-    assert verdict("a", told, report, now=1_000 + HANDED_SECONDS) == "request"
+    assert choose_action("a", told, report, now=1_000 + HANDED_SECONDS - 1) == "wait"
+    assert choose_action("a", told, report, now=1_000 + HANDED_SECONDS) == "request"
     behind = 1_000 - 86_400
-    assert verdict("a", told, report, now=behind) == "request", "the clock was ahead"
+    assert choose_action("a", told, report, now=behind) == "request", "the clock was ahead"
     assert plan(["a", "b"], told, report, set(), now=behind).first == ("a",)
     for seen, left in (({}, {"a": 1_000}), ({"a": None}, {}), ({"a": "request"}, {})):
-        after = following(told, planned, seen, stopped=None, now=1_030)
+        after = advance_cursor(told, planned, seen, stopped=None, now=1_030)
         assert dict(after.handed) == left
 
 
@@ -108,7 +110,7 @@ def test_a_cursor_is_kept_as_text_and_one_of_before_is_forgotten() -> None:
 @given(ids=st.lists(st.sampled_from("abcdef"), unique=True).map(sorted), data=st.data())
 def test_every_tenant_has_its_turn(ids: list[str], data: st.DataObject) -> None:
     cursor = data.draw(st.none() | st.sampled_from("abcdefg"))
-    turn = from_cursor(ids, cursor)
+    turn = rotate_after(ids, cursor)
     assert sorted(turn) == ids
     if cursor is not None and ids and max(ids) > cursor:
         assert turn[0] == min(id_ for id_ in ids if id_ > cursor)
