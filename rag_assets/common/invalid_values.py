@@ -262,5 +262,10 @@ def describe_problem(error: Mapping[str, Any]) -> str:
     return f"{where}: {_IN_YAML.get(allowed, allowed)}"
 
 
+def describe_first_problem(error: ValidationError) -> str:
+    """Describe the first problem of a failed validation; see describe_problem."""
+    return describe_problem(error.errors(include_url=False, include_input=False)[0])
+
+
 def _printable(text: str) -> str:
     return "".join(character if character.isprintable() else "?" for character in text)

@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from rag_assets.api.experience_responses import Answer
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.common.invalid_values import describe_problem
+from rag_assets.common.invalid_values import describe_first_problem
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.thresholds import THRESHOLD_PAGES
 from rag_assets.search.model import Caller
@@ -217,8 +217,7 @@ async def run_trial(visit: Visit) -> Response:
     try:
         question = model.model_validate({name: value for name, value in named.items() if value})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        return await _render_trial(services, given, problem=describe_problem(first))
+        return await _render_trial(services, given, problem=describe_first_problem(error))
     backend = visit.backend
     questions = Questions(
         backend.catalog, backend.retriever, run_blocking=backend.run, is_recording=False

@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.failure_kinds import WORDS, FailureKind
 from rag_assets.common.formatting import duration, format_count
-from rag_assets.common.invalid_values import describe_problem
+from rag_assets.common.invalid_values import describe_first_problem
 from rag_assets.ingest.sources.record_bodies import BODIES
 from rag_assets.ingest.sources.records import ROOT, build_page_scope, compute_record_document_id
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
@@ -289,9 +289,8 @@ async def save_settings(visit: Visit) -> Response:
         )
         await services.write(partial(service.change, services.record.id, draft, services.by))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
         return await _render_form(
-            services, problem=_use_field_label(describe_problem(first)), sent=sent, status=422
+            services, problem=_use_field_label(describe_first_problem(error)), sent=sent, status=422
         )
     except (InvalidRequest, NoVectorBackend) as error:
         return await _render_form(
