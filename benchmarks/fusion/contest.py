@@ -175,11 +175,7 @@ def _rank_multilingual() -> dict[str, Any]:
 
 
 def _read_set(listed_set: ListedSet, data: Path) -> JudgedSet:
-    """Return the texts of a set, with the passage numbers of its stored lists.
-
-    Raises:
-        SystemExit: the lists were made from other files.
-    """
+    """Return the texts of a set, with the passage numbers of its stored lists."""
     judged_set = SETS[listed_set.name](data)
     if [dict(grades) for _, grades in judged_set.questions] != [
         dict(grade) for grade in listed_set.grades

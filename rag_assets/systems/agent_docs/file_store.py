@@ -121,22 +121,14 @@ class FileStore:
         return self._folder / f"{build_agent_file_name(agent_id)}.state.json"
 
     def _read_index(self, agent_id: str) -> PassageIndex:
-        """Return an agent's index; an empty index if the file is missing.
-
-        Raises:
-            DamagedIndex: the file cannot be read.
-        """
+        """Return an agent's index; an empty index if the file is missing."""
         index = self._load_index(agent_id)
         if index is None:
             raise DamagedIndex(str(self._index_path(agent_id)))
         return index
 
     def _load_index(self, agent_id: str) -> PassageIndex | None:
-        """Return an agent's index; an empty index if the file is missing, None if it is damaged.
-
-        Raises:
-            ConfigurationError: see _read_states.
-        """
+        """Return an agent's index; an empty index if the file is missing, None if it is damaged."""
         self._read_states(agent_id)
         path = self._index_path(agent_id)
         if (version := _read_file_version(path)) is None:

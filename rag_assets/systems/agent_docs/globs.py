@@ -411,11 +411,7 @@ class GlobsSource:
         yield from stream_file(Path("/"), real.removeprefix("/"), max_bytes=max_bytes)
 
     def _read_identities(self) -> dict[str, FolderIdentity]:
-        """Return the identity of each existing folder that links must not lead out of.
-
-        Raises:
-            ListingFailed: a folder is reached through a link.
-        """
+        """Return the identity of each existing folder that links must not lead out of."""
         identities = {}
         for folder in {root.boundary for root in self._roots}:
             if not self._follows_links:

@@ -246,7 +246,6 @@ class SqliteStore:
             if_missing: returned if the database does not exist yet.
 
         Raises:
-            DamagedIndex: the database cannot be read.
             ConfigurationError: the database belongs to another program.
         """
         if not self._check_file():

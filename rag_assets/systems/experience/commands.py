@@ -604,11 +604,7 @@ def _validate(model: type[_Draft], values: Mapping[str, Any]) -> _Draft:
 
 
 def _parse_id(text: str) -> UUID:
-    """Return the UUID in an argument.
-
-    Raises:
-        InvalidRequest: the argument is not a UUID.
-    """
+    """Return the UUID in an argument."""
     try:
         return UUID(text)
     except ValueError:

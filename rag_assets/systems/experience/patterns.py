@@ -383,11 +383,7 @@ def _select_sort_keys(tenant_id: str, cutoff: datetime | None, *, by_use: bool) 
 
 
 def _is_after(connection: Connection, sort_keys: CTE, after: UUID) -> ColumnElement[bool]:
-    """Return the SQL condition for patterns that follow the pattern `after` in the list.
-
-    Raises:
-        UnknownExperience: the pattern `after` was deleted.
-    """
+    """Return the SQL condition for patterns that follow the pattern `after` in the list."""
     key = sort_keys.c
     last = connection.execute(select(sort_keys).where(key.id == after)).first()
     if last is None:

@@ -325,7 +325,6 @@ def _explain_error(error: RagAssetsError) -> Reason:
     """Return why a failed search leaves a prompt without passages.
 
     Raises:
-        UnknownProject: the project was removed.
         RagAssetsError: the error itself, if it must fail the request.
     """
     match error:

@@ -279,10 +279,6 @@ class GuidelineProjects:
             scope: scope of the caller; only a caller with an organization in the scope can create
                 projects.
             settings: fields of ProjectSettings.
-
-        Raises:
-            UnknownProject: see open().
-            ConfiguredByOperator, InvalidRequest, TenantBusy: see Projects.put.
         """
         organization = scope.organization
         if organization is None:

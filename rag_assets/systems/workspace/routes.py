@@ -358,11 +358,7 @@ async def reconcile_tree(
 
 
 def _split_lines(body: bytes, *, most: int) -> dict[int, bytes]:
-    """Return the non-empty lines of a body, by number.
-
-    Raises:
-        HttpRefusal: the body has too many lines.
-    """
+    """Return the non-empty lines of a body, by number."""
     lines = {n: line for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()}
     if len(lines) > most:
         raise HttpRefusal(

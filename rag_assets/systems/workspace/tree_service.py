@@ -140,7 +140,6 @@ class PageChange(BaseModel):
 
         Raises:
             UnknownDocument: the page does not exist.
-            InvalidRequest: see PageDraft.build_page().
         """
         if former is None:
             raise UnknownDocument(
@@ -212,7 +211,6 @@ class TreeService:
 
         Raises:
             UnknownDocument: the page does not exist.
-            UnknownTenant, NoWorkspace, InvalidRequest: see put().
         """
         return self._change_one(tenant_id, uuid, lambda former: change.build_page(uuid, former))
 
@@ -220,7 +218,6 @@ class TreeService:
         """Put and change pages in one transaction; see TreeTable.change().
 
         Raises:
-            UnknownTenant, NoWorkspace: see put().
             InvalidRequest: a page would be too far from the root. The tree is left unchanged.
         """
         record = self._require_workspace(tenant_id)
@@ -297,7 +294,6 @@ class TreeService:
         """Delete a page, the pages below it, and their records.
 
         Raises:
-            UnknownTenant, NoWorkspace: see put().
             InvalidRequest: the page is the root.
         """
         record = self._require_workspace(tenant_id)
@@ -312,7 +308,6 @@ class TreeService:
         """Return one page.
 
         Raises:
-            UnknownTenant, NoWorkspace: see put().
             UnknownDocument: the page does not exist.
         """
         record = self._require_workspace(tenant_id)
@@ -326,31 +321,19 @@ class TreeService:
     def list_pages_after(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
     ) -> TreePages:
-        """Return up to `limit` pages after the page `after`, ordered by uuid.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-        """
+        """Return up to `limit` pages after the page `after`, ordered by uuid."""
         record = self._require_workspace(tenant_id)
         found = self._lists.list_page(record.id, parent=parent, after=after, limit=limit + 1)
         shown = tuple(build_page_response(page, scope) for page, scope in found[:limit])
         return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
 
     def list_all_pages(self, tenant_id: str) -> list[tuple[Page, int]]:
-        """Return all pages, parents first, each with its distance from the topmost page.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-        """
+        """Return all pages, parents first, each with its distance from the topmost page."""
         record = self._require_workspace(tenant_id)
         return [*order_pages(page for page, _ in self._lists.list_all(record.id))]
 
     def explain_access(self, tenant_id: str, uuid: str, principals: tuple[str, ...]) -> PageAccess:
-        """Explain whether one of these principals may read a page's documents.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-        """
+        """Explain whether one of these principals may read a page's documents."""
         record = self._require_workspace(tenant_id)
         path = self._lists.read_path(record.id, uuid)
         grants = self._catalog.access.grants(record.id, compute_effective_access(path).scopes)
@@ -433,9 +416,6 @@ def _require_few_removals(extra: int, known: int) -> None:
     Args:
         extra: number of pages to remove.
         known: number of pages in the tree.
-
-    Raises:
-        DeletionsHeld: too many pages would be removed.
     """
     if extra > _MANY_PAGES and extra > _MANY_SHARE * known:
         raise DeletionsHeld(

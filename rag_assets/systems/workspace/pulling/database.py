@@ -145,9 +145,6 @@ class SourceDatabase:
 
         Args:
             with_page: whether to also read `page_uuid`; the query must have this column.
-
-        Raises:
-            ListingFailed: see open_rows().
         """
         names = ("id", "updated_at", *(("page_uuid",) if with_page else ()))
         statement = self._statements_for_type(source_type).select_keys(
@@ -162,11 +159,7 @@ class SourceDatabase:
                 result.close()
 
     def read_tree(self) -> tuple[list[str], list[SourceRow]]:
-        """Return the column names and all rows of the tree's query.
-
-        Raises:
-            ListingFailed: see open_rows().
-        """
+        """Return the column names and all rows of the tree's query."""
         statements = self._build_statements(self._config.tree or "")
         with self._explain_errors("tree"):
             columns = self._describe_columns(statements)

@@ -122,20 +122,12 @@ class Follower:
         return True
 
     def read_again(self, source_type: RecordType) -> None:
-        """Store all rows of a query in this snapshot that differ from the stored records.
-
-        Raises:
-            ListingFailed: see follow().
-        """
+        """Store all rows of a query in this snapshot that differ from the stored records."""
         with self.database.open_rows(source_type) as (names, rows):
             self._store_all(source_type, names, rows)
 
     def follow_awaiting_blocks(self) -> None:
-        """Store blocks that were set aside because their pages were missing, but exist now.
-
-        Raises:
-            ListingFailed: see follow().
-        """
+        """Store blocks that were set aside because their pages were missing, but exist now."""
         ref, name = self.puller.ref, self.config.name
         while self._pulls_blocks and (
             pages := self.set_aside_rows.list_awaited_pages(ref, name, limit=_MAX_AWAITED_PAGES)

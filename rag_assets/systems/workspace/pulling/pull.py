@@ -520,7 +520,6 @@ def _parse_page(names: Sequence[str], row: SourceRow, zone: ZoneInfo, uuid: str)
     """Convert a row of the tree's query to a page.
 
     Raises:
-        _InvalidColumnError: a column other than the id is not valid.
         InvalidRequest: its id is not valid for a page.
     """
     if row.largest is not None:

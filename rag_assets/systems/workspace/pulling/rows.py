@@ -126,11 +126,7 @@ def _to_integer(value: Any, _: ZoneInfo) -> Any:
 
 
 def _to_time(value: Any, zone: ZoneInfo) -> datetime:
-    """Convert a value to a time; a time without a zone gets the zone `zone`.
-
-    Raises:
-        ValueError: the value is not a time.
-    """
+    """Convert a value to a time; a time without a zone gets the zone `zone`."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
