@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -81,8 +81,7 @@ class Matches:
     mounts: Mapping[str, FolderIdentity] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class GlobRoot:
+class GlobRoot(NamedTuple):
     """The folders that limit the matches of a pattern.
 
     Attributes:

@@ -6,6 +6,7 @@ The module also estimates the token costs of both strategies.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -143,19 +144,8 @@ def _join_sections(sections: Sequence[DocSection]) -> str:
 
 
 def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number from 0 to a maximum that fits.
-
-    Args:
-        fits: must hold for all numbers below a number for which it holds.
-    """
-    low, high = 0, maximum
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """Return the largest number from 0 to a maximum that fits; all smaller numbers must fit too."""
+    return bisect_left(range(1, maximum + 1), True, key=lambda number: not fits(number))
 
 
 def _fit_sentences(text: str, separator: str, section: str, budget: int) -> str:

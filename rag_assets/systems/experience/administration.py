@@ -23,7 +23,7 @@ from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.code_contents import add_stale_paths
-from rag_assets.systems.experience.entries import Entries, require_entry
+from rag_assets.systems.experience.entries import Entries
 from rag_assets.systems.experience.errors import ProblemsDiffer, UnknownExperience
 from rag_assets.systems.experience.merges import (
     delete_empty_patterns,
@@ -204,9 +204,13 @@ class Administration:
             UnknownExperience: no entry has this id.
             OnHold: a hold covers the entry.
         """
-        self._retract_entries(
-            record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by
-        )
+        entries = self._entries.get(record.id, [entry_id])
+        if not entries:
+            raise UnknownExperience(
+                "the tenant has no entry with this id",
+                hint="list the entries; this entry was removed, has expired or never existed",
+            )
+        self._retract_entries(record, entries, by=by)
 
     def build_report(self, record: TenantRecord) -> Report:
         """Count a tenant's patterns, entries, merges, checkpoints, questions and feedback."""

@@ -29,7 +29,7 @@ from rag_assets.privacy.masker import Masker
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
 from rag_assets.storage.catalog.tables import record_revisions, source_records
-from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
+from rag_assets.systems.experience.errors import EntryDiffers
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
     SOURCE_TYPE,
@@ -190,21 +190,6 @@ class Entries:
             found.update(path_rules, symbol_rules)
             about.append(About(path=path, symbol=symbol or None))
         return draft.model_copy(update=changed | {"about": tuple(about)}), tuple(sorted(found))
-
-
-def require_entry(entries: Sequence[Entry]) -> Entry:
-    """Return the only entry of a list.
-
-    Raises:
-        UnknownExperience: the list is empty.
-    """
-    if not entries:
-        raise UnknownExperience(
-            "the tenant has no entry with this id",
-            hint="list the entries of the tenant; this entry was removed, has expired or never"
-            " existed",
-        )
-    return entries[0]
 
 
 def assign_staged_entries(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -73,7 +75,18 @@ Principal = Annotated[
 ]
 
 
-class PageDraft(BaseModel):
+class _PageFields(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["page", "database"] = "page"
+    parent: PageUuid | None = None
+    inherit: bool = True
+    read: Annotated[list[Principal], Field(max_length=MAX_READERS)] = []
+    archived: bool = False
+    ai: Literal["on", "off"] = "on"
+
+
+class PageDraft(_PageFields):
     """A page or a database of a workspace, with its position in the tree.
 
     Attributes:
@@ -84,15 +97,6 @@ class PageDraft(BaseModel):
         archived: whether the page and the pages below it are excluded from searches.
         ai: `off` excludes the page and the pages below it from searches.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["page", "database"] = "page"
-    parent: PageUuid | None = None
-    inherit: bool = True
-    read: Annotated[list[Principal], Field(max_length=MAX_READERS)] = []
-    archived: bool = False
-    ai: Literal["on", "off"] = "on"
 
     def build_page(self, uuid: str) -> Page:
         """Return the page with this id and the fields of the draft.
@@ -123,17 +127,8 @@ class PageDraft(BaseModel):
         )
 
 
-class PageChange(BaseModel):
+class PageChange(_PageFields):
     """A change of a page; omitted fields stay as they are. See PageDraft."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["page", "database"] = "page"
-    parent: PageUuid | None = None
-    inherit: bool = True
-    read: Annotated[list[Principal], Field(max_length=MAX_READERS)] = []
-    archived: bool = False
-    ai: Literal["on", "off"] = "on"
 
     def build_page(self, uuid: str, former: Page | None) -> Page:
         """Apply the change to a page, and return the changed page.
@@ -273,7 +268,7 @@ class TreeService:
             pages = [wanted[uuid] for uuid in sorted(named)]
             for page in pages:
                 self.require_no_credential(page)
-            edits = [_build_replacement(page) for page in pages]
+            edits: list[PageEdit] = [(page.uuid, partial(_replace_page, page)) for page in pages]
             documents = self._tree.change(record.ref, edits).documents
         if removed:
             documents += self._remove(record.ref, removed, by).documents
@@ -338,15 +333,7 @@ class TreeService:
         path = self._lists.read_path(record.id, uuid)
         grants = self._catalog.access.grants(record.id, compute_effective_access(path).scopes)
         found = decide_access(path, grants, principals)
-        return PageAccess(
-            page_uuid=uuid,
-            principals=principals,
-            readable=found.readable,
-            scope=found.scope,
-            by_page=found.by_page,
-            by_principal=found.by_principal,
-            reason=found.reason,
-        )
+        return PageAccess(page_uuid=uuid, principals=principals, **asdict(found))
 
     def _change_one(
         self, tenant_id: str, uuid: str, edit: Callable[[Page | None], Page]
@@ -385,10 +372,10 @@ class TreeService:
                 )
 
     def _remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> TreeChange:
-        done = self._tree.remove(ref, uuids, by)
-        if done.blobs:
-            drop_blobs(self._catalog, self._blobs, ref, done.blobs)
-        return TreeChange(NOBODY, done.documents)
+        documents, blobs = self._tree.remove(ref, uuids, by)
+        if blobs:
+            drop_blobs(self._catalog, self._blobs, ref, blobs)
+        return TreeChange(NOBODY, documents)
 
     def _require_workspace(self, tenant_id: str) -> TenantRecord:
         return require_workspace(self._catalog.tenants.get(tenant_id), "pages")
@@ -406,8 +393,8 @@ def _add_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[str
     return found
 
 
-def _build_replacement(page: Page) -> PageEdit:
-    return page.uuid, lambda _: page
+def _replace_page(page: Page, _former: Page | None) -> Page:
+    return page
 
 
 def _require_few_removals(extra: int, known: int) -> None:

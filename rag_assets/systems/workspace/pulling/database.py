@@ -246,18 +246,6 @@ class SourceDatabase:
             ) from None
 
 
-@contextmanager
-def open_snapshot(config: SqlConfig) -> Iterator[SourceDatabase]:
-    """Open one read-only snapshot of a source's database.
-
-    Raises:
-        ConfigurationError: the variable is not set, or not the URL of a supported database.
-        ListingFailed: the database cannot be reached.
-    """
-    with open_connection(config) as (connection, dialect):
-        yield SourceDatabase(connection, dialect, config)
-
-
 _CONNECT_SECONDS = 10
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 _QUERY_ERROR_PREFIXES: Final = ("42", "0A", "22023")
@@ -281,17 +269,17 @@ _REFUSALS: Final = (
 
 
 @contextmanager
-def open_connection(config: SqlConfig) -> Iterator[tuple[Connection, Dialect]]:
-    """Connect to a source's database and start one read-only snapshot.
+def open_snapshot(config: SqlConfig) -> Iterator[SourceDatabase]:
+    """Open one read-only snapshot of a source's database.
 
     Raises:
-        ConfigurationError: the variable is not set, or is not the URL of a usable database.
+        ConfigurationError: the variable is not set, or not the URL of a supported database.
         ListingFailed: the database cannot be reached.
     """
     engine, dialect = _create_engine(config)
     try:
         with _connect(engine, dialect, config) as connection:
-            yield connection, dialect
+            yield SourceDatabase(connection, dialect, config)
     finally:
         engine.dispose()
 

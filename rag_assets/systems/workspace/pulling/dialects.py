@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from psycopg import DataError
+from psycopg.adapt import Loader
 from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
 from psycopg.types.string import TextLoader
 from sqlalchemy import Connection, text
@@ -125,7 +126,9 @@ _DIALECTS: Final = {
 _AS_TEXT = ("json", "jsonb", "interval", "time", "timetz")
 
 
-class _Date(DateLoader):
+class _LenientLoader(Loader):
+    """Returns a time that Python cannot represent as text."""
+
     def load(self, data: Any) -> Any:
         try:
             return super().load(data)
@@ -133,20 +136,13 @@ class _Date(DateLoader):
             return bytes(data).decode()
 
 
-class _Timestamp(TimestampLoader):
-    def load(self, data: Any) -> Any:
-        try:
-            return super().load(data)
-        except DataError:
-            return bytes(data).decode()
+class _Date(_LenientLoader, DateLoader): ...
 
 
-class _Timestamptz(TimestamptzLoader):
-    def load(self, data: Any) -> Any:
-        try:
-            return super().load(data)
-        except DataError:
-            return bytes(data).decode()
+class _Timestamp(_LenientLoader, TimestampLoader): ...
+
+
+class _Timestamptz(_LenientLoader, TimestamptzLoader): ...
 
 
 def read_leniently(connection: Any) -> None:

@@ -218,7 +218,9 @@ class Follower:
         self, batch: _Batch, source_type: RecordType, former: datetime | None, *, is_last: bool
     ) -> _Batch:
         """Store a batch and the watermark; return the next, empty batch."""
-        bad = [*batch.bad, *self._store_records(batch, former)]
+        stored, refused = self._writer.write(batch.taken, self._choose_lane(batch, former))
+        self.report.stored += stored
+        bad = [*batch.bad, *refused]
         failed = {compute_row_key(source_type, row.source_id): row for row in bad}
         good = {
             compute_row_key(source_type, row.source_id) for row, _ in batch.taken
@@ -242,12 +244,6 @@ class Follower:
                 masker=self.puller.masker,
             )
         return _Batch(watermark=batch.watermark, advances_watermark=batch.advances_watermark)
-
-    def _store_records(self, batch: _Batch, former: datetime | None) -> list[SetAsideRow]:
-        """Store the records of a batch; return the rows that must be set aside."""
-        stored, bad = self._writer.write(batch.taken, self._choose_lane(batch, former))
-        self.report.stored += stored
-        return bad
 
     def _choose_lane(self, batch: _Batch, former: datetime | None) -> int:
         """Return the queue lane of a batch: URGENT for recent changes, otherwise BULK.

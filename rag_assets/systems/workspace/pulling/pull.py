@@ -192,19 +192,6 @@ _LONGEST_WAIT = timedelta(days=2)
 """Longer than the pause of any source between two pulls."""
 
 
-@dataclass(frozen=True, slots=True)
-class DueTenants:
-    """Tenants with a due source, the longest waiting first.
-
-    Attributes:
-        quick: tenants whose last pulls succeeded within 5 seconds each; they share one run.
-        slow: all other due tenants; each has its own run, so that it does not delay the others.
-    """
-
-    quick: tuple[str, ...]
-    slow: tuple[str, ...]
-
-
 def get_pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
     """Return the sources of a tenant with the type sql, or only the source with this name.
 
@@ -228,8 +215,12 @@ def find_due_tenants(
     states: Mapping[tuple[str, str], SourceState],
     now: datetime,
     pulled: Collection[tuple[str, str]] = (),
-) -> DueTenants:
-    """Return the tenants with a due source, except tenants with a source that is being pulled.
+) -> tuple[list[str], list[str]]:
+    """Return the quick and the slow tenants with a due source, the longest waiting first.
+
+    The last pulls of a quick tenant succeeded within 5 seconds each. Quick tenants share one run;
+    each slow tenant has its own run, so that it does not delay the others. Tenants with a source
+    that is being pulled are left out.
 
     Args:
         records: tenants with sources of the type sql.
@@ -254,7 +245,7 @@ def find_due_tenants(
             )
             (slow if takes_long else quick)[record.id] = min(since)
     # Ordered by waiting time, so that tenants that are always due do not starve the others.
-    return DueTenants(*(tuple(sorted(some, key=some.__getitem__)) for some in (quick, slow)))
+    return sorted(quick, key=quick.__getitem__), sorted(slow, key=slow.__getitem__)
 
 
 def choose_worst_failure(failures: Sequence[Exception]) -> Exception:
