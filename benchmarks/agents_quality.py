@@ -9,7 +9,6 @@ taken from a wheel. The questions are in agent_questions.yaml; none was used to 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -24,7 +23,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import WORK, describe_machine, save_result
+from benchmarks.measure import WORK, create_parser, describe_machine, save_result
 from rag_assets.common.tokens import count_text
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
@@ -52,7 +51,7 @@ BGE_SHA256: Final = "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("--bge", action="store_true", help="search with bge-small as well")
     questions_by_agent = YAML(typ="safe").load(Path(__file__).with_name("agent_questions.yaml"))
     embedders: dict[str, Embedder] = {"all-MiniLM-L6-v2": OnnxEmbedder()}

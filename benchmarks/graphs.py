@@ -12,7 +12,6 @@ computes exact neighbours from all vectors.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import math
@@ -35,6 +34,7 @@ from benchmarks.measure import (
     PROJECT,
     RESULTS,
     Meter,
+    create_parser,
     describe_machine,
     read_load,
     read_memory,
@@ -356,12 +356,10 @@ class CaseRunner:
 
 def main() -> None:
     """Measure, and save the result after each case."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="graphs", work=WORK)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--keep", action="store_true", help="add to the existing results")
-    parser.add_argument("--name", default="graphs", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     path = RESULTS / f"{arguments.name}.json"

@@ -12,18 +12,22 @@ documents. The documents come from benchmarks.documents, the libraries from benc
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks.documents import load_documents
 from benchmarks.libraries import LIBRARIES
-from benchmarks.measure import WORK, describe_machine, read_load, read_tree_cpu, save_result
+from benchmarks.measure import (
+    WORK,
+    create_parser,
+    describe_machine,
+    read_tree_cpu,
+    report_result,
+)
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.registry import PARSERS, parse, warm_up_parser
@@ -104,10 +108,9 @@ def _measure_rate(run: Callable[[], int], units: int) -> tuple[float, float]:
 
 def main() -> None:
     """Measure, print a line for each format, and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="parsing")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=sorted(PARSERS), default=sorted(PARSERS))
-    parser.add_argument("--name", default="parsing", help="name of the result file")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for a scanner's cache")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
@@ -120,15 +123,8 @@ def main() -> None:
         formats[media_type] = figures
         rates = ", ".join(f"{name} {rate}" for name, rate in figures["per_cpu_second"].items())
         print(f"{media_type}: {figures['unit']} a second of CPU: {rates}", flush=True)
-    result = {
-        "benchmark": "parsing",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "rounds": arguments.rounds,
-        "machine": facts,
-        "load_average_after": read_load(),
-        "formats": formats,
-    }
-    print(save_result(arguments.name, result))
+    result = {"rounds": arguments.rounds, "formats": formats}
+    report_result(arguments.name, "parsing", facts, result)
 
 
 if __name__ == "__main__":
