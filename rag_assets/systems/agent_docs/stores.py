@@ -163,17 +163,6 @@ class PassageStore(Protocol):
         """Return whether an agent has an index; it may be empty."""
         ...
 
-    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        """Add passages of any agents, or replace those with the same ids.
-
-        The indexes of these agents then have no state.
-        """
-        ...
-
-    def delete_agent(self, agent_id: str) -> None:
-        """Delete an agent's passages, vectors and state."""
-        ...
-
     def chunks(self, agent_id: str) -> list[DocChunk]:
         """Return all passages of an agent, ordered by id."""
         ...
@@ -289,15 +278,6 @@ class PassageIndex:
         """Return the vector of each passage by its id."""
         return {chunk.id: row for chunk, row in zip(self.chunks, self.rows, strict=True)}
 
-    def with_chunks(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> PassageIndex:
-        """Return a new index with these passages added or replaced by id, and without a state."""
-        vectors = self.vectors_by_id()
-        by_id = {chunk.id: chunk for chunk in self.chunks}
-        for chunk, row in zip(chunks, normalize_rows(embeddings), strict=True):
-            by_id[chunk.id], vectors[chunk.id] = chunk, row
-        rows = np.array([vectors[id_] for id_ in by_id], dtype=np.float32)
-        return PassageIndex.from_chunks(list(by_id.values()), rows)
-
 
 EMPTY_INDEX = PassageIndex.from_chunks((), ())
 
@@ -320,14 +300,6 @@ class MemoryStore:
 
     def has_index(self, agent_id: str) -> bool:
         return agent_id in self._indexes
-
-    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        for agent_id, (own, rows) in group_by_agent(chunks, embeddings).items():
-            with self.building(agent_id):
-                self._indexes[agent_id] = self._index(agent_id).with_chunks(own, rows)
-
-    def delete_agent(self, agent_id: str) -> None:
-        self._indexes.pop(agent_id, None)
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
         return list(self._index(agent_id).chunks)
@@ -352,17 +324,6 @@ class MemoryStore:
             lock = self._build_locks.setdefault(agent_id, RLock())
         with lock:
             yield
-
-
-def group_by_agent(
-    chunks: Sequence[DocChunk], embeddings: npt.ArrayLike
-) -> dict[str, tuple[list[DocChunk], Vectors]]:
-    """Group passages and their vectors by agent."""
-    rows = np.atleast_2d(np.asarray(embeddings, dtype=np.float32))
-    positions: dict[str, list[int]] = {}
-    for position, chunk in enumerate(chunks):
-        positions.setdefault(chunk.agent_id, []).append(position)
-    return {agent: ([chunks[at] for at in own], rows[own]) for agent, own in positions.items()}
 
 
 @contextmanager
