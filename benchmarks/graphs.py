@@ -95,7 +95,9 @@ class IndexCase:
     def build_body(self) -> dict[str, Any]:
         """Return the settings and mapping of the index."""
         # A type that the project does not use gets the options of a similar type.
-        alike = next((kind for kind in get_args(VectorIndex) if kind == self.kind), "bbq_hnsw")
+        alike: VectorIndex = next(
+            (kind for kind in get_args(VectorIndex) if kind == self.kind), "bbq_hnsw"
+        )
         body = index_body(IndexSpec(DIMENSIONS, alike))
         options = body["mappings"]["properties"]["vector"]["index_options"]
         options["type"] = self.kind
@@ -240,7 +242,7 @@ class CaseRunner:
         self._drop_index()
         row: dict[str, Any] = {"case": name, "entries": corpus.count, "load": read_load()[0]}
         try:
-            aliases = {alias_for_writes(_INDEX): {}}
+            aliases: dict[str, Any] = {alias_for_writes(_INDEX): {}}
             self._client.indices.create(index=_INDEX, aliases=aliases, **case.build_body())
             return row | self._build(case, corpus) | self._read_state() | self._search(corpus)
         except (ApiError, IndexInconsistent) as error:

@@ -16,6 +16,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -44,8 +45,7 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
     libraries = LIBRARIES.get(media_type, ())
     warm_up_parser(documents[0], media_type, ParseOptions())
     contestants: dict[str, Callable[[], int]] = {
-        library.name: lambda read=library.read: sum(read(data) for data in documents)
-        for library in libraries
+        library.name: partial(_read_all, library.read, documents) for library in libraries
     }
     contestants["parser"] = lambda: sum(_parse(data, media_type) for data in documents)
     rates: dict[str, list[float]] = {name: [] for name in [*contestants, "pool", "pool wall"]}
@@ -78,6 +78,10 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
     }
 
 
+def _read_all(read: Callable[[bytes], int], documents: Sequence[bytes]) -> int:
+    return sum(map(read, documents))
+
+
 def _parse(data: bytes, media_type: str) -> int:
     return parse(data, media_type).pages or 1
 
@@ -85,7 +89,7 @@ def _parse(data: bytes, media_type: str) -> int:
 def _parse_in_pool(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> int:
     """Parse documents as a sync does; raise the first refusal."""
     tasks = (
-        ParseTask(str(number), f"{number}", media_type, lambda data=data: data)
+        ParseTask(str(number), f"{number}", media_type, partial(bytes, data))
         for number, data in enumerate(documents)
     )
     results = [outcome.result for outcome in pool.map(tasks)]

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,17 +65,12 @@ def measure(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]
     tenant = {"id": "wiki", "profile": "workspace", "embedder": local, "sources": [source]}
     make_home(home, [tenant])
     servers.use_home(home, "catalog", APPLICATION=application)
-    steps: dict[str, Callable[[], dict[str, Any]]] = {
-        "all": _pull,
-        "nothing": _pull,
-        "1,000 edits": lambda: (_execute(application, _EDITS), _pull())[1],
-        "all keys": lambda: _pull("--keys"),
-        "a tenth is gone": lambda: (
-            _execute(application, "DELETE FROM pages WHERE id % 10 = 0"),
-            _pull("--keys"),
-        )[1],
-    }
-    return {name: step() for name, step in steps.items()}
+    steps = {"all": _pull(), "nothing": _pull()}
+    _execute(application, _EDITS)
+    steps |= {"1,000 edits": _pull(), "all keys": _pull("--keys")}
+    _execute(application, "DELETE FROM pages WHERE id % 10 = 0")
+    steps["a tenth is gone"] = _pull("--keys")
+    return steps
 
 
 def _execute(url: str, statements: str) -> None:

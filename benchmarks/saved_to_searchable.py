@@ -173,7 +173,7 @@ def run_trials(
         list_tenants(home, ["0000", "imported"])
         wait_for(lambda: probe.count_ready("team-imported") > 0)
     began, cpu = time.time(), read_cpu(meter)
-    seconds = []
+    seconds: list[float] = []
     while len(seconds) < count:
         if import_files and probe.count_ready("team-imported") >= import_files:
             break

@@ -57,13 +57,13 @@ def main() -> None:
     if options.half != "all" or options.only:
         return
     repository, commit = read_application()
-    figures = {
+    result = {
         "rounds": 1,
         "application": {"repository": repository, "commit": commit},
         "depth": DEPTH,
         "variants": figures,
     }
-    report_result(options.name, "code-questions", before, figures)
+    report_result(options.name, "code-questions", before, result)
 
 
 def compute_measures(questions: Sequence[Question], answers: Answers) -> dict[str, Any]:

@@ -300,7 +300,7 @@ def _build_row(ranked: RankedSet) -> dict[str, Any]:
     """Return each program's scores on a set, and the p-value of its difference from hybrid."""
     listed_set = ranked.listed_set
     values = {program: _compute_values(ranked, program) for program in ranked.programs}
-    row = {
+    row: dict[str, Any] = {
         "set": listed_set.name,
         "kind": listed_set.kind,
         "language": listed_set.language,

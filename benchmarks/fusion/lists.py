@@ -97,7 +97,8 @@ class ListedSet:
     @property
     def untouched(self) -> Array:
         """Return a mask of the questions that no choice is based on."""
-        return np.arange(len(self.grades)) % 2 == 1
+        mask: Array = np.arange(len(self.grades)) % 2 == 1
+        return mask
 
 
 def main() -> None:

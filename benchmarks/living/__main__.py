@@ -165,7 +165,7 @@ class _LivingTrial:
 def _configure(home: Path, folder: Path, fields: Mapping[str, Any]) -> None:
     """Set fields of the tenant, and keep its other fields."""
     path = home / "tenants.yaml"
-    entry = {
+    entry: dict[str, Any] = {
         "id": TENANT,
         "sources": [{"name": "files", "type": "files", "root": str(folder)}],
         "embedder": {"provider": "deterministic", "dimensions": 384},

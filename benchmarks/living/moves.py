@@ -72,7 +72,7 @@ class Mover:
             if step is not None:
                 self._configure(step)
             arguments = ["publish", self._tenant]
-        waited = []
+        waited: list[str] = []
         for _ in range(_ATTEMPTS):
             code, out, err = self._command("generations", *arguments, "--json")
             if not code:

@@ -15,7 +15,7 @@ import json
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -105,7 +105,7 @@ class Contest:
         self, run: _RivalRun, number: int, costs: dict[str, list[dict[str, Any]]]
     ) -> None:
         corpus.restore_files(self._folder, self._paths)
-        changes = {
+        changes: dict[str, Callable[[], object]] = {
             "cold": list,
             "noop": list,
             "edit": lambda: corpus.edit_files(self._paths, number),
@@ -178,11 +178,12 @@ def ensure_environment(rival: Rival, folder: Path) -> Path:
 
 def read_versions(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """Return the pinned version of each framework's own packages."""
-    versions = {}
+    versions: dict[str, str] = {}
     for path in sorted(folder.glob("*.txt")):
         if path.stem in {name.partition("-")[0] for name in names}:
             pins = [line.split()[0] for line in path.read_text().splitlines() if "==" in line]
-            versions.update(pin.split("==") for pin in pins if pin.partition("==")[0] in _REPORTED)
+            pairs = (pin.partition("==") for pin in pins)
+            versions |= {name: version for name, _, version in pairs if name in _REPORTED}
     return versions
 
 

@@ -73,7 +73,7 @@ def main() -> None:
         benchmark_servers(options.work) as servers,
         extractive_writer(OnnxEmbedder()) as writer,
     ):
-        common = {
+        common: dict[str, Any] = {
             "embedder": {"provider": "local"},
             "chat_model": {
                 "model": "extractive",

@@ -36,8 +36,9 @@ class Site:
         name, role, groups = ADMIN, "admin", tuple[str, ...]()
         if person is not None:
             name, role, groups = person.name, person.role, person.groups
-        claims = {"sub": name, "role": role, "groups": [*groups], "tenants": [tenant]}
-        claims["exp"] = int(time.time()) + _TOKEN_SECONDS
+        expires = int(time.time()) + _TOKEN_SECONDS
+        claims = {"sub": name, "role": role, "tenants": [tenant], "exp": expires}
+        claims |= {"groups": [*groups]}
         return Client(self.url, jwt.encode(claims, _SECRET))
 
 
