@@ -270,7 +270,7 @@ def _save_set(path: Path, judged_set: JudgedSet, arrays: Mapping[str, Array]) ->
     ]
     about = {"kind": judged_set.kind, "language": judged_set.language, "grades": grades}
     packed = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    np.savez_compressed(path, about=packed, **arrays)
+    np.savez_compressed(path, **{"about": packed, **arrays})  # type: ignore[arg-type]
 
 
 def load_sets(folder: Path = FOLDER) -> list[ListedSet]:

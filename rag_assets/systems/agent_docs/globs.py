@@ -51,7 +51,6 @@ class MatchedFile:
     """A file that matches a pattern.
 
     Attributes:
-        location: absolute path.
         path: relative to the base, or absolute if outside it; bytes that are not UTF-8 are escaped
             by backslashes.
     """
@@ -70,7 +69,6 @@ class Matches:
 
     Attributes:
         files: in the order of the patterns, sorted within each, without repetitions.
-        empty: patterns that match no file.
         unreadable: folders that could not be listed, and files in folders that cannot be entered.
         mounts: identity of each visited mount point, by its path.
     """
@@ -128,9 +126,6 @@ def find_outside_patterns(
     """Return the patterns with a root outside a base; True for roots in an allowed path.
 
     Links are resolved.
-
-    Args:
-        allowed: permitted folders and files outside the base.
     """
     outside: dict[str, bool] = {}
     for pattern in patterns:
@@ -326,7 +321,6 @@ class GlobsSource:
     """Lists and reads the files that match patterns.
 
     Args:
-        config: the configuration, with an absolute base.
         roots: the folders in which patterns may start.
 
     Raises:

@@ -33,8 +33,6 @@ class DocSection:
 
     Attributes:
         title: the heading; "" for the part above the first heading.
-        text: the text, including the heading.
-        tokens: cl100k_base tokens of the text.
     """
 
     path: str
@@ -48,7 +46,6 @@ class Documentation:
     """The sections of an agent's files.
 
     Attributes:
-        files: the sections of each file.
         left_out: files that cannot be read, and why.
     """
 
@@ -66,7 +63,6 @@ class PromptText:
     """A prompt, or the documentation in it.
 
     Attributes:
-        tokens: cl100k_base tokens of the text.
         left_out: sections beyond the budget, as `path` or `path: title`, including a section
             that was cut short; for a whole prompt, unreadable files too.
     """
@@ -344,7 +340,6 @@ class Advice:
         chunks: estimated number of passages.
         preload_tokens: tokens that preloading adds to every question.
         rag_tokens: tokens that the tool adds to a question that needs the documentation.
-        empty: patterns that match no file.
     """
 
     agent_id: str

@@ -313,7 +313,6 @@ def _read_report(
 
     Args:
         cutoff: entries embedded before this time are expired; None if none expire.
-        days: retention of entries in days; None for no limit.
     """
     staged, merges = _STAGED.tenant == tenant_id, _MERGES.tenant == tenant_id
     asked, said = experience_questions.c, experience_feedback.c

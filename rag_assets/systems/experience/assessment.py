@@ -68,7 +68,6 @@ class Grade:
 
     Attributes:
         pattern: id of the graded pattern; for clarity, of the pattern whose problem was asked.
-        grade: 1 to 5; None if the model gave none.
     """
 
     aspect: Aspect
@@ -82,7 +81,6 @@ class Assessment:
     """The grades of several patterns.
 
     Attributes:
-        assessed: number of patterns that were graded completely.
         stopped: why the assessment stopped early; None if it is complete.
     """
 
@@ -181,7 +179,6 @@ class Assessor:
 
         Args:
             text: text with items numbered from 1.
-            patterns: id of the pattern of each item.
         """
         seal = secrets.token_hex(_SEAL_BYTES)
         instructions = _INSTRUCTIONS.format(seal=seal, task=_TASKS[aspect])

@@ -74,7 +74,6 @@ class PatternCounts:
         problem_id: id of the problem; equal for alternative solutions of one problem.
         contributions: number of checkpoints that contributed to the pattern, counted per project.
         helped, did_not_help: number of answers, each by its latest feedback.
-        entries: number of unexpired embedded entries.
     """
 
     problem_id: UUID
@@ -92,7 +91,6 @@ class AnsweringEntries:
     """Unexpired entries found for a request, and the counts of their patterns.
 
     Attributes:
-        counts: counts by pattern id.
         keys: exact keys of all requested entries, including expired and excluded entries.
     """
 

@@ -115,12 +115,7 @@ class TenantRequest:
     async def administer(
         self, work: Callable[[Administration, TenantRecord], _T], *, is_write: bool = False
     ) -> _T:
-        """Run an operation for admins on the tenant.
-
-        Args:
-            work: called with the operations and the tenant's record.
-            is_write: whether the work changes the tenant; see Backend.write.
-        """
+        """Run an operation for admins on the tenant."""
         experience = self.experience
 
         def run() -> _T:
@@ -131,11 +126,7 @@ class TenantRequest:
 
 @dataclass(frozen=True, slots=True)
 class PermittedRequest:
-    """A request of a caller with a permitted role.
-
-    Attributes:
-        query_tenant: tenant in the query string.
-    """
+    """A request of a caller with a permitted role."""
 
     http: Request
     identity: Identity

@@ -214,12 +214,9 @@ class Checkpoint:
     """A checkpoint with its progress.
 
     Attributes:
-        project_id: id of the project; None for all projects.
         state: waiting (for a run), running, done, or stopped (until a person acts).
-        staged: number of entries that the checkpoint includes.
         embedded: number of entries that searches find, including merged entries.
         merged: number of entries that joined the pattern of an earlier entry.
-        failed: number of entries that can never be embedded.
         error: why the checkpoint is waiting or stopped.
     """
 
@@ -279,11 +276,7 @@ class Checkpoints(CatalogQueries):
         return [checkpoint_from_row(row) for row in rows]
 
     def find_waiting(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
-        """Return the ids of checkpoints that no run has processed, by tenant.
-
-        Args:
-            before: only checkpoints that were requested before this time.
-        """
+        """Return the ids of checkpoints that no run has processed, by tenant."""
         query = (
             select(checkpoints.c.tenant, func.array_agg(checkpoints.c.id).label("ids"))
             .where(checkpoints.c.state == "waiting", checkpoints.c.requested_at < before)

@@ -54,7 +54,6 @@ class AdminRequest:
     """A request of an admin, with the services that answer it.
 
     Attributes:
-        http: the request itself.
         scope: the projects that the caller may access.
     """
 
@@ -110,11 +109,7 @@ class OrganizationRequest:
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """A request of a project's member for the guidelines of a prompt.
-
-    Attributes:
-        record: record of the project's tenant.
-    """
+    """A request of a project's member for the guidelines of a prompt."""
 
     identity: Identity
     backend: Backend

@@ -340,11 +340,7 @@ def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str,
 def _move_pages(
     connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
 ) -> None:
-    """Set the access scope of pages; unless `followed`, mark their index entries for an update.
-
-    Args:
-        scopes: the new scope of each page, by uuid.
-    """
+    """Set the access scope of pages; unless `followed`, mark their index entries for an update."""
     new = unnest_pairs(scopes.items(), name="new")
     table = pages.c
     move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}
@@ -434,7 +430,6 @@ class PageLists(CatalogQueries):
 
         Args:
             parent: uuid of the page, which may be unknown.
-            after: the last uuid of the previous list.
         """
         return self._list(tenant_id, pages.c.parent == parent, after, limit)
 

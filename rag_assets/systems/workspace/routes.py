@@ -48,12 +48,7 @@ REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 50
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceRequest:
-    """A request about one workspace, with the services that answer it.
-
-    Attributes:
-        tenant: id of the workspace.
-        by: name of the caller.
-    """
+    """A request about one workspace, with the services that answer it."""
 
     tenant: str
     by: str

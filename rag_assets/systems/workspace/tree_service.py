@@ -235,7 +235,6 @@ class TreeService:
         Args:
             wanted: all pages by uuid, including the parent of each page except the root.
             as_of: time of the list; pages that were put later are not extra.
-            apply: whether to put missing and stale pages.
             remove_extra: whether to also remove extra pages, with all their records.
             allow_deletes: whether to remove extra pages even if they are suspiciously many.
             keep: pages that are not removed although `wanted` lacks them; nor are pages above them.
@@ -398,12 +397,7 @@ def _replace_page(page: Page, _former: Page | None) -> Page:
 
 
 def _require_few_removals(extra: int, known: int) -> None:
-    """Refuse to remove suspiciously many pages: over 20 that are over 30 % of all pages.
-
-    Args:
-        extra: number of pages to remove.
-        known: number of pages in the tree.
-    """
+    """Refuse to remove suspiciously many pages: over 20 that are over 30 % of all pages."""
     if extra > _MANY_PAGES and extra > _MANY_SHARE * known:
         raise DeletionsHeld(
             f"{extra:,} of {known:,} pages are not in the manifest",

@@ -58,12 +58,9 @@ class DocumentListing:
     """One page of the filtered list of documents.
 
     Attributes:
-        documents: documents on this page.
-        match_count: number of matching documents on all pages.
         names: names of all documents, by id.
         number, pages: number of this page, and number of all pages.
         status, query: the values of the filter.
-        whole: all documents of the project.
     """
 
     documents: Sequence[GuidelineDocument]
@@ -289,11 +286,7 @@ def _parse_document_id(visit: Visit) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProjectServices:
-    """The session's project, and the services for its pages.
-
-    Attributes:
-        project: current state of the project.
-    """
+    """The session's project, and the services for its pages."""
 
     visit: Visit
     project: OpenProject
@@ -380,7 +373,6 @@ async def _show_again(
 
     Args:
         version: the version that was edited; None for the stored version.
-        status: HTTP status of the whole page; requests by the script get 200.
         conflict: whether a different text was saved meanwhile.
     """
     shown = await show_text(services)

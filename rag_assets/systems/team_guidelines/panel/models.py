@@ -44,10 +44,8 @@ class ProviderChange:
     """Preview of a change of provider.
 
     Attributes:
-        embedder: the embedder with the new provider.
         is_same: whether the embedder stays the same, so that no document is embedded again.
         documents, passages, tokens: number of each to embed again.
-        cost: cost of embedding in dollars; None if no price is known.
         seconds: estimated duration; None if the embedder was never measured on this project.
         lacks_key: whether the new provider still needs a key.
     """
@@ -68,7 +66,6 @@ class PendingBuild:
     """A build that will replace the serving build.
 
     Attributes:
-        embedder: embedder of the new build.
         former: embedder of the serving build, which answers meanwhile.
         is_started: whether the build exists; otherwise the next run of the pipeline starts it.
         documents, of_documents: number of documents in the build, and in total.

@@ -71,7 +71,6 @@ class SourceKey(NamedTuple):
     """The columns of a row that are compared with the stored records.
 
     Attributes:
-        changed_at: time of the row's last change.
         page: page of a block; None for other types.
     """
 

@@ -51,10 +51,8 @@ class _Batch:
     """Rows that are stored together.
 
     Attributes:
-        taken: rows with their drafts.
         bad: rows that cannot become records.
         watermark: time of the last change among them.
-        size: size of the records in bytes.
         advances_watermark: whether storing these rows advances the watermark.
     """
 
@@ -153,9 +151,6 @@ class Follower:
 
         It may if this snapshot is old, and a new snapshot would start at a later change than this
         one, whose rows start at `since`. Otherwise it would read the same rows again.
-
-        Args:
-            watermark: time of the last stored change.
         """
         if not (self.database.is_old and self.database.is_ordered_by_time) or watermark is None:
             return False
@@ -275,10 +270,6 @@ class RecordWriter:
         self, taken: Sequence[tuple[PulledRow, Draft]], lane: int
     ) -> tuple[int, list[SetAsideRow]]:
         """Store the records that are new or changed.
-
-        Args:
-            taken: rows with their drafts.
-            lane: queue lane for the records.
 
         Returns:
             the number of new or changed records, and the rows that must be set aside.

@@ -128,7 +128,6 @@ class Puller:
             scan: whether to also compare all keys with the stored records, remove records without a
                 row, and read missed changes.
             allow_deletes: whether any number of records may be removed.
-            wait_seconds: how long to wait for another pull of the source.
 
         Raises:
             TenantLocked: another process pulls the source.
@@ -224,8 +223,6 @@ def find_due_tenants(
 
     Args:
         records: tenants with sources of the type sql.
-        states: states of their sources, by tenant and source.
-        pulled: sources that are being pulled now.
     """
     quick: dict[str, datetime] = {}
     slow: dict[str, datetime] = {}
@@ -291,7 +288,6 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
 
     Args:
         follower: follower of the source, after it has followed the queries in the same snapshot.
-        allow_deletes: whether any number of records may be removed, even all.
 
     Raises:
         ListingFailed: a query failed. No record was removed.
@@ -496,11 +492,7 @@ def _read_pages(
 
 
 class _InvalidColumnError(Exception):
-    """A pulled row cannot be converted to a page because of one of its columns.
-
-    Attributes:
-        column: name of the invalid column.
-    """
+    """A pulled row cannot be converted to a page because of one of its columns."""
 
     def __init__(self, column: str) -> None:
         super().__init__(column)
