@@ -208,7 +208,8 @@ class Administration:
         if not entries:
             raise UnknownExperience(
                 "the tenant has no entry with this id",
-                hint="list the entries; this entry was removed, has expired or never existed",
+                hint="list the entries of the tenant; this entry was removed, has expired or never"
+                " existed",
             )
         self._retract_entries(record, entries, by=by)
 
