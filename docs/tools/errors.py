@@ -45,7 +45,7 @@ Texts = dict[str, set[tuple[str, str]]]
 
 def build_errors_page() -> str:
     """Return the page's text."""
-    classes = _find_classes()
+    classes = find_classes()
     texts = _find_texts(classes)
     parts = [
         _HEAD,
@@ -157,7 +157,7 @@ def _is_document_error(error: type[RagAssetsError]) -> bool:
     return issubclass(error, errors.DocumentRejected | errors.ProviderError | errors.ChatError)
 
 
-def _find_classes() -> dict[str, type[RagAssetsError]]:
+def find_classes() -> dict[str, type[RagAssetsError]]:
     """Return every error class by name; imports the modules that define any.
 
     Of two classes with one name, this is the server's, not that of the Python client.
