@@ -130,7 +130,7 @@ class _LenientLoader(Loader):
 
     def load(self, data: Any) -> Any:
         try:
-            return super().load(data)
+            return super().load(data)  # type: ignore[safe-super]  # a loader follows in the MRO
         except DataError:
             return bytes(data).decode()
 
