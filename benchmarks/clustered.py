@@ -72,12 +72,16 @@ class Clusters:
 
     def _draw_documents(self, rng: np.random.Generator, count: int) -> Vectors:
         topics = self._topics[rng.integers(_TOPICS, size=count)]
-        return _MEAN * self._mean + _TOPIC * topics + _DOCUMENT * self._draw_normal(rng, count)
+        noise = _DOCUMENT * self._draw_normal(rng, count)
+        documents: Vectors = _MEAN * self._mean + _TOPIC * topics + noise
+        return documents
 
     def _draw_normal(self, rng: np.random.Generator, count: int) -> Vectors:
         samples = rng.standard_normal((count, self.dimensions), dtype=np.float32)
-        return samples @ self._rotation
+        vectors: Vectors = samples @ self._rotation
+        return vectors
 
 
 def _normalize(vectors: Vectors) -> Vectors:
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    units: Vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    return units

@@ -9,30 +9,37 @@ if other programs keep the machine busy; the recorded load shows whether wall ti
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
 import statistics
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pygit2
 
 from benchmarks.code_memory import TENANT, commit_all
-from benchmarks.measure import PROJECT, Cost, Meter, describe_machine, read_load, save_result
-from benchmarks.servers import benchmark_servers
+from benchmarks.measure import (
+    CLI,
+    PROJECT,
+    Cost,
+    Meter,
+    create_parser,
+    describe_machine,
+    read_load,
+    report_result,
+)
+from benchmarks.servers import benchmark_servers, write_tenants_file
 
 WORK = PROJECT / ".local" / "benchmark-code-commits"
-_SYNC = (sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json")
+_SYNC = (*CLI, "sync", TENANT, "--json")
 
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("repository", type=Path)
     parser.add_argument("--file", required=True, help="path of the file to change in commits")
     parser.add_argument("--rounds", type=int, default=3)
@@ -41,28 +48,20 @@ def main() -> None:
     before, home = describe_machine(), WORK / "home"
     root = make_installation(home, options.repository.resolve())
     with benchmark_servers(WORK) as servers:
-        environment = {
-            "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.create_database("code_commits"),
-            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-        }
+        environment = servers.build_environment(home, servers.create_database("code_commits"))
         meter = Meter(servers.pids, environment, WORK / "log")
         phases = {"first": [meter.run(_SYNC)]}
         phases["no change"] = [meter.run(_SYNC) for _ in range(options.rounds)]
         phases["one file"] = [
             _commit_and_sync(meter, root, root / options.file) for _ in range(options.rounds)
         ]
-    result = {
-        "benchmark": "code-commits",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "repository": options.repository.name,
         "documents": phases["first"][0].answer["stages"]["raw_documents"]["documents"],
         "phases": {name: summarize(costs) for name, costs in phases.items()},
-        "machine": before,
-        "load_average_after": read_load(),
     }
-    print(json.dumps(result, indent=1))
-    print(save_result(options.name, result))
+    print(json.dumps(figures, indent=1))
+    report_result(options.name, "code-commits", before, figures)
 
 
 def make_installation(home: Path, repository: Path) -> Path:
@@ -78,7 +77,7 @@ def make_installation(home: Path, repository: Path) -> Path:
         "embedder": {"provider": "deterministic"},
         "sources": [{"name": "repo", "type": "git", "root": str(root), "ref": "HEAD"}],
     }
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    write_tenants_file(home, [tenant])
     # Otherwise each command compiles its modules again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     return root

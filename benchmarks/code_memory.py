@@ -12,21 +12,18 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
-import os
 import shutil
 import statistics
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pygit2
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
-from benchmarks.servers import Servers, benchmark_servers
+from benchmarks.measure import CLI, PROJECT, create_parser, describe_machine, report_result
+from benchmarks.servers import Servers, benchmark_servers, write_tenants_file
 from rag_assets.cli.session import Session
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.model import Caller, SearchRequest
@@ -104,18 +101,14 @@ def main() -> None:
                 lambda name: run_walk(session, name), ["invoices.store", "table:invoices"]
             )
             question_times = asyncio.run(time_questions(session))
-    result = {
-        "benchmark": "code-memory",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         **counts,
         "seconds": runs,
         "walk of depth 5 in ms": walks,
         "questions": question_times,
-        "machine": before,
-        "load_average_after": read_load(),
     }
-    print(json.dumps(result, indent=1))
-    print(save_result("code-memory", result))
+    print(json.dumps(figures, indent=1))
+    report_result("code-memory", "code-memory", before, figures)
 
 
 def make_installation(servers: Servers, home: Path, repository: Path, copies: int) -> Path:
@@ -135,18 +128,14 @@ def make_installation(servers: Servers, home: Path, repository: Path, copies: in
         "embedder": {"provider": "local"},
         "sources": [{"name": "repo", "type": "git", "root": str(root), "ref": "HEAD"}],
     }
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
-    os.environ |= {
-        "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.create_database("code_memory"),
-        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-    }
+    write_tenants_file(home, [tenant])
+    servers.use_home(home, "code_memory")
     return root
 
 
 def run_sync() -> float:
     """Sync, and return the seconds without interpreter startup."""
-    command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
+    command = [*CLI, "sync", TENANT, "--json"]
     process = subprocess.run(command, check=True, capture_output=True, text=True)
     return float(json.loads(process.stdout)["seconds"])
 
@@ -264,7 +253,7 @@ def compute_percentiles(spent: Sequence[float]) -> dict[str, float]:
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("--repository", type=Path, default=PROJECT / "examples" / "laravel")
     parser.add_argument("--copies", type=int, default=1)
     return parser.parse_args()

@@ -13,9 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,8 +21,8 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import PROJECT, save_result
-from benchmarks.servers import benchmark_servers
+from benchmarks.measure import CLI, PROJECT, create_parser, save_result
+from benchmarks.servers import benchmark_servers, make_home
 from rag_assets.cli.session import Session
 from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.retrieval.nodes import Relation
@@ -79,8 +77,6 @@ def main() -> None:
 
 def make_installation(home: Path, roots: Mapping[str, Path]) -> None:
     """Make an installation with a tenant for each checkout, and sync them."""
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
     tenants = [
         {
             "id": name,
@@ -94,10 +90,10 @@ def make_installation(home: Path, roots: Mapping[str, Path]) -> None:
         }
         for name, root in roots.items()
     ]
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": tenants}))  # JSON is YAML
+    make_home(home, tenants)
     os.environ["RAG_ASSETS_HOME"] = str(home)
     for name in roots:
-        command = [sys.executable, "-m", "rag_assets.cli", "sync", name]
+        command = [*CLI, "sync", name]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
@@ -224,7 +220,7 @@ def _compute_shares(counts: Iterable[Mapping[str, int]]) -> dict[str, float]:
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("checkouts", nargs="+", type=Path, metavar="CHECKOUT")
     parser.add_argument("--name", default="code-routes")
     return parser.parse_args()

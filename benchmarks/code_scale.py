@@ -9,20 +9,18 @@ shared by all copies, as hubs of the graph. Each walk begins at another name.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import psutil
 from sqlalchemy import text
 
 from benchmarks.code_memory import TENANT, compute_percentiles, make_installation, run_sync
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import PROJECT, create_parser, describe_machine, report_result
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.model import Caller
@@ -109,7 +107,7 @@ _COPIES = (
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("--edges", type=int, default=1_000_000)
     edges = parser.parse_args().edges
     before = describe_machine()
@@ -118,15 +116,9 @@ def main() -> None:
         run_sync()
         with Session() as session:
             result = measure_walks(session, edges)
-    result = {
-        "benchmark": "code-scale",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        **result,
-        "machine": before,
-        "load_average_after": read_load(),
-    }
-    print(json.dumps(result, indent=1))
-    print(save_result("code-scale", result))
+    figures = {**result}
+    print(json.dumps(figures, indent=1))
+    report_result("code-scale", "code-scale", before, figures)
 
 
 def measure_walks(session: Session, edges: int) -> dict[str, Any]:

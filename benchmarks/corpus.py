@@ -11,12 +11,12 @@ library is used, so the module runs in any environment.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks import prose
+from benchmarks.measure import create_parser
 
 FILES = 2_000
 MAX_TOKENS = 256
@@ -93,7 +93,7 @@ def _write_file(folder: Path, number: int) -> Path:
 
 def main() -> None:
     """Write the corpus, or change an existing one."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--change", choices=("edit", "rename", "delete"))

@@ -8,7 +8,6 @@ medians are compared. The difference is the cost of tokenizing, batching, checki
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
@@ -21,6 +20,7 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
+from benchmarks.measure import create_parser
 from rag_assets.models.embedding.batches import EmbedItem
 from rag_assets.models.embedding.bulk import embed_all
 from rag_assets.models.embedding.local import OnnxEmbedder
@@ -103,7 +103,7 @@ def compare_speeds(texts: Sequence[str], threads: int, rounds: int) -> dict[str,
 
 def main() -> None:
     """Print one JSON line per length of text."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__)
     parser.add_argument("--texts", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=count_cores())

@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import shutil
 import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
-from benchmarks.servers import Servers, benchmark_servers
+from benchmarks.measure import CLI, PROJECT, describe_machine, report_result
+from benchmarks.servers import Servers, benchmark_servers, make_home
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.session import Session
 from rag_assets.privacy.masker import get_masker
@@ -86,37 +82,27 @@ def main() -> None:
         make_installation(servers, WORK / "home")
         with Session() as session:
             names = capture_entries(session)
-            subprocess.run([sys.executable, "-m", "rag_assets.cli", "sync", TENANT], check=True)
+            subprocess.run([*CLI, "sync", TENANT], check=True)
             answers = asyncio.run(ask_questions(session, names))
-    result = {
-        "benchmark": "experience",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "entries": len(names),
         "kinds": {
             kind: compute_quality([one for one in answers if one.kind == kind]) for kind in KINDS
         },
-        "machine": before,
-        "load_average_after": read_load(),
     }
-    print(save_result("experience", result))
+    report_result("experience", "experience", before, figures)
 
 
 def make_installation(servers: Servers, home: Path) -> None:
     """Make an installation with one tenant, which has no threshold."""
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
     tenant = {
         "id": TENANT,
         "profile": "experience",
         "embedder": {"provider": "local"},
         "retrieval": {"min_score": None},
     }
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
-    os.environ |= {
-        "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.create_database("experience"),
-        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-    }
+    make_home(home, [tenant])
+    servers.use_home(home, "experience")
 
 
 def capture_entries(session: Session) -> dict[UUID, str]:

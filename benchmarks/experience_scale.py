@@ -9,11 +9,9 @@ ticks and questions again, on the data of the last run.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
-import shutil
 import statistics
 import sys
 import time
@@ -24,8 +22,16 @@ from typing import Any
 from uuid import UUID
 
 from benchmarks.experience import read_rows
-from benchmarks.measure import PROJECT, RESULTS, Meter, describe_machine, read_load, save_result
-from benchmarks.servers import Servers, benchmark_servers
+from benchmarks.measure import (
+    CLI,
+    PROJECT,
+    RESULTS,
+    Meter,
+    create_parser,
+    describe_machine,
+    report_result,
+)
+from benchmarks.servers import Servers, benchmark_servers, make_home
 from rag_assets.api.experience_responses import Answer
 from rag_assets.cli.session import Session
 from rag_assets.privacy.masker import get_masker
@@ -51,7 +57,7 @@ TICKS = 50
 QUESTIONS = 300
 LATER = 100
 """Number of entries captured after the first sync."""
-_SYNC = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT, "--json"]
+_SYNC = [*CLI, "sync", TENANT, "--json"]
 
 
 def main() -> None:
@@ -75,16 +81,12 @@ def main() -> None:
                 experience.get_record(TENANT)
             ).patterns
     result |= {
-        "benchmark": "experience-scale",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "patterns": patterns,
         "checkpoints_tick_ms": compute_percentiles(checkpoint_ticks),
         "tick_ms": compute_percentiles(ticks),
         "question_ms": compute_percentiles(question_times),
-        "machine": before,
-        "load_average_after": read_load(),
     }
-    print(save_result(arguments.name, result))
+    report_result(arguments.name, "experience-scale", before, result)
 
 
 def capture_and_index(servers: Servers, entries: int) -> dict[str, Any]:
@@ -114,11 +116,9 @@ def capture_and_index(servers: Servers, entries: int) -> dict[str, Any]:
 def make_installation(servers: Servers) -> dict[str, str]:
     """Make an installation with one tenant; return its environment."""
     home = WORK / "home"
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
     embedder = {"provider": "deterministic", "dimensions": DIMENSIONS}
     tenant = {"id": TENANT, "profile": "experience", "embedder": embedder}
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    make_home(home, [tenant])
     return set_environment(servers.create_database(DATABASE), servers)
 
 
@@ -216,7 +216,7 @@ def compute_percentiles(values: list[float]) -> dict[str, float]:
 
 
 def _parse_arguments() -> Any:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("--entries", type=int, default=100_000)
     parser.add_argument("--kept", action="store_true")
     parser.add_argument("--name", default="experience-scale")

@@ -12,7 +12,6 @@ computes exact neighbours from all vectors.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import math
@@ -35,6 +34,7 @@ from benchmarks.measure import (
     PROJECT,
     RESULTS,
     Meter,
+    create_parser,
     describe_machine,
     read_load,
     read_memory,
@@ -95,7 +95,9 @@ class IndexCase:
     def build_body(self) -> dict[str, Any]:
         """Return the settings and mapping of the index."""
         # A type that the project does not use gets the options of a similar type.
-        alike = next((kind for kind in get_args(VectorIndex) if kind == self.kind), "bbq_hnsw")
+        alike: VectorIndex = next(
+            (kind for kind in get_args(VectorIndex) if kind == self.kind), "bbq_hnsw"
+        )
         body = index_body(IndexSpec(DIMENSIONS, alike))
         options = body["mappings"]["properties"]["vector"]["index_options"]
         options["type"] = self.kind
@@ -240,7 +242,7 @@ class CaseRunner:
         self._drop_index()
         row: dict[str, Any] = {"case": name, "entries": corpus.count, "load": read_load()[0]}
         try:
-            aliases = {alias_for_writes(_INDEX): {}}
+            aliases: dict[str, Any] = {alias_for_writes(_INDEX): {}}
             self._client.indices.create(index=_INDEX, aliases=aliases, **case.build_body())
             return row | self._build(case, corpus) | self._read_state() | self._search(corpus)
         except (ApiError, IndexInconsistent) as error:
@@ -356,12 +358,10 @@ class CaseRunner:
 
 def main() -> None:
     """Measure, and save the result after each case."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="graphs", work=WORK)
     parser.add_argument("--sizes", nargs="+", type=int, default=SIZES)
     parser.add_argument("--cases", nargs="+", choices=CASES, default=list(CASES))
     parser.add_argument("--keep", action="store_true", help="add to the existing results")
-    parser.add_argument("--name", default="graphs", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     path = RESULTS / f"{arguments.name}.json"

@@ -13,10 +13,7 @@ from __future__ import annotations
 
 import argparse
 import io
-import json
-import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +23,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -34,9 +30,8 @@ import jwt
 import numpy as np
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
-from benchmarks.servers import benchmark_servers
-from benchmarks.uploads import run_service
+from benchmarks.measure import CLI, PROJECT, create_parser, describe_machine, report_result
+from benchmarks.servers import benchmark_servers, make_home, run_service, write_tenants_file
 from rag_assets.client import Client
 
 WORK = PROJECT / ".local" / "benchmark-guidelines"
@@ -45,7 +40,6 @@ PROJECT_ID = "web"
 LATENCY = 200
 """Latency of the embedding server, in milliseconds."""
 
-_CLI = (sys.executable, "-m", "rag_assets.cli")
 _SECRET = "an example secret of more than 32 bytes"  # noqa: S105 - of this benchmark alone
 _READY_SECONDS = 600
 _LOOK_SECONDS = 0.2
@@ -53,38 +47,27 @@ _LOOK_SECONDS = 0.2
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="guidelines", work=WORK)
     parser.add_argument("--sections", type=int, default=1_100, help="sections per PDF")
     parser.add_argument("--at-once", type=int, default=10)
     parser.add_argument("--contexts", type=int, default=200, help="number of contexts at rest")
-    parser.add_argument("--name", default="guidelines", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = describe_machine()
     home = arguments.work / "home"
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
+    make_home(home)
     with embedding_server() as url, benchmark_servers(arguments.work) as servers:
-        os.environ |= {
-            "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.create_database("guidelines"),
-            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-            "RAG_ASSETS_PRIVATE_ENDPOINTS": "127.0.0.1",
-            "RAG_ASSETS_JWT_SECRET": _SECRET,
-            "RAG_ASSETS_SERVICE_RATE": "100000/minute",
-        }
+        servers.use_home(
+            home,
+            "guidelines",
+            RAG_ASSETS_PRIVATE_ENDPOINTS="127.0.0.1",
+            RAG_ASSETS_JWT_SECRET=_SECRET,
+            RAG_ASSETS_SERVICE_RATE="100000/minute",
+        )
         make_projects(home, url)
-        with run_background(), run_service(home) as (_, port):
+        with run_background(), run_service(home / "service.log") as (port, _):
             results = measure(port, arguments)
-    result = {
-        "benchmark": "team guidelines",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "machine": before,
-        "load_average_after": read_load(),
-        "embedder_ms": LATENCY,
-        **results,
-    }
-    print(save_result(arguments.name, result))
+    figures = {"embedder_ms": LATENCY, **results}
+    report_result(arguments.name, "team guidelines", before, figures)
 
 
 def measure(port: int, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -196,8 +179,7 @@ def make_projects(home: Path, url: str) -> None:
     openai = {"provider": "openai", "base_url": url, "price": {"per_million": 0.02}}
     # Vectors are random: without a threshold, every context is built completely.
     projects = {"embedder": {"providers": [openai]}, "retrieval": {"min_score": -1.0}}
-    document = {"tenants": [], "projects": projects}
-    (home / "tenants.yaml").write_text(json.dumps(document))  # JSON is YAML
+    write_tenants_file(home, [], projects=projects)
     for organization in ORGANIZATIONS:
         _run("projects", "put", organization, PROJECT_ID, "--json")
         _run("organizations", "put", organization, "--guidelines", "--json")
@@ -257,7 +239,7 @@ def _create_token(organization: str) -> str:
 
 def _run(*arguments: str, stdin_text: str | None = None) -> None:
     subprocess.run(
-        [*_CLI, *arguments],
+        [*CLI, *arguments],
         cwd=PROJECT,
         check=True,
         input=stdin_text,

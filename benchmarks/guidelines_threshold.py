@@ -8,17 +8,12 @@ vectors alone. Each threshold is chosen on one half of the questions and reporte
 
 from __future__ import annotations
 
-import json
-import os
-import shutil
 import subprocess
-import sys
-from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import CLI, PROJECT, describe_machine, report_result
 from benchmarks.quality import THRESHOLDS, TOP_K, ProfileSearcher, calibrate
-from benchmarks.servers import Servers, benchmark_servers
+from benchmarks.servers import Servers, benchmark_servers, make_home
 from examples.judge import HANDBOOK
 from examples.judged.judgements import ANNEX, judged_questions
 from rag_assets.cli.demo import INCLUDE
@@ -42,21 +37,15 @@ def main() -> None:
             }
             searcher.close()
             passages = sum(d.chunk_count for d in session.catalog.documents.all(TENANT))
-    result = {
-        "benchmark": "guidelines-threshold",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "passages": passages,
         **calibrate(questions, hits_by_threshold),
-        "machine": before,
-        "load_average_after": read_load(),
     }
-    print(save_result("guidelines-threshold", result))
+    report_result("guidelines-threshold", "guidelines-threshold", before, figures)
 
 
 def make_installation(servers: Servers, home: Path) -> None:
     """Sync an installation with one project, whose guidelines are switched on."""
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
     sources = [
         {"name": name, "type": "files", "root": str(root), "include": INCLUDE}
         for name, root in (("handbook", HANDBOOK), ("annex", ANNEX))
@@ -69,13 +58,9 @@ def make_installation(servers: Servers, home: Path) -> None:
         "embedder": {"provider": "local"},
         "sources": sources,
     }
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
-    os.environ |= {
-        "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.create_database("guidelines"),
-        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-    }
-    cli = [sys.executable, "-m", "rag_assets.cli"]
+    make_home(home, [tenant])
+    servers.use_home(home, "guidelines")
+    cli = [*CLI]
     subprocess.run([*cli, "organizations", "put", "benchmark", "--guidelines"], check=True)
     subprocess.run([*cli, "sync", TENANT], check=True)
 

@@ -22,6 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.measure import create_parser
 from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.chunking.model import Chunk, Location
 from rag_assets.ingest.parsing.model import Block, ParsedText
@@ -189,7 +190,7 @@ def read_memory(field: str) -> int:
 
 def main() -> None:
     """Fill a lake in a temporary folder and print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     parser.add_argument("--peak", help=argparse.SUPPRESS)

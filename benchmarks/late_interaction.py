@@ -21,8 +21,10 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
@@ -65,7 +67,7 @@ def compute_rarity(vocabulary: int) -> np.ndarray:
 
 
 def _build_model(encoder: onnx.ModelProto, vocabulary: int) -> onnx.ModelProto:
-    constants = {
+    constants: dict[str, npt.NDArray[Any]] = {
         "zero": np.array(0, np.int64),
         "one": np.array(1, np.int64),
         "axis1": np.array([1], np.int64),

@@ -10,7 +10,6 @@ GET /arrivals returns the time of arrival of each request.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import base64
 import json
@@ -18,6 +17,8 @@ import sys
 import time
 
 import numpy as np
+
+from benchmarks.measure import create_parser
 
 TEXTS = 100
 """Number of texts that every request must hold."""
@@ -99,7 +100,7 @@ def _parse_content_length(head: bytes) -> int:
 
 def main() -> None:
     """Serve until the input is closed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__)
     parser.add_argument("--milliseconds", type=float, default=200)
     parser.add_argument("--dimensions", type=int, default=1536)
     parser.add_argument("--counting", action="store_true")

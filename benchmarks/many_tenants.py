@@ -21,15 +21,22 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, Meter, describe_machine, read_load, read_memory, save_result
-from benchmarks.servers import Servers, benchmark_servers, start_fork_server
+from benchmarks.measure import (
+    CLI,
+    PROJECT,
+    Meter,
+    create_parser,
+    describe_machine,
+    read_memory,
+    report_result,
+)
+from benchmarks.servers import Servers, benchmark_servers, start_fork_server, write_tenants_file
 
 FILES = 20
 WORK = PROJECT / ".local" / "benchmark-tenants"
@@ -39,13 +46,11 @@ _TIMEOUT_SECONDS = 600
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="many-tenants", work=WORK)
     parser.add_argument("--tenants", type=int, default=1_000)
     parser.add_argument(
         "--changes", type=int, default=3, help="number of edits followed with the daemon"
     )
-    parser.add_argument("--name", default="many-tenants", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     parser.add_argument("--tick", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.tick:
@@ -55,30 +60,17 @@ def main() -> None:
     shutil.rmtree(arguments.work / "home", ignore_errors=True)
     with benchmark_servers(arguments.work) as servers:
         results = measure(servers, arguments.work, arguments.tenants, arguments.changes)
-    result = {
-        "benchmark": "many tenants",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "rounds": 1,
-        "tenants": arguments.tenants,
-        "files": FILES,
-        "machine": before,
-        "load_average_after": read_load(),
-        **results,
-    }
-    print(save_result(arguments.name, result))
+    figures = {"rounds": 1, "tenants": arguments.tenants, "files": FILES, **results}
+    report_result(arguments.name, "many tenants", before, figures)
 
 
 def measure(servers: Servers, work: Path, tenants: int, changes: int) -> dict[str, Any]:
     """Run every phase, in one installation."""
     home = work / "home"
     write_tenants(home, tenants)
-    environment = {
-        "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.create_database("tenants"),
-        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-    }
+    environment = servers.build_environment(home, servers.create_database("tenants"))
     meter = Meter(servers.pids, environment, work / "commands.log")
-    cli = [sys.executable, "-m", "rag_assets.cli"]
+    cli = [*CLI]
     subprocess.run([*cli, "up", "--no-dagster"], env={**os.environ, **environment}, check=True)
     meter.helpers.append(start_fork_server(meter.environment))
     results: dict[str, Any] = {}
@@ -120,7 +112,7 @@ def write_tenants(home: Path, tenants: int) -> None:
                 "embedder": {"provider": "deterministic", "dimensions": 384},
             }
         )
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": entries}))  # JSON is YAML
+    write_tenants_file(home, entries)
 
 
 def measure_tick() -> None:

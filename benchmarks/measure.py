@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,8 @@ PROJECT = Path(__file__).resolve().parent.parent
 WORK = PROJECT / ".local" / "benchmark"
 """Default folder for files, servers and environments of benchmarks."""
 RESULTS = Path(__file__).resolve().parent / "results"
+CLI = (sys.executable, "-m", "rag_assets.cli")
+"""The command line of rag-assets in a process of its own."""
 
 _SAMPLE_SECONDS = 0.25
 _SETTLED_CPU_SECONDS = 0.05
@@ -265,3 +269,33 @@ def save_result(name: str, result: Mapping[str, Any], folder: Path = RESULTS) ->
     path = folder / f"{name}.json"
     path.write_text(json.dumps(result, indent=1) + "\n")
     return path
+
+
+def report_result(
+    name: str, benchmark: str, before: Mapping[str, Any], figures: Mapping[str, Any]
+) -> None:
+    """Write the result of a benchmark with its date and the machine, and print its path.
+
+    Args:
+        name: name of the result file.
+        before: the machine before the measurement; see describe_machine.
+    """
+    head: dict[str, Any] = {"benchmark": benchmark, "taken": datetime.now(UTC).strftime("%Y-%m-%d")}
+    head |= {"machine": before, "load_average_after": read_load()}
+    print(save_result(name, {**head, **figures}))
+
+
+def create_parser(
+    doc: str | None, *, name: str | None = None, work: Path | None = None
+) -> argparse.ArgumentParser:
+    """Create the parser of a benchmark's options, with `--name` and `--work` if they have defaults.
+
+    Args:
+        doc: docstring of the benchmark; its first line describes it.
+    """
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    if name is not None:
+        parser.add_argument("--name", default=name, help="name of the result file")
+    if work is not None:
+        parser.add_argument("--work", type=Path, default=work, help="folder for servers and data")
+    return parser

@@ -14,13 +14,12 @@ import asyncio
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import PROJECT, describe_machine, report_result
 from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.factory import build_embedder
 from rag_assets.systems.experience.assignment import BOUNDS, Bounds
@@ -63,9 +62,7 @@ def main() -> None:
     before = describe_machine()
     bounds = BOUNDS[MODEL]
     chosen_on, held_out = read_pairs(CHOSEN_ON), read_pairs(HELD_OUT)
-    result = {
-        "benchmark": "merging",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "model": MODEL,
         "bounds": {"problem": bounds.problem, "solution": bounds.solution},
         "chosen_on": compute_rates(chosen_on, bounds),
@@ -79,10 +76,8 @@ def main() -> None:
             for category in sorted({pair.category for pair in held_out})
             if (of_category := [pair for pair in held_out if pair.category == category])
         },
-        "machine": before,
-        "load_average_after": read_load(),
     }
-    print(save_result("merging", result))
+    report_result("merging", "merging", before, figures)
 
 
 def read_pairs(path: Path) -> list[Pair]:

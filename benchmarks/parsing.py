@@ -12,18 +12,23 @@ documents. The documents come from benchmarks.documents, the libraries from benc
 
 from __future__ import annotations
 
-import argparse
 import os
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.documents import load_documents
 from benchmarks.libraries import LIBRARIES
-from benchmarks.measure import WORK, describe_machine, read_load, read_tree_cpu, save_result
+from benchmarks.measure import (
+    WORK,
+    create_parser,
+    describe_machine,
+    read_tree_cpu,
+    report_result,
+)
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.parsing.options import ParseLimits, ParseOptions
 from rag_assets.ingest.parsing.registry import PARSERS, parse, warm_up_parser
@@ -40,8 +45,7 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
     libraries = LIBRARIES.get(media_type, ())
     warm_up_parser(documents[0], media_type, ParseOptions())
     contestants: dict[str, Callable[[], int]] = {
-        library.name: lambda read=library.read: sum(read(data) for data in documents)
-        for library in libraries
+        library.name: partial(_read_all, library.read, documents) for library in libraries
     }
     contestants["parser"] = lambda: sum(_parse(data, media_type) for data in documents)
     rates: dict[str, list[float]] = {name: [] for name in [*contestants, "pool", "pool wall"]}
@@ -74,6 +78,10 @@ def measure(media_type: str, rounds: int, cache: Path) -> dict[str, Any] | None:
     }
 
 
+def _read_all(read: Callable[[bytes], int], documents: Sequence[bytes]) -> int:
+    return sum(map(read, documents))
+
+
 def _parse(data: bytes, media_type: str) -> int:
     return parse(data, media_type).pages or 1
 
@@ -81,7 +89,7 @@ def _parse(data: bytes, media_type: str) -> int:
 def _parse_in_pool(pool: WorkerPool, documents: Sequence[bytes], media_type: str) -> int:
     """Parse documents as a sync does; raise the first refusal."""
     tasks = (
-        ParseTask(str(number), f"{number}", media_type, lambda data=data: data)
+        ParseTask(str(number), f"{number}", media_type, partial(bytes, data))
         for number, data in enumerate(documents)
     )
     results = [outcome.result for outcome in pool.map(tasks)]
@@ -104,10 +112,9 @@ def _measure_rate(run: Callable[[], int], units: int) -> tuple[float, float]:
 
 def main() -> None:
     """Measure, print a line for each format, and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="parsing")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="+", choices=sorted(PARSERS), default=sorted(PARSERS))
-    parser.add_argument("--name", default="parsing", help="name of the result file")
     parser.add_argument("--work", type=Path, default=WORK, help="folder for a scanner's cache")
     arguments = parser.parse_args()
     arguments.work.mkdir(parents=True, exist_ok=True)
@@ -120,15 +127,8 @@ def main() -> None:
         formats[media_type] = figures
         rates = ", ".join(f"{name} {rate}" for name, rate in figures["per_cpu_second"].items())
         print(f"{media_type}: {figures['unit']} a second of CPU: {rates}", flush=True)
-    result = {
-        "benchmark": "parsing",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "rounds": arguments.rounds,
-        "machine": facts,
-        "load_average_after": read_load(),
-        "formats": formats,
-    }
-    print(save_result(arguments.name, result))
+    result = {"rounds": arguments.rounds, "formats": formats}
+    report_result(arguments.name, "parsing", facts, result)
 
 
 if __name__ == "__main__":

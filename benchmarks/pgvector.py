@@ -10,7 +10,6 @@ and all entries. Numpy computes exact neighbours.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
@@ -24,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.clustered import Clusters, Vectors
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import PROJECT, create_parser, describe_machine, read_load, save_result
 from benchmarks.prose import draw_sentence
 from benchmarks.servers import Servers, benchmark_servers
 from rag_assets.common.hashing import sha256_hex
@@ -191,7 +190,7 @@ def _time_call(work: Callable[[], object]) -> float:
 
 def main() -> None:
     """Prepare, measure, and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("--count", type=int, default=20_000)
     parser.add_argument("--name", default="pgvector")
     parser.add_argument("--step", choices=["prepare", "measure"], help="run only this step")

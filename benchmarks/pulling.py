@@ -9,24 +9,19 @@ memory is its maximum resident set size.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psycopg
-from ruamel.yaml import YAML
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
-from benchmarks.servers import Servers, benchmark_servers
+from benchmarks.measure import CLI, PROJECT, create_parser, describe_machine, report_result
+from benchmarks.servers import Servers, benchmark_servers, make_home
 
 WORK = PROJECT / ".local" / "benchmark-pulling"
 _EDITS = "UPDATE pages SET title = title || '!', updated_at = now() WHERE id <= 1000"
@@ -50,26 +45,15 @@ FROM pages p
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="pulling", work=WORK)
     parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--name", default="pulling", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = describe_machine()
     home = arguments.work / "home"
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
     with benchmark_servers(arguments.work) as servers:
         steps = measure(servers, home, arguments.rows)
-    result = {
-        "benchmark": "pulled records",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "machine": before,
-        "load_average_after": read_load(),
-        "rows": arguments.rows,
-        "steps": steps,
-    }
-    print(save_result(arguments.name, result))
+    figures = {"rows": arguments.rows, "steps": steps}
+    report_result(arguments.name, "pulled records", before, figures)
 
 
 def measure(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]]:
@@ -79,25 +63,14 @@ def measure(servers: Servers, home: Path, rows: int) -> dict[str, dict[str, Any]
     source = {"name": "app", "type": "sql", "url": "$APPLICATION", "queries": {"page": _QUERY}}
     local = {"provider": "local"}
     tenant = {"id": "wiki", "profile": "workspace", "embedder": local, "sources": [source]}
-    with (home / "tenants.yaml").open("w") as stream:
-        YAML().dump({"tenants": [tenant]}, stream)
-    os.environ |= {
-        "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.create_database("catalog"),
-        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-        "APPLICATION": application,
-    }
-    steps: dict[str, Callable[[], dict[str, Any]]] = {
-        "all": _pull,
-        "nothing": _pull,
-        "1,000 edits": lambda: (_execute(application, _EDITS), _pull())[1],
-        "all keys": lambda: _pull("--keys"),
-        "a tenth is gone": lambda: (
-            _execute(application, "DELETE FROM pages WHERE id % 10 = 0"),
-            _pull("--keys"),
-        )[1],
-    }
-    return {name: step() for name, step in steps.items()}
+    make_home(home, [tenant])
+    servers.use_home(home, "catalog", APPLICATION=application)
+    steps = {"all": _pull(), "nothing": _pull()}
+    _execute(application, _EDITS)
+    steps |= {"1,000 edits": _pull(), "all keys": _pull("--keys")}
+    _execute(application, "DELETE FROM pages WHERE id % 10 = 0")
+    steps["a tenth is gone"] = _pull("--keys")
+    return steps
 
 
 def _execute(url: str, statements: str) -> None:
@@ -106,7 +79,7 @@ def _execute(url: str, statements: str) -> None:
 
 
 def _pull(*options: str) -> dict[str, Any]:
-    command = (sys.executable, "-m", "rag_assets.cli", "workspace", "pull", "wiki", "--json")
+    command = (*CLI, "workspace", "pull", "wiki", "--json")
     began = time.perf_counter()
     with tempfile.TemporaryFile() as out:
         process = subprocess.Popen([*command, *options], stdout=out, cwd=PROJECT)

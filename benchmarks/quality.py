@@ -12,20 +12,17 @@ searches are reranked by the stand-in of late_interaction.py.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import CLI, PROJECT, create_parser, describe_machine, report_result
 from benchmarks.quality_metrics import choose_harmless, choose_separating, measure_threshold
 from benchmarks.servers import Servers, benchmark_servers
 from examples.judge import HANDBOOK
@@ -67,9 +64,7 @@ Answers = Mapping[str, Sequence[Hit]]
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--name", default="quality", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
+    parser = create_parser(__doc__, name="quality", work=WORK)
     parser.add_argument("--reranker", type=Path, help="folder of a cross-encoder as ONNX")
     parser.add_argument(
         "--pool", action="store_true", help="print and record passages without a judgement"
@@ -98,18 +93,14 @@ def main() -> None:
             for profile in PROFILES
         }
         corpus = searcher.count_corpus()
-    result = {
-        "benchmark": "quality",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "rounds": 1,
         "reranker": arguments.reranker.name if arguments.reranker else None,
         "corpus": corpus,
         **compare_modes(answerable, rankings),
         "thresholds": {name: calibrate(questions, curve) for name, curve in curves.items()},
-        "machine": before,
-        "load_average_after": read_load(),
     }
-    print(save_result(arguments.name, result))
+    report_result(arguments.name, "quality", before, figures)
 
 
 class ProfileSearcher:
@@ -160,12 +151,8 @@ def open_searcher(servers: Servers, work: Path, reranker: Path) -> Iterator[Prof
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir(parents=True)
     write_tenants(home / "tenants.yaml", reranker)
-    os.environ |= {
-        "RAG_ASSETS_HOME": str(home),
-        "RAG_ASSETS_DATABASE_URL": servers.create_database("quality"),
-        "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-    }
-    cli = [sys.executable, "-m", "rag_assets.cli"]
+    servers.use_home(home, "quality")
+    cli = [*CLI]
     subprocess.run([*cli, "up", "--no-dagster"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run([*cli, "sync", "--all"], check=True)
     with Session() as session:

@@ -9,21 +9,18 @@ with an event, also the event's word.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
 import shutil
 import subprocess
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pygit2
 
 from benchmarks.code_memory import TENANT, commit_all
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import PROJECT, create_parser, describe_machine, report_result
 from benchmarks.saved_to_searchable import Probe, run_stack, summarize_latencies, wait_for
-from benchmarks.servers import benchmark_servers
+from benchmarks.servers import benchmark_servers, write_tenants_file
 from rag_assets.cli.session import Session
 from rag_assets.common.settings import Settings
 from rag_assets.systems.code_memory.hooks import install_hooks
@@ -36,7 +33,7 @@ RUN = "benchmark"
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument(
         "--hook", action="store_true", help="let Git's hook report the edit, without an event"
@@ -47,23 +44,17 @@ def main() -> None:
     home = WORK / "home"
     root = make_installation(home, options.repository)
     with benchmark_servers(WORK) as servers:
-        os.environ |= {
-            "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.create_database("reported"),
-            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-        }
+        servers.use_home(home, "reported")
         with run_stack():
             results = run_trials(root, options.trials, hook=options.hook)
-    result = {
-        "benchmark": "told to searchable",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "told by": "a hook" if options.hook else "an event",
-        **results,
-        "machine": before,
-        "load_average_after": read_load(),
-    }
-    print(json.dumps(result, indent=1))
-    print(save_result("told-to-searchable" + ("-hook" if options.hook else ""), result))
+    figures = {"told by": "a hook" if options.hook else "an event", **results}
+    print(json.dumps(figures, indent=1))
+    report_result(
+        "told-to-searchable" + ("-hook" if options.hook else ""),
+        "told to searchable",
+        before,
+        figures,
+    )
 
 
 def make_installation(home: Path, repository: Path) -> Path:
@@ -81,7 +72,7 @@ def make_installation(home: Path, repository: Path) -> Path:
         "embedder": {"provider": "local"},
         "sources": [{"name": "repo", "type": "git", "root": str(root), "ref": "HEAD"}],
     }
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    write_tenants_file(home, [tenant])
     return root
 
 

@@ -11,9 +11,6 @@ catalog reports its entries as returned, and a search must confirm it afterwards
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import random
 import shutil
 import subprocess
@@ -29,50 +26,43 @@ from typing import Any
 from sqlalchemy import select
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, describe_machine, read_load, read_tree_cpu, save_result
-from benchmarks.servers import benchmark_servers
+from benchmarks.measure import (
+    CLI,
+    PROJECT,
+    create_parser,
+    describe_machine,
+    read_tree_cpu,
+    report_result,
+)
+from benchmarks.servers import benchmark_servers, write_tenants_file
 
 WORK = PROJECT / ".local" / "benchmark-saved"
 FILES = 20
 _TIMEOUT_SECONDS = 600
-_CLI = (sys.executable, "-m", "rag_assets.cli")
 
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="saved-to-searchable", work=WORK)
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--import-files", type=int, default=0)
     parser.add_argument("--burst", type=int, default=0, help="number of tenants to edit, each once")
     parser.add_argument("--seconds", type=float, default=60, help="duration of a burst's edits")
-    parser.add_argument("--name", default="saved-to-searchable", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = describe_machine()
     home = arguments.work / "home"
     shutil.rmtree(home, ignore_errors=True)
     write_tenants(home, max(1, arguments.burst), arguments.import_files)
     with benchmark_servers(arguments.work) as servers:
-        os.environ |= {
-            "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.create_database("saved"),
-            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-        }
+        servers.use_home(home, "saved")
         with run_stack() as pids:
             meter = {**servers.pids, **pids}
             if arguments.burst:
                 results = run_burst(home, arguments.burst, arguments.seconds, meter)
             else:
                 results = run_trials(home, arguments.trials, arguments.import_files, meter)
-    result = {
-        "benchmark": "saved to searchable",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "files": FILES,
-        "machine": before,
-        "load_average_after": read_load(),
-        **results,
-    }
-    print(save_result(arguments.name, result))
+    figures = {"files": FILES, **results}
+    report_result(arguments.name, "saved to searchable", before, figures)
 
 
 def write_tenants(home: Path, tenants: int, import_files: int) -> None:
@@ -100,7 +90,7 @@ def list_tenants(home: Path, names: Sequence[str]) -> None:
         }
         for name in names
     ]
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": entries}))  # JSON is YAML
+    write_tenants_file(home, entries)
 
 
 @contextmanager
@@ -110,7 +100,7 @@ def run_stack() -> Iterator[Mapping[str, int]]:
     from rag_assets.runtime.stack import LocalStack
 
     for command in (("up", "--no-dagster"), ("sync", "--all"), ("up",)):
-        subprocess.run([*_CLI, *command], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*CLI, *command], check=True, stdout=subprocess.DEVNULL)
     stack = LocalStack(Settings.from_environment())
     processes = {
         "fork server": stack.fork_server.process,
@@ -122,7 +112,7 @@ def run_stack() -> Iterator[Mapping[str, int]]:
     try:
         yield {name: record.pid for name, record in records.items() if record is not None}
     finally:
-        subprocess.run([*_CLI, "down"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*CLI, "down"], check=True, stdout=subprocess.DEVNULL)
 
 
 class Probe:
@@ -183,7 +173,7 @@ def run_trials(
         list_tenants(home, ["0000", "imported"])
         wait_for(lambda: probe.count_ready("team-imported") > 0)
     began, cpu = time.time(), read_cpu(meter)
-    seconds = []
+    seconds: list[float] = []
     while len(seconds) < count:
         if import_files and probe.count_ready("team-imported") >= import_files:
             break

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import atexit
+import json
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
+from urllib.error import URLError
 from urllib.parse import urlsplit, urlunsplit
+from urllib.request import urlopen
 
 import psycopg
 from elasticsearch import Elasticsearch
 
-from benchmarks.measure import PROJECT
+from benchmarks.measure import CLI, PROJECT
 from rag_assets.common.settings import Settings
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
+from rag_assets.runtime.net import find_free_port
 from rag_assets.runtime.postgres import EmbeddedPostgres
 from rag_assets.runtime.program_processes import ForkServerProcess
 
+_START_SECONDS = 120
 _START_FORK_SERVER = """
 from rag_assets.common.settings import Settings
 from rag_assets.runtime.program_processes import ForkServerProcess
@@ -51,6 +59,18 @@ class Servers:
         """Return the URL of a database."""
         return urlunsplit(urlsplit(self.postgres_url)._replace(path=f"/{name}"))
 
+    def build_environment(self, home: Path, database_url: str) -> dict[str, str]:
+        """Return the variables of an installation with this home folder and database."""
+        return {
+            "RAG_ASSETS_HOME": str(home),
+            "RAG_ASSETS_DATABASE_URL": database_url,
+            "RAG_ASSETS_ELASTICSEARCH_URL": self.elasticsearch_url,
+        }
+
+    def use_home(self, home: Path, database: str, **others: str) -> None:
+        """Let this process and its commands work in an installation with an empty database."""
+        os.environ |= self.build_environment(home, self.create_database(database)) | others
+
     def drop_indexes(self, pattern: str) -> None:
         """Delete indexes without the project's knowledge."""
         with Elasticsearch(self.elasticsearch_url, request_timeout=60) as client:
@@ -63,6 +83,67 @@ class Servers:
         with Elasticsearch(self.elasticsearch_url, request_timeout=60) as client:
             client.indices.refresh(index=pattern)
             return int(client.count(index=pattern)["count"])
+
+
+def make_home(home: Path, tenants: Sequence[Mapping[str, Any]] = (), **others: Any) -> None:
+    """Make an empty home folder whose tenants.yaml has these tenants and other keys."""
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    write_tenants_file(home, tenants, **others)
+
+
+def write_tenants_file(home: Path, tenants: Sequence[Mapping[str, Any]], **others: Any) -> None:
+    """Write tenants.yaml."""
+    (home / "tenants.yaml").write_text(json.dumps({"tenants": tenants, **others}))  # JSON is YAML
+
+
+@contextmanager
+def run_service(log: Path, *options: str, **variables: str) -> Iterator[tuple[int, int]]:
+    """Run `rag-assets serve` for the installation of the environment until the block ends.
+
+    Args:
+        log: file for the service's output.
+        options: options of the command.
+        variables: environment variables, added to this process's own.
+
+    Yields:
+        its port and its pid.
+    """
+    port = find_free_port()
+    command = [*CLI, "serve", "--port", str(port), *options]
+    with (
+        log.open("a") as lines,
+        run_until_ready(
+            command, f"http://127.0.0.1:{port}/health/ready", lines, **variables
+        ) as pid,
+    ):
+        yield port, pid
+
+
+@contextmanager
+def run_until_ready(
+    command: Sequence[str], url: str, log: IO[str] | int, **variables: str
+) -> Iterator[int]:
+    """Run a server until the block ends; yield its pid once the URL answers."""
+    with subprocess.Popen(
+        command, cwd=PROJECT, env={**os.environ, **variables}, stdout=log, stderr=log
+    ) as process:
+        try:
+            _wait_until_ready(url, process)
+            yield process.pid
+        finally:
+            process.terminate()
+
+
+def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + _START_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        try:
+            with urlopen(url):  # noqa: S310 - of this machine
+                return
+        except (URLError, ConnectionError):
+            time.sleep(0.2)
+    raise RuntimeError(f"no server started at {url}")
 
 
 def start_fork_server(environment: Mapping[str, str]) -> int:
@@ -84,7 +165,7 @@ def start_fork_server(environment: Mapping[str, str]) -> int:
 def stop_fork_server(environment: Mapping[str, str]) -> None:
     """Stop an installation's fork server if it runs."""
     subprocess.run(
-        [sys.executable, "-m", "rag_assets.cli", "down"],
+        [*CLI, "down"],
         env=environment,
         cwd=PROJECT,
         check=True,

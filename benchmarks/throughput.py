@@ -12,7 +12,6 @@ took. Finally the local model, against onnxruntime called directly (embedding.py
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import statistics
@@ -30,7 +29,7 @@ from pydantic import SecretStr
 
 from benchmarks.embedding import compare_speeds, make_texts
 from benchmarks.latency_server import TEXTS
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import PROJECT, create_parser, describe_machine, read_load, save_result
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.common.private_endpoints import PrivateEndpoints
 from rag_assets.models.config import EmbedderConfig
@@ -181,7 +180,7 @@ def measure_local(rounds: int) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--skip", nargs="*", choices=["limits", "local"], default=[])
     parser.add_argument("--name", default="throughput")

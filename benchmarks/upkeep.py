@@ -20,28 +20,24 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from benchmarks import prose
-from benchmarks.measure import PROJECT, Meter, describe_machine, read_load, save_result
-from benchmarks.servers import Servers, benchmark_servers, start_fork_server
+from benchmarks.measure import CLI, PROJECT, Meter, create_parser, describe_machine, report_result
+from benchmarks.servers import Servers, benchmark_servers, start_fork_server, write_tenants_file
 
 PASSAGES = 200
 WORK = PROJECT / ".local" / "benchmark-upkeep"
 _TENANT = "large"
-_CLI = (sys.executable, "-m", "rag_assets.cli")
 
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="upkeep", work=WORK)
     parser.add_argument("--entries", type=int, default=1_000_000)
-    parser.add_argument("--name", default="upkeep", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     parser.add_argument("--again", action="store_true", help="reuse the existing tenant")
     parser.add_argument("--night", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--purge", help=argparse.SUPPRESS)
@@ -59,15 +55,8 @@ def main() -> None:
         write_tenant(arguments.work / "home", arguments.entries)
     with benchmark_servers(arguments.work, fresh=not again) as servers:
         results = measure(servers, arguments.work, again=again)
-    result = {
-        "benchmark": "upkeep",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "rounds": 1,
-        "machine": before,
-        "load_average_after": read_load(),
-        **results,
-    }
-    print(save_result(arguments.name, result))
+    figures = {"rounds": 1, **results}
+    report_result(arguments.name, "upkeep", before, figures)
 
 
 def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
@@ -82,10 +71,10 @@ def measure(servers: Servers, work: Path, *, again: bool) -> dict[str, Any]:
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
     meter = Meter(servers.pids, environment, work / "commands.log")
-    subprocess.run([*_CLI, "up", "--no-dagster"], env=meter.environment, check=True)
+    subprocess.run([*CLI, "up", "--no-dagster"], env=meter.environment, check=True)
     meter.helpers.append(start_fork_server(meter.environment))
     phases = {
-        "sync": [*_CLI, "sync", _TENANT, "--json"],
+        "sync": [*CLI, "sync", _TENANT, "--json"],
         "night": [sys.executable, "-m", "benchmarks.upkeep", "--night"],
         "purge": [sys.executable, "-m", "benchmarks.upkeep", "--purge", names[len(names) // 2]],
     }
@@ -116,7 +105,7 @@ def write_tenant(home: Path, entries: int) -> None:
         "embedder": {"provider": "deterministic", "dimensions": 384},
         "chunker": {"max_tokens": 72, "overlap": 0},
     }
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    write_tenants_file(home, [tenant])
 
 
 def _build_passage(rng: random.Random) -> str:

@@ -9,65 +9,40 @@ continuously: its value before, and the peak of its growth.
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import shutil
-import signal
 import socket
 import subprocess
-import sys
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import psutil
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
-from benchmarks.servers import benchmark_servers
+from benchmarks.measure import CLI, PROJECT, create_parser, describe_machine, report_result
+from benchmarks.servers import benchmark_servers, make_home, run_service
 
 WORK = PROJECT / ".local" / "benchmark-uploads"
 TENANTS = ("first", "second")
-_CLI = (sys.executable, "-m", "rag_assets.cli")
-_START_SECONDS = 120
 _LINE = b"A line of a long file, as people write them.\n"
 
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="uploads", work=WORK)
     parser.add_argument("--files", type=int, default=16)
     parser.add_argument("--megabytes", type=int, default=50)
-    parser.add_argument("--name", default="uploads", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = describe_machine()
     home = arguments.work / "home"
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
+    make_home(home)
     with benchmark_servers(arguments.work) as servers:
-        os.environ |= {
-            "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.create_database("uploads"),
-            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-        }
+        servers.use_home(home, "uploads")
         tokens = [_create_tenant(tenant) for tenant in TENANTS]
-        with run_service(home) as (pid, port):
+        with run_service(home / "service.log") as (port, pid):
             _upload(port, tokens[0], 0, 1 << 20)  # loads what the first upload needs
             results = measure_uploads(pid, port, tokens, arguments.files, arguments.megabytes << 20)
-    result = {
-        "benchmark": "uploads at once",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "machine": before,
-        "load_average_after": read_load(),
-        **results,
-    }
-    print(save_result(arguments.name, result))
+    report_result(arguments.name, "uploads at once", before, results)
 
 
 def measure_uploads(
@@ -141,35 +116,8 @@ def _create_tenant(tenant: str) -> str:
 
 def _run(*arguments: str) -> str:
     return subprocess.run(
-        [*_CLI, *arguments], cwd=PROJECT, check=True, stdout=subprocess.PIPE, text=True
+        [*CLI, *arguments], cwd=PROJECT, check=True, stdout=subprocess.PIPE, text=True
     ).stdout
-
-
-@contextmanager
-def run_service(home: Path) -> Iterator[tuple[int, int]]:
-    """Run a service until the block ends; yield its pid and port."""
-    with closing(socket.create_server(("127.0.0.1", 0))) as listener:
-        port = int(listener.getsockname()[1])
-    with (home / "service.log").open("w") as log:
-        process = subprocess.Popen([*_CLI, "serve", "--port", str(port)], cwd=PROJECT, stderr=log)
-        try:
-            _wait_until_ready(process, port)
-            yield process.pid, port
-        finally:
-            process.send_signal(signal.SIGTERM)
-            process.wait()
-
-
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    sys.exit("the service did not start")
 
 
 if __name__ == "__main__":

@@ -15,23 +15,27 @@ one, which takes no time.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 from sqlalchemy import func, insert, select
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, read_tree_cpu, save_result
+from benchmarks.measure import (
+    PROJECT,
+    create_parser,
+    describe_machine,
+    read_tree_cpu,
+    report_result,
+)
 from benchmarks.servers import benchmark_servers
 from benchmarks.service_moves import push_records, time_moves
-from benchmarks.workspace_questions.site import make_installation, run_service, start_sync
+from benchmarks.workspace_questions.site import make_installation, open_site, start_sync
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import ListingFacts
 from rag_assets.ingest.sources.records import ROOT
@@ -55,14 +59,12 @@ _SPEAKING = 50
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="workspace-moves", work=WORK)
     parser.add_argument("--records", type=int, default=20_000)
     parser.add_argument(
         "--pages", type=int, default=0, help="number of pages; default: one per record"
     )
     parser.add_argument("--moves", type=int, default=12)
-    parser.add_argument("--name", default="workspace-moves", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     pages = arguments.pages or arguments.records
     with benchmark_servers(arguments.work) as servers:
@@ -78,7 +80,7 @@ def main() -> None:
             uuids = asked_tree.grow_pages("moved", pages)
             for name in ("moved", "other", "another"):
                 tree.grow_subtree(name, pages, arguments.records)
-            with run_service(arguments.work / "service.log") as site:
+            with open_site(arguments.work / "service.log") as site:
                 push_records(site.client(ASKED), uuids)
                 start_sync(ASKED).wait()
                 before = describe_machine()
@@ -87,14 +89,10 @@ def main() -> None:
     seconds = [move["seconds"] for move in moves]
     slowest = max(*seconds, *(move.seconds for move in timings))
     holds = all(move["holds"] for move in moves) and all(move.holds for move in timings)
-    result = {
-        "benchmark": "moved subtrees",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "rounds": 1,
         "records": arguments.records,
         "pages": pages,
-        "machine": before,
-        "load_average_after": read_load(),
         "p50": round(median(seconds), 3),
         "max": round(max(seconds), 3),
         "client_cpu": round(median(move["client_cpu"] for move in moves), 3),
@@ -114,10 +112,10 @@ def main() -> None:
             },
         },
     }
-    print(save_result(arguments.name, result))
+    report_result(arguments.name, "moved subtrees", before, figures)
     print(
         json.dumps(
-            {name: result[name] for name in ("p50", "max", "client_cpu", "seconds", "asked")}
+            {name: figures[name] for name in ("p50", "max", "client_cpu", "seconds", "asked")}
         )
     )
     sys.exit(1 if slowest > PROMISED_SECONDS or not holds else 0)

@@ -11,20 +11,17 @@ exit code is 1 if p95 with many scopes is over twice that with ten.
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import PROJECT, create_parser, describe_machine, report_result
 from benchmarks.servers import benchmark_servers
-from benchmarks.workspace_questions.site import Site, make_installation, run_service, start_sync
+from benchmarks.workspace_questions.site import Site, make_installation, open_site, start_sync
 from examples.workspace.data import Person
 from rag_assets.cli.session import Session
 from rag_assets.client import Client, Question
@@ -41,11 +38,9 @@ _WORDS = 400
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="workspace-scopes", work=WORK)
     parser.add_argument("--scopes", type=int, default=10_000)
     parser.add_argument("--questions", type=int, default=300, help="questions per caller and mode")
-    parser.add_argument("--name", default="workspace-scopes", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = describe_machine()
     with benchmark_servers(arguments.work) as servers:
@@ -54,7 +49,7 @@ def main() -> None:
         for tenant, pages in (("many", arguments.scopes), ("few", FEW)):
             start_sync(tenant).wait()
             put_pages(tenant, pages)
-        with run_service(arguments.work / "service.log") as site:
+        with open_site(arguments.work / "service.log") as site:
             for tenant, pages in (("many", arguments.scopes), ("few", FEW)):
                 push_comments(site.client(tenant), arguments.scopes, pages)
                 start_sync(tenant).wait()
@@ -64,19 +59,15 @@ def main() -> None:
         for mode, by in seconds.items()
     }
     ratios = {mode: round(by["many"]["p95"] / by["few"]["p95"], 2) for mode, by in modes.items()}
-    result = {
-        "benchmark": "scopes of a workspace",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "rounds": 1,
         "scopes": arguments.scopes,
         "questions": arguments.questions,
-        "machine": before,
-        "load_average_after": read_load(),
         "milliseconds": modes,
         "p95_ratio": ratios,
     }
     print(json.dumps({"milliseconds": modes, "p95_ratio": ratios}))
-    print(save_result(arguments.name, result))
+    report_result(arguments.name, "scopes of a workspace", before, figures)
     sys.exit(1 if max(ratios.values()) > PROMISED else 0)
 
 

@@ -10,7 +10,6 @@ An `unchecked` sentence is kept, and is counted apart.
 
 from __future__ import annotations
 
-import argparse
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from typing import Any, Final
 
 from ruamel.yaml import YAML
 
-from benchmarks.measure import save_result
+from benchmarks.measure import create_parser, save_result
 from rag_assets.search.citations import CitationVerdict, verify_citations
 
 CLAIMS: Final = Path(__file__).with_name("claims.yaml")
@@ -137,7 +136,7 @@ def _compute_figures(counts: Counter[tuple[str, CitationVerdict]]) -> dict[str, 
 
 def main() -> None:
     """Print the figures, and save them with --save."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("--half", choices=HALVES, help="default: both")
     parser.add_argument(
         "--wrong", action="store_true", help="print sentences that were judged wrongly"

@@ -22,7 +22,7 @@ from ruamel.yaml import YAML
 
 from benchmarks.code_truth.compare import Comparison, compare_names
 from benchmarks.code_truth.repository import read_commit
-from benchmarks.measure import PROJECT, save_result
+from benchmarks.measure import PROJECT, create_parser, save_result
 from rag_assets.systems.code_memory.reading import read_code
 from rag_assets.systems.code_memory.sources.git import GitConfig, GitSource
 
@@ -151,7 +151,7 @@ def _as_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("--typescript", nargs="*", type=Path, default=[], metavar="CHECKOUT")
     parser.add_argument("--swift", nargs="*", type=Path, default=[], metavar="CHECKOUT")
     parser.add_argument("--name", default="code-definitions")

@@ -12,7 +12,6 @@ import argparse
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +27,7 @@ from benchmarks.code_questions.questions import (
     read_questions,
 )
 from benchmarks.code_questions.variants import VARIANTS, Answers, ask_all, open_indexed
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import PROJECT, create_parser, describe_machine, report_result
 from benchmarks.servers import benchmark_servers
 
 WORK: Final = PROJECT / ".local" / "benchmark-code-questions"
@@ -59,16 +58,12 @@ def main() -> None:
         return
     repository, commit = read_application()
     result = {
-        "benchmark": "code-questions",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
         "rounds": 1,
         "application": {"repository": repository, "commit": commit},
         "depth": DEPTH,
         "variants": figures,
-        "machine": before,
-        "load_average_after": read_load(),
     }
-    print(save_result(options.name, result))
+    report_result(options.name, "code-questions", before, result)
 
 
 def compute_measures(questions: Sequence[Question], answers: Answers) -> dict[str, Any]:
@@ -127,7 +122,7 @@ def require_commit(root: Path) -> None:
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="code-questions", work=WORK)
     parser.add_argument("--repository", type=Path, required=True, help="clone at the commit")
     parser.add_argument(
         "--half", choices=[*HALVES], default="all", help="half of the questions to ask"
@@ -137,8 +132,6 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument(
         "--show", action="store_true", help="print missed locations and found passages"
     )
-    parser.add_argument("--name", default="code-questions", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     options = parser.parse_args()
     options.repository = options.repository.resolve()
     return options

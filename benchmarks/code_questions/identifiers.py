@@ -14,13 +14,17 @@ import asyncio
 import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.code_questions.questions import DEPTH
 from benchmarks.code_questions.variants import TENANT, open_indexed
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import (
+    PROJECT,
+    create_parser,
+    describe_machine,
+    report_result,
+)
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import parse_path
@@ -72,14 +76,9 @@ def main() -> None:
         print(root.name, format_shares(repositories[root.name]), flush=True)
     if options.only:
         return
-    taken = datetime.now(UTC).strftime("%Y-%m-%d")
-    result = {"benchmark": "code-identifiers", "taken": taken, "seed": options.seed}
-    result |= {"drawn": options.drawn, "depth": DEPTH, "repositories": repositories}
-    print(
-        save_result(
-            "code-identifiers", {**result, "machine": before, "load_average_after": read_load()}
-        )
-    )
+    figures = {"seed": options.seed, "drawn": options.drawn, "depth": DEPTH}
+    figures |= {"repositories": repositories}
+    report_result("code-identifiers", "code-identifiers", before, figures)
 
 
 def measure(session: Session, count: int, seed: int, has_details: bool = False) -> dict[str, Any]:
@@ -189,14 +188,13 @@ def format_shares(shares: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, work=WORK)
     parser.add_argument("--checkouts", type=Path, required=True, help="folder of the clones")
     parser.add_argument("--only", nargs="+", help="clones to search")
     parser.add_argument("--drawn", type=int, default=DRAWN, help="number of definitions per clone")
     parser.add_argument("--seed", type=int, default=_SEED)
     parser.add_argument("--keep", action="store_true", help="use the indexes of the last run")
     parser.add_argument("--show", action="store_true", help="print names whose file is not first")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     return parser.parse_args()
 
 

@@ -13,7 +13,6 @@ import argparse
 import statistics
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,7 +27,12 @@ from benchmarks.code_questions.questions import (
     Question,
 )
 from benchmarks.code_questions.variants import TENANT, VARIANTS, Variant, ask_all, open_indexed
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import (
+    PROJECT,
+    create_parser,
+    describe_machine,
+    report_result,
+)
 from benchmarks.servers import benchmark_servers
 from rag_assets.cli.session import Session
 from rag_assets.search.access import DocumentReader
@@ -53,13 +57,8 @@ def main() -> None:
         print(file.stem, sets[file.stem], flush=True)
     if options.only:
         return
-    taken = datetime.now(UTC).strftime("%Y-%m-%d")
-    result = {"benchmark": "code-repositories", "taken": taken, "depth": DEPTH, "sets": sets}
-    print(
-        save_result(
-            "code-repositories", {**result, "machine": before, "load_average_after": read_load()}
-        )
-    )
+    figures = {"depth": DEPTH, "sets": sets}
+    report_result("code-repositories", "code-repositories", before, figures)
 
 
 def measure(entry: Mapping[str, Any], root: Path, work: Path) -> dict[str, Any]:
@@ -122,10 +121,9 @@ def _list_compared() -> list[Variant]:
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, work=WORK)
     parser.add_argument("--checkouts", type=Path, required=True, help="folder of the clones")
     parser.add_argument("--only", nargs="+", help="sets to ask")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     return parser.parse_args()
 
 

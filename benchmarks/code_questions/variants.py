@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +15,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.code_questions.questions import DEPTH, FoundPassage, Question
-from benchmarks.servers import Servers
+from benchmarks.measure import CLI
+from benchmarks.servers import Servers, write_tenants_file
 from rag_assets.cli.session import Session
 from rag_assets.ingest.sources.model import parse_path
 from rag_assets.search import AsyncRetriever
@@ -120,7 +119,7 @@ def open_indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> It
         "embedder": {"provider": "local"},
         "sources": [{"name": "repo", "type": "git", "root": str(root), "ref": "HEAD"}],
     }
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": [tenant]}))  # JSON is YAML
+    write_tenants_file(home, [tenant])
     name = "code_questions"
     os.environ |= {
         "RAG_ASSETS_HOME": str(home),
@@ -129,7 +128,7 @@ def open_indexed(servers: Servers, home: Path, root: Path, *, fresh: bool) -> It
         else servers.get_database_url(name),
         "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
     }
-    command = [sys.executable, "-m", "rag_assets.cli", "sync", TENANT]
+    command = [*CLI, "sync", TENANT]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     with Session() as session:
         yield session

@@ -34,7 +34,7 @@ from benchmarks.code_truth.laravel import (
     read_laravel_tables,
 )
 from benchmarks.code_truth.repository import Checkout, read_checkout
-from benchmarks.measure import PROJECT, save_result
+from benchmarks.measure import PROJECT, create_parser, save_result
 from rag_assets.systems.code_memory.laravel.routes.machine import collect_routes, run_providers
 from rag_assets.systems.code_memory.laravel.schema.tables import resolve_tables
 from tests.unit.systems.code_memory.laravel.routes_truth import ours
@@ -120,7 +120,7 @@ def _as_json(comparison: Comparison, causes: Mapping[str, str]) -> dict[str, Any
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("checkouts", nargs="+", type=Path, metavar="CHECKOUT")
     parser.add_argument("--laravel", type=Path, required=True, metavar="CLONE")
     parser.add_argument("--name", default="code-truth")

@@ -76,11 +76,13 @@ class Releases:
         folder = self._work / name
         if not folder.exists():
             tree = self._repository.revparse_single(name).peel(pygit2.Tree)
-            _write_tree(tree / "src" / "Illuminate", folder)
+            sources = tree["src/Illuminate"]
+            assert isinstance(sources, pygit2.Tree)  # noqa: S101 - a folder of every release
+            _write_tree(sources, folder)
         return folder
 
 
-def _write_tree(tree: pygit2.Object, folder: Path) -> None:
+def _write_tree(tree: pygit2.Tree, folder: Path) -> None:
     folder.mkdir(parents=True)
     for entry in tree:
         if isinstance(entry, pygit2.Tree):

@@ -22,7 +22,7 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 
 from benchmarks.code_truth.compare import compare_names, group_by_cause
-from benchmarks.measure import PROJECT, save_result
+from benchmarks.measure import PROJECT, create_parser, save_result
 from rag_assets.systems.code_memory.django.urlconf import read_routes
 from rag_assets.systems.code_memory.frameworks.definitions import get_framework
 from rag_assets.systems.code_memory.frameworks.repository import File
@@ -156,7 +156,7 @@ def _summarize(true: Iterable[str], derived: Iterable[str], causes: Mapping[str,
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = create_parser(__doc__)
     parser.add_argument("applications", nargs="+", metavar="NAME=PYTHON")
     parser.add_argument("--name", default="code-truth-django")
     return parser.parse_args()

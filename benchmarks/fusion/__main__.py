@@ -9,7 +9,6 @@ sets, and scored on the set's untouched half.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,7 +17,7 @@ import numpy as np
 
 from benchmarks.fusion.lists import load_sets
 from benchmarks.fusion.rules import Array, Candidates, list_families
-from benchmarks.measure import save_result
+from benchmarks.measure import create_parser, save_result
 
 _DEPTH: Final = 10
 _RECALL_DEPTH: Final = 5
@@ -30,8 +29,7 @@ Scores = Mapping[str, Mapping[str, Sequence[Array]]]
 
 def main() -> None:
     """Score every rule, print tables, and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--name", default="fusion", help="name of the result file")
+    parser = create_parser(__doc__, name="fusion")
     parser.add_argument("--rules", action="store_true", help="print the mean of every rule")
     arguments = parser.parse_args()
     sets = [Candidates.from_set(listed) for listed in load_sets()]

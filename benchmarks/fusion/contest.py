@@ -13,7 +13,6 @@ are also ranked with multilingual-e5-small.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import subprocess
@@ -51,7 +50,15 @@ from benchmarks.fusion.rules import (
     score_product,
 )
 from benchmarks.fusion.sets import SETS, JudgedSet
-from benchmarks.measure import PROJECT, RESULTS, WORK, describe_machine, read_load, save_result
+from benchmarks.measure import (
+    PROJECT,
+    RESULTS,
+    WORK,
+    create_parser,
+    describe_machine,
+    report_result,
+    save_result,
+)
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.servers import benchmark_servers
 from rag_assets.models.embedding.local import OnnxEmbedder
@@ -94,10 +101,8 @@ class RankedSet:
 
 def main() -> None:
     """Rank every set with every program, and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="hybrids", work=WORK)
     parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
-    parser.add_argument("--name", default="hybrids", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     parser.add_argument(
         "--url", help="address of a running Elasticsearch; by default one is started"
     )
@@ -149,19 +154,15 @@ def main() -> None:
         )
         for ranked_set in ranked
     ]
-    result = {
-        "benchmark": "hybrids",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "rounds": 1,
-        "machine": before,
-        "load_average_after": read_load(),
         "versions": _read_versions(),
         "milliseconds": {"set": TIMED, "programs": milliseconds},
         "sets": [_build_row(ranked_set) for ranked_set in ranked],
         "overall": _compute_overall(ranked),
         "multilingual": _rank_multilingual(),
     }
-    print(save_result(arguments.name, result))
+    report_result(arguments.name, "hybrids", before, figures)
 
 
 def _rank_multilingual() -> dict[str, Any]:
@@ -175,11 +176,7 @@ def _rank_multilingual() -> dict[str, Any]:
 
 
 def _read_set(listed_set: ListedSet, data: Path) -> JudgedSet:
-    """Return the texts of a set, with the passage numbers of its stored lists.
-
-    Raises:
-        SystemExit: the lists were made from other files.
-    """
+    """Return the texts of a set, with the passage numbers of its stored lists."""
     judged_set = SETS[listed_set.name](data)
     if [dict(grades) for _, grades in judged_set.questions] != [
         dict(grade) for grade in listed_set.grades
@@ -303,7 +300,7 @@ def _build_row(ranked: RankedSet) -> dict[str, Any]:
     """Return each program's scores on a set, and the p-value of its difference from hybrid."""
     listed_set = ranked.listed_set
     values = {program: _compute_values(ranked, program) for program in ranked.programs}
-    row = {
+    row: dict[str, Any] = {
         "set": listed_set.name,
         "kind": listed_set.kind,
         "language": listed_set.language,

@@ -12,7 +12,6 @@ contains passage numbers and scores, and no text.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
@@ -27,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from benchmarks.fusion.sets import SETS, JudgedSet, Passage
+from benchmarks.measure import create_parser
 from rag_assets.common.tokens import count_tokens
 from rag_assets.ingest.chunking.model import Chunk, build_embedding_text, compute_text_hash
 from rag_assets.models.embedding.coverage import assess_reading
@@ -97,12 +97,13 @@ class ListedSet:
     @property
     def untouched(self) -> Array:
         """Return a mask of the questions that no choice is based on."""
-        return np.arange(len(self.grades)) % 2 == 1
+        mask: Array = np.arange(len(self.grades)) % 2 == 1
+        return mask
 
 
 def main() -> None:
     """Make the lists of all sets, or of the named sets."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__)
     parser.add_argument("data", type=Path, help="folder of the fetched files; see README.md")
     parser.add_argument("sets", nargs="*", help="sets to make; default: all")
     parser.add_argument("--words", action="store_true", help="keep the stored lists of vectors")
@@ -269,7 +270,7 @@ def _save_set(path: Path, judged_set: JudgedSet, arrays: Mapping[str, Array]) ->
     ]
     about = {"kind": judged_set.kind, "language": judged_set.language, "grades": grades}
     packed = np.frombuffer(json.dumps(about).encode(), np.uint8)
-    np.savez_compressed(path, about=packed, **arrays)
+    np.savez_compressed(path, **{"about": packed, **arrays})  # type: ignore[arg-type]
 
 
 def load_sets(folder: Path = FOLDER) -> list[ListedSet]:

@@ -11,7 +11,6 @@ condition of verdict.py fails.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import shutil
@@ -21,7 +20,6 @@ import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +36,7 @@ from benchmarks.living.verdict import (
     find_faults,
     read_places,
 )
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import PROJECT, create_parser, describe_machine, report_result
 from benchmarks.saved_to_searchable import read_cpu, run_stack
 from benchmarks.servers import benchmark_servers
 
@@ -55,11 +53,9 @@ _BETWEEN_EDITS = 3.0
 
 def main() -> None:
     """Run the trial and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="living", work=WORK)
     parser.add_argument("--steps", type=int, default=len(STEPS), help="number of steps to run")
     parser.add_argument("--rest", type=float, default=40.0, help="seconds of load at rest")
-    parser.add_argument("--name", default="living", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = describe_machine()
     home = arguments.work / "home"
@@ -68,27 +64,18 @@ def main() -> None:
     questions = write_documents(folder, steady=STEADY, edited=EDITED, doomed=DOOMED)
     _configure(home, folder, {})
     with benchmark_servers(arguments.work) as servers:
-        os.environ |= {
-            "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.create_database("living"),
-            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-            "RAG_ASSETS_SERVICE_RATE": "1000000/minute",
-        }
+        servers.use_home(home, "living", RAG_ASSETS_SERVICE_RATE="1000000/minute")
         with run_stack() as pids, run_service(TENANT, home / "service.log") as (url, token):
             _wait_until_idle({**servers.pids, **pids})
             trial = _LivingTrial(arguments.work, folder, url, token, questions)
             results = trial.run(STEPS[: arguments.steps], arguments.rest)
-    result = {
-        "benchmark": "living index",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "rounds": 1,
         "documents": {"steady": STEADY, "edited": EDITED, "doomed": DOOMED},
         "rate": RATE,
-        "machine": before,
-        "load_average_after": read_load(),
         **results,
     }
-    print(save_result(arguments.name, result))
+    report_result(arguments.name, "living index", before, figures)
     sys.exit(1 if results["faults"] else 0)
 
 
@@ -178,7 +165,7 @@ class _LivingTrial:
 def _configure(home: Path, folder: Path, fields: Mapping[str, Any]) -> None:
     """Set fields of the tenant, and keep its other fields."""
     path = home / "tenants.yaml"
-    entry = {
+    entry: dict[str, Any] = {
         "id": TENANT,
         "sources": [{"name": "files", "type": "files", "root": str(folder)}],
         "embedder": {"provider": "deterministic", "dimensions": 384},

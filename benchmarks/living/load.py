@@ -25,7 +25,7 @@ from typing import Any, TextIO
 
 import httpx2 as httpx
 
-from benchmarks.measure import PROJECT
+from benchmarks.measure import PROJECT, create_parser
 
 EDITION = re.compile(r"edition (\d+) of ([\w.-]+)")
 """Matches the edition in the text of an edited document."""
@@ -168,7 +168,7 @@ async def _run_until_closed(options: argparse.Namespace, stream: TextIO) -> list
 
 def main() -> None:
     """Ask, and write every answer as a line of JSON."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__)
     parser.add_argument("url")
     parser.add_argument("questions", type=Path)
     parser.add_argument("answers", type=Path)

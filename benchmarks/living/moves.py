@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from benchmarks.living.verdict import Move
+from benchmarks.measure import CLI
 
 Way: TypeAlias = Literal["rollback", "rollback --now"]
 Step: TypeAlias = Mapping[str, Any] | Way | None
@@ -72,7 +72,7 @@ class Mover:
             if step is not None:
                 self._configure(step)
             arguments = ["publish", self._tenant]
-        waited = []
+        waited: list[str] = []
         for _ in range(_ATTEMPTS):
             code, out, err = self._command("generations", *arguments, "--json")
             if not code:
@@ -93,7 +93,7 @@ def build_command_runner(environment: Mapping[str, str]) -> Callable[..., tuple[
 
     def run(*arguments: str) -> tuple[int, str, str]:
         process = subprocess.run(
-            [sys.executable, "-m", "rag_assets.cli", *arguments],
+            [*CLI, *arguments],
             env=dict(environment),
             capture_output=True,
             text=True,

@@ -11,25 +11,27 @@ The exit code is 1 if any condition fails (see `find_faults` in both modules).
 
 from __future__ import annotations
 
-import argparse
 import json
-import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import psutil
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import (
+    CLI,
+    PROJECT,
+    create_parser,
+    describe_machine,
+    report_result,
+)
 from benchmarks.pushing import bulk, changing_page
 from benchmarks.pushing.site import SOURCE, Service, Workspace
 from benchmarks.saved_to_searchable import compute_cpu_since, read_cpu, run_stack
-from benchmarks.servers import benchmark_servers
+from benchmarks.servers import benchmark_servers, make_home
 from rag_assets.cli.session import Session
 from rag_assets.client import Client
 from rag_assets.common.settings import Settings
@@ -38,7 +40,6 @@ from rag_assets.storage.blobs.store import open_blobs
 
 WORK = PROJECT / ".local" / "benchmark-pushing"
 TENANT = "wiki"
-_CLI = (sys.executable, "-m", "rag_assets.cli")
 _KILLS = {8: "run", 16: "service", 24: "daemon", 32: "run", 40: "watcher"}
 _VICTIMS = ("run", "service", "daemon", "service", "run", "watcher", "service", "run", "service")
 _KILLS_WHILE_CHANGING = {20 + 30 * at: victim for at, victim in enumerate(_VICTIMS)}
@@ -46,7 +47,7 @@ _KILLS_WHILE_CHANGING = {20 + 30 * at: victim for at, victim in enumerate(_VICTI
 
 def main() -> None:
     """Run a trial and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, work=WORK)
     parser.add_argument("trial", choices=("page", "file", "bulk"))
     parser.add_argument("--seconds", type=float, default=300.0)
     parser.add_argument("--records", type=int, default=50_000)
@@ -57,7 +58,6 @@ def main() -> None:
     )
     parser.add_argument("--no-kills", action="store_true", help="kill nothing in the trial bulk")
     parser.add_argument("--name", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     before = describe_machine()
     with open_workspace(arguments.work) as (pushed_workspace, meter):
@@ -75,16 +75,9 @@ def main() -> None:
         # Killed processes have no CPU figures.
         alive = {name: pid for name, pid in meter.items() if psutil.pid_exists(pid)}
         results["cpu"] = compute_cpu_since(cpu, alive)
-    result = {
-        "benchmark": f"pushing: {arguments.trial}",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "rounds": 1,
-        "machine": before,
-        "load_average_after": read_load(),
-        **results,
-    }
     print(json.dumps(results))
-    print(save_result(arguments.name or f"pushing-{arguments.trial}", result))
+    name = arguments.name or f"pushing-{arguments.trial}"
+    report_result(name, f"pushing: {arguments.trial}", before, {"rounds": 1, **results})
     sys.exit(1 if results["faults"] else 0)
 
 
@@ -92,26 +85,20 @@ def main() -> None:
 def open_workspace(work: Path) -> Iterator[tuple[Workspace, Mapping[str, int]]]:
     """Start `rag-assets up` and the service; yield a workspace, and the pids by name."""
     home = work / "home"
-    shutil.rmtree(home, ignore_errors=True)
-    home.mkdir(parents=True)
     entry: dict[str, Any] = {
         "id": TENANT,
         "profile": "workspace",
         "sources": [{"name": SOURCE, "type": "records"}],
         "embedder": {"provider": "deterministic", "dimensions": 384},
     }
-    (home / "tenants.yaml").write_text(json.dumps({"tenants": [entry]}))  # JSON is YAML
+    make_home(home, [entry])
     with benchmark_servers(work) as servers:
-        os.environ |= {
-            "RAG_ASSETS_HOME": str(home),
-            "RAG_ASSETS_DATABASE_URL": servers.create_database("pushing"),
-            "RAG_ASSETS_ELASTICSEARCH_URL": servers.elasticsearch_url,
-        }
+        servers.use_home(home, "pushing")
         stack = LocalStack(Settings.from_environment())
         with run_stack() as pids, Session() as session:
             created = ("tokens", "create", TENANT, "--principal", "app", "--role", "admin")
             process = subprocess.run(
-                [*_CLI, *created, "--json"], check=True, capture_output=True, text=True
+                [*CLI, *created, "--json"], check=True, capture_output=True, text=True
             )
             service = Service(home / "service.log")
             service.start()

@@ -82,7 +82,7 @@ def _recount(connection: Connection, tenant_id: str, since: datetime) -> int:
         is_deleted = document is None or document.status == "DELETED"
         if record is not None and is_left_out(record):
             return document is not None and (not is_deleted or id_ in indexed_ids)
-        if is_deleted:
+        if document is None or is_deleted:
             return record is not None or id_ in indexed_ids
         if record is not None and record.revision != document.revision:
             return True

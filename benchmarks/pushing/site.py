@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +18,7 @@ import dagster as dg
 import psutil
 from sqlalchemy import text
 
+from benchmarks.measure import CLI
 from rag_assets.api.responses import RecordLine, RecordWhereabouts, Status
 from rag_assets.client import Client, Question
 from rag_assets.client.errors import ClientError
@@ -35,7 +35,6 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.index.store import VectorStore
 
 SOURCE = "pushed"
-_CLI = (sys.executable, "-m", "rag_assets.cli")
 _START_SECONDS = 120
 _RETRY_SECONDS = 120.0
 
@@ -61,7 +60,7 @@ class Service:
         """Start the service, and wait until it answers."""
         with self._log.open("ab") as lines:
             self._process = subprocess.Popen(
-                [*_CLI, "serve", "--port", str(self._port)],
+                [*CLI, "serve", "--port", str(self._port)],
                 # The trial searches continuously and pushes as fast as it can.
                 env={
                     **os.environ,
@@ -210,7 +209,7 @@ class Workspace:
             if record is None:
                 raise RuntimeError(f"no {victim} was running")
             os.kill(record.pid, signal.SIGKILL)
-            pool.submit(subprocess.run, [*_CLI, "up"], check=True, stdout=subprocess.DEVNULL)
+            pool.submit(subprocess.run, [*CLI, "up"], check=True, stdout=subprocess.DEVNULL)
 
     def kill_run(self, within: float = 120.0) -> str:
         """Wait for a run, and kill its process; return its id."""

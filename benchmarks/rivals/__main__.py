@@ -11,15 +11,13 @@ brought the entries back.
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import subprocess
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,14 @@ from elasticsearch import NotFoundError
 
 from benchmarks import corpus
 from benchmarks.chain import PHASES, WAYS, Benchmark, clear, print_cost
-from benchmarks.measure import WORK, CommandFailed, Meter, describe_machine, read_load, save_result
+from benchmarks.measure import (
+    WORK,
+    CommandFailed,
+    Meter,
+    create_parser,
+    describe_machine,
+    report_result,
+)
 from benchmarks.rivals.environments import REQUIREMENTS, install_python
 from benchmarks.rivals.names import INDEX
 from benchmarks.servers import Servers, benchmark_servers
@@ -100,7 +105,7 @@ class Contest:
         self, run: _RivalRun, number: int, costs: dict[str, list[dict[str, Any]]]
     ) -> None:
         corpus.restore_files(self._folder, self._paths)
-        changes = {
+        changes: dict[str, Callable[[], object]] = {
             "cold": list,
             "noop": list,
             "edit": lambda: corpus.edit_files(self._paths, number),
@@ -173,23 +178,22 @@ def ensure_environment(rival: Rival, folder: Path) -> Path:
 
 def read_versions(folder: Path, names: Sequence[str]) -> dict[str, str]:
     """Return the pinned version of each framework's own packages."""
-    versions = {}
+    versions: dict[str, str] = {}
     for path in sorted(folder.glob("*.txt")):
         if path.stem in {name.partition("-")[0] for name in names}:
             pins = [line.split()[0] for line in path.read_text().splitlines() if "==" in line]
-            versions.update(pin.split("==") for pin in pins if pin.partition("==")[0] in _REPORTED)
+            pairs = (pin.partition("==") for pin in pins)
+            versions |= {name: version for name, _, version in pairs if name in _REPORTED}
     return versions
 
 
 def main() -> None:
     """Measure and save the result."""
     names = [rival.name for rival in RIVALS]
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="rivals", work=WORK)
     parser.add_argument("--files", type=int, default=corpus.FILES)
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--only", nargs="+", choices=["chain", *names], default=["chain", *names])
-    parser.add_argument("--name", default="rivals", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     clear(arguments.work)
     facts = describe_machine()
@@ -202,19 +206,15 @@ def main() -> None:
             for rival in RIVALS:
                 if rival.name in arguments.only:
                     contest.run_rival(rival, number)
-    result = {
-        "benchmark": "rivals",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "files": arguments.files,
         "rounds": arguments.rounds,
-        "machine": facts,
         "versions": read_versions(REQUIREMENTS, names),
-        "load_average_after": read_load(),
         "failures": contest.failures,
         "entries": chain.entry_count,
         "costs": {"chain": chain.costs, **contest.costs},
     }
-    print(save_result(arguments.name, json.loads(json.dumps(result))))
+    report_result(arguments.name, "rivals", facts, json.loads(json.dumps(figures)))
 
 
 if __name__ == "__main__":

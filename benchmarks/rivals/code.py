@@ -15,7 +15,6 @@ import shutil
 import subprocess
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +32,12 @@ from benchmarks.code_questions.questions import (
     read_questions,
 )
 from benchmarks.code_questions.variants import Answers
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import (
+    PROJECT,
+    create_parser,
+    describe_machine,
+    report_result,
+)
 from benchmarks.rivals.code_graphs import CodeGraph, CodeReviewGraph, GitNexus
 from benchmarks.rivals.code_programs import CocoIndexCode, Program, ProgramFolders, read_version
 from benchmarks.rivals.environments import NotUsableError
@@ -64,17 +68,13 @@ def main() -> None:
     if options.only:
         return
     repository, commit = read_application()
-    result = {
-        "benchmark": "code-rivals",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "rounds": 1,
         "application": {"repository": repository, "commit": commit},
         "depth": DEPTH,
         "programs": programs,
-        "machine": facts,
-        "load_average_after": read_load(),
     }
-    print(save_result(options.name, result))
+    report_result(options.name, "code-rivals", facts, figures)
 
 
 def measure_program(
@@ -121,14 +121,12 @@ def _ask_all(program: Program, folders: ProgramFolders, questions: Sequence[Ques
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="code-rivals", work=WORK)
     parser.add_argument("--repository", type=Path, required=True, help="clone at the commit")
     parser.add_argument("--only", nargs="+", help="programs to ask")
     parser.add_argument(
         "--show", action="store_true", help="print missed locations and found passages"
     )
-    parser.add_argument("--name", default="code-rivals", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     options = parser.parse_args()
     options.repository = options.repository.resolve()
     return options

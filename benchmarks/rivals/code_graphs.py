@@ -37,7 +37,15 @@ class CodeGraph:
 
     def ask(self, folders: ProgramFolders, question: str) -> list[FoundPassage]:
         """Ask with `codegraph context`, which builds an agent's context for a task."""
-        command = [self._command(folders), "context", "-f", "json", "-n", str(DEPTH), question]
+        command = [
+            self._command(folders),
+            "context",
+            "-f",
+            "json",
+            "-n",
+            str(DEPTH),
+            question,
+        ]
         answer = json.loads(folders.run(command, CODEGRAPH_TELEMETRY="0"))
         nodes = {node["id"]: node for node in answer["nodes"]}
         first = [entry["id"] for entry in answer.get("entryPoints", [])]
@@ -51,8 +59,8 @@ class CodeGraph:
         """Do nothing: it starts no process."""
 
     @staticmethod
-    def _command(folders: ProgramFolders) -> Path:
-        return folders.environment / "node_modules" / ".bin" / "codegraph"
+    def _command(folders: ProgramFolders) -> str:
+        return str(folders.environment / "node_modules" / ".bin" / "codegraph")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +77,12 @@ class GitNexus:
 
     def index(self, folders: ProgramFolders) -> None:
         """Index with `gitnexus analyze` and the shipped model: its own is downloaded from a hub."""
-        command = [self._command(folders), "analyze", "--embeddings", "--skip-agents-md"]
+        command = [
+            self._command(folders),
+            "analyze",
+            "--embeddings",
+            "--skip-agents-md",
+        ]
         folders.run([*command, "--force"], **self._variables(folders))
 
     def ask(self, folders: ProgramFolders, question: str) -> list[FoundPassage]:
@@ -78,7 +91,13 @@ class GitNexus:
         Raises:
             NotUsableError: neither words nor vectors can be searched.
         """
-        command = [self._command(folders), "query", "--limit", str(DEPTH), question]
+        command = [
+            self._command(folders),
+            "query",
+            "--limit",
+            str(DEPTH),
+            question,
+        ]
         process = folders.run_process(command, **self._variables(folders))
         if missing := [line for line in process.stderr.splitlines() if _NO_EXTENSION in line]:
             raise NotUsableError(
@@ -102,8 +121,8 @@ class GitNexus:
         """Do nothing: it starts no process."""
 
     @staticmethod
-    def _command(folders: ProgramFolders) -> Path:
-        return folders.environment / "node_modules" / ".bin" / "gitnexus"
+    def _command(folders: ProgramFolders) -> str:
+        return str(folders.environment / "node_modules" / ".bin" / "gitnexus")
 
     @staticmethod
     def _variables(folders: ProgramFolders) -> dict[str, str]:
@@ -140,7 +159,13 @@ class CodeReviewGraph:
         Raises:
             NotUsableError: it has searched without its vectors.
         """
-        command = [self._command(folders), "search", "--limit", str(DEPTH), question]
+        command = [
+            self._command(folders),
+            "search",
+            "--limit",
+            str(DEPTH),
+            question,
+        ]
         answer = json.loads(folders.run(command, **self._variables(folders)))
         if answer["search_mode"] not in ("hybrid", "semantic"):
             raise NotUsableError(f"it searched without vectors: {answer['search_mode']}")
@@ -158,8 +183,8 @@ class CodeReviewGraph:
         """Do nothing: it starts no process."""
 
     @staticmethod
-    def _command(folders: ProgramFolders) -> Path:
-        return folders.environment / "bin" / "code-review-graph"
+    def _command(folders: ProgramFolders) -> str:
+        return str(folders.environment / "bin" / "code-review-graph")
 
     @staticmethod
     def _variables(folders: ProgramFolders) -> dict[str, str]:

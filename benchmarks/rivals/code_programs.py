@@ -35,7 +35,7 @@ class ProgramFolders:
     home: Path
     model: str
 
-    def run(self, command: Sequence[str | Path], **variables: str) -> str:
+    def run(self, command: Sequence[str], **variables: str) -> str:
         """Run a command and return its output.
 
         Raises:
@@ -44,7 +44,7 @@ class ProgramFolders:
         return self.run_process(command, **variables).stdout
 
     def run_process(
-        self, command: Sequence[str | Path], **variables: str
+        self, command: Sequence[str], **variables: str
     ) -> subprocess.CompletedProcess[str]:
         """Run a command and return the completed process.
 
@@ -53,7 +53,7 @@ class ProgramFolders:
         """
         environment = {"HOME": str(self.home), "PATH": os.environ["PATH"], **variables}
         return subprocess.run(
-            [str(part) for part in command],
+            [*command],
             cwd=self.root,
             env=environment,
             check=True,
@@ -137,8 +137,8 @@ class CocoIndexCode:
         folders.run([self._command(folders), "daemon", "stop"], **self._variables(folders))
 
     @staticmethod
-    def _command(folders: ProgramFolders) -> Path:
-        return folders.environment / "bin" / "ccc"
+    def _command(folders: ProgramFolders) -> str:
+        return str(folders.environment / "bin" / "ccc")
 
     @staticmethod
     def _variables(folders: ProgramFolders) -> dict[str, str]:

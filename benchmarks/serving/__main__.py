@@ -12,13 +12,10 @@ unlike times, it is valid on a busy machine; `elsewhere` is the CPU of other pro
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import PROJECT, create_parser, describe_machine, report_result
 from benchmarks.servers import benchmark_servers
 from benchmarks.serving.cases import LoadCase, list_cases
 from benchmarks.serving.installation import ServingInstallation
@@ -40,14 +37,12 @@ def measure(runner: Runner, cases: Sequence[LoadCase], rounds: int) -> list[dict
 
 def main() -> None:
     """Measure and save the result."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="serving", work=WORK)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--requests", type=int, default=800, help="per case and round")
     parser.add_argument("--large", action="store_true", help="measure 50,000 chunks as well")
     parser.add_argument("--only", default="", help="run cases whose names start with this")
     parser.add_argument("--workers", type=int, default=1, help="worker processes of the service")
-    parser.add_argument("--name", default="serving", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     arguments = parser.parse_args()
     tenants = ["bench", "small", *(["large"] if arguments.large else [])]
     cases = [case for case in list_cases(tenants) if case.name.startswith(arguments.only)]
@@ -58,18 +53,14 @@ def main() -> None:
         with installation.run_service(arguments.workers) as service:
             runner = Runner(servers, installation, service, arguments.requests)
             runs = measure(runner, cases, arguments.rounds)
-    result = {
-        "benchmark": "serving",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "rounds": arguments.rounds,
         "requests": arguments.requests,
         "workers": arguments.workers,
         "chunks": chunks,
-        "machine": before,
-        "load_average_after": read_load(),
         "runs": runs,
     }
-    print(save_result(arguments.name, result))
+    report_result(arguments.name, "serving", before, figures)
 
 
 if __name__ == "__main__":

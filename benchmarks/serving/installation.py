@@ -9,29 +9,22 @@ import json
 import os
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psutil
-
 from benchmarks import corpus
 from benchmarks.measure import PROJECT
-from benchmarks.servers import Servers
+from benchmarks.servers import Servers, run_service
 from benchmarks.serving.questions import read_questions
-from rag_assets.runtime.net import find_free_port
 
 QUESTIONS = 20_000
 """Questions per tenant: none is sent twice unless a case repeats it."""
 FILES = {"small": 250, "bench": 2_000, "large": 6_200}
 """Number of documents by tenant: about 2,000, 16,000 and 50,000 chunks."""
 
-_START_SECONDS = 60
 _TENANT = """\
   - id: {tenant}
     sources: [{{name: files, type: files, root: {folder}}}]
@@ -111,25 +104,9 @@ class ServingInstallation:
     def run_service(self, workers: int) -> Iterator[RunningService]:
         """Run `rag-assets serve` until the block ends."""
         tokens = {tenant: self._create_token(tenant) for tenant in self._tenants}
-        url = f"http://127.0.0.1:{(port := find_free_port())}"
-        with (
-            (self._work / "service.log").open("a") as log,
-            subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "rag_assets.cli", "serve"),
-                    *("--port", str(port), "--workers", str(workers)),
-                ],
-                cwd=PROJECT,
-                env=self._environment,
-                stdout=log,
-                stderr=log,
-            ) as process,
-        ):
-            try:
-                _wait_until_ready(f"{url}/health/ready", process)
-                yield RunningService(url, process.pid, tokens)
-            finally:
-                process.terminate()
+        log = self._work / "service.log"
+        with run_service(log, "--workers", str(workers), **self._environment) as (port, pid):
+            yield RunningService(f"http://127.0.0.1:{port}", pid, tokens)
 
     def _create_token(self, tenant: str) -> str:
         answer: dict[str, Any] = json.loads(
@@ -154,16 +131,3 @@ class ServingInstallation:
         if process.returncode:
             raise SystemExit(f"{module} {' '.join(arguments)} failed: {process.stdout.strip()}")
         return process.stdout
-
-
-def _wait_until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + _START_SECONDS
-    while psutil.pid_exists(process.pid) and process.poll() is None:
-        try:
-            with urllib.request.urlopen(url):  # noqa: S310
-                return
-        except urllib.error.URLError:
-            if time.monotonic() > deadline:
-                break
-            time.sleep(0.2)
-    raise SystemExit(f"the service did not start at {url}: see service.log")

@@ -9,7 +9,6 @@ service computes its own.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import random
@@ -19,6 +18,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+
+from benchmarks.measure import create_parser
 
 _SEED = 11
 _OPENINGS = (
@@ -126,7 +127,7 @@ def _write_questions(path: Path, tenant_id: str, queries: list[str]) -> None:
 
 def main() -> None:
     """Write the files."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("tenant")
     parser.add_argument("folder", type=Path)

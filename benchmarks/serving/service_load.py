@@ -20,7 +20,7 @@ from benchmarks.serving.questions import read_questions
 
 async def send_requests(
     host: str, port: int, requests: Iterator[bytes], callers: int
-) -> tuple[LoadTimer, list]:
+) -> tuple[LoadTimer, list[bytes]]:
     """Send every request; return times and the bodies of the answers."""
     timed, bodies = LoadTimer(), []
     streams = [await asyncio.open_connection(host, port) for _ in range(callers)]

@@ -17,12 +17,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.extractive_writer import Writer, extractive_writer
-from benchmarks.measure import PROJECT, describe_machine, read_load, save_result
+from benchmarks.measure import PROJECT, create_parser, describe_machine, report_result
 from benchmarks.servers import benchmark_servers
 from benchmarks.workspace_questions.measures import (
     HALVES,
@@ -34,7 +32,7 @@ from benchmarks.workspace_questions.measures import (
 from benchmarks.workspace_questions.site import (
     Site,
     make_installation,
-    run_service,
+    open_site,
     serve_e5,
     start_sync,
 )
@@ -75,7 +73,7 @@ def main() -> None:
         benchmark_servers(options.work) as servers,
         extractive_writer(OnnxEmbedder()) as writer,
     ):
-        common = {
+        common: dict[str, Any] = {
             "embedder": {"provider": "local"},
             "chat_model": {
                 "model": "extractive",
@@ -85,7 +83,7 @@ def main() -> None:
         }
         tenants = {BLOCKS: common, PAGES: {**common, "chunker": _PAGES_ALONE}}
         make_installation(servers, options.work / "home", tenants)
-        with run_service(options.work / "service.log") as site:
+        with open_site(options.work / "service.log") as site:
             for tenant in tenants:
                 with site.client(tenant) as admin:
                     outcomes = push(admin)
@@ -99,17 +97,13 @@ def main() -> None:
     print(json.dumps(measured, indent=1))
     if options.half != "all":
         return
-    result = {
-        "benchmark": "workspace-questions",
-        "taken": datetime.now(UTC).strftime("%Y-%m-%d"),
+    figures = {
         "rounds": 1,
         "records": dict(Counter(row["type"] for row in rows("records"))),
         "questions": len(chosen),
         **measured,
-        "machine": before,
-        "load_average_after": read_load(),
     }
-    print(save_result(options.name, result))
+    report_result(options.name, "workspace-questions", before, figures)
 
 
 def measure_rankings(site: Site, questions: Sequence[Question]) -> dict[str, Any]:
@@ -265,13 +259,11 @@ def _require(condition: bool, message: str) -> None:
 
 
 def _parse_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = create_parser(__doc__, name="workspace-questions", work=WORK)
     parser.add_argument(
         "--half", choices=[*HALVES], default="all", help="half of the questions to ask"
     )
     parser.add_argument("--show", action="store_true", help="print citations and hits")
-    parser.add_argument("--name", default="workspace-questions", help="name of the result file")
-    parser.add_argument("--work", type=Path, default=WORK, help="folder for servers and data")
     return parser.parse_args()
 
 

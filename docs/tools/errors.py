@@ -45,7 +45,7 @@ Texts = dict[str, set[tuple[str, str]]]
 
 def build_errors_page() -> str:
     """Return the page's text."""
-    classes = _find_classes()
+    classes = find_classes()
     texts = _find_texts(classes)
     parts = [
         _HEAD,
@@ -157,8 +157,11 @@ def _is_document_error(error: type[RagAssetsError]) -> bool:
     return issubclass(error, errors.DocumentRejected | errors.ProviderError | errors.ChatError)
 
 
-def _find_classes() -> dict[str, type[RagAssetsError]]:
-    """Return every error class by name; imports the modules that define any."""
+def find_classes() -> dict[str, type[RagAssetsError]]:
+    """Return every error class by name; imports the modules that define any.
+
+    Of two classes with one name, this is the server's, not that of the Python client.
+    """
     for path in _list_modules():
         text = path.read_text(encoding="utf-8")
         if any(
@@ -169,8 +172,11 @@ def _find_classes() -> dict[str, type[RagAssetsError]]:
     rest: list[type[RagAssetsError]] = [RagAssetsError]
     while rest:
         error = rest.pop()
-        classes[error.__name__] = error
         rest += error.__subclasses__()
+        if not error.__module__.startswith("rag_assets.client"):
+            classes[error.__name__] = error
+        else:
+            classes.setdefault(error.__name__, error)
     return {
         name: error for name, error in classes.items() if error.__module__.startswith("rag_assets")
     }

@@ -13,21 +13,22 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from docs.tools.agents import build_agent_costs_table
-from docs.tools.code_costs import (
+from docs.tools.code import (
     build_code_costs_table,
     build_code_scale_table,
     build_reported_edits_table,
 )
-from docs.tools.experience import build_experience_costs_table
-from docs.tools.graphs import build_graphs_table
-from docs.tools.living import build_living_table
-from docs.tools.serving import build_serving_tables, compute_usual_latencies
+from docs.tools.serving import build_graphs_table, build_serving_tables, compute_usual_latencies
+from docs.tools.systems import (
+    build_agent_costs_table,
+    build_experience_costs_table,
+    build_pgvector_table,
+)
 from docs.tools.tables import compute_median, describe_origin, format_seconds, format_table
-from docs.tools.workspace import build_pgvector_table
-from docs.tools.workspace_trials import (
+from docs.tools.trials import (
     build_bulk_table,
     build_changing_page_table,
+    build_living_table,
     build_moves_table,
     build_scopes_table,
 )

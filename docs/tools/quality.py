@@ -8,17 +8,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from docs.tools.agents import build_agent_quality_table
 from docs.tools.code import (
     build_code_definitions_table,
+    build_code_questions_table,
     build_code_routes_table,
     build_code_truth_table,
     build_django_truth_table,
 )
-from docs.tools.code_questions import build_code_questions_table
-from docs.tools.experience import build_experience_quality_table, build_merging_table
+from docs.tools.systems import (
+    build_agent_quality_table,
+    build_experience_quality_table,
+    build_merging_table,
+    build_workspace_questions_table,
+)
 from docs.tools.tables import describe_origin, format_table
-from docs.tools.workspace import build_workspace_questions_table
 
 PAGE = Path(__file__).resolve().parents[1] / "quality.md"
 RESULTS = Path(__file__).resolve().parents[2] / "benchmarks" / "results"

@@ -141,11 +141,15 @@ class Commands(TyperGroup):
         return _find_command_of_system(cmd_name, reserved=self.commands)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the list of commands; this imports only the commands of systems."""
+        """Write the list of commands; this imports only commands whose system has no help."""
+        from rag_assets.plugins.registry import installed_systems
+
         names = self.list_commands(ctx)
-        commands = [
-            (name, self.commands.get(name) or self.get_command(ctx, name)) for name in names
-        ]
+        listed = dict(self.commands)
+        for installed in installed_systems():
+            for name, help_text in installed.system.command_help.items():
+                listed[name] = click.Command(name, help=help_text)
+        commands = [(name, listed.get(name) or self.get_command(ctx, name)) for name in names]
         width = formatter.width - 6 - max(map(len, names))
         rows = [
             (name, command.get_short_help_str(width))

@@ -226,3 +226,9 @@ def describe_problem(error: Mapping[str, Any]) -> str:
     where = "".join(character if character.isprintable() else "?" for character in path)
     allowed = allowed_value(error)
     return f"{where}: {_IN_YAML.get(allowed, allowed)}"
+
+
+def describe_first_problem(error: ValidationError) -> str:
+    """Describe the first problem of a failed validation; see describe_problem."""
+    return describe_problem(error.errors(include_url=False, include_input=False)[0])
+

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from importlib.resources import files
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from jinja2 import BaseLoader, ChoiceLoader, PackageLoader, PrefixLoader
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response
 
 from rag_assets.panel.settings import PATH
+from rag_assets.search.model import Caller
 from rag_assets.web.renderer import build_environment
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ _TYPES = {
 _CACHE_FOREVER = "public, max-age=31536000, immutable"
 _DIGEST_DIGITS = 16
 _NOT_FOUND = 404
+_T = TypeVar("_T")
 
 
 def get_asset_path(name: str) -> str:
@@ -133,6 +135,24 @@ class Visit:
     def tenant_id(self) -> str:
         """Return the tenant of the session."""
         return self.session.tenant.id
+
+    @property
+    def user(self) -> str:
+        """Return the name of the session's user, who is the author of changes."""
+        return self.session.name
+
+    @property
+    def caller(self) -> Caller:
+        """Return the caller for reading documents; admins read only documents granted to them."""
+        return Caller(principals=self.session.principals, name=self.session.name)
+
+    async def read(self, work: Callable[[], _T]) -> _T:
+        """Run blocking work; see Backend.run."""
+        return await self.backend.run(self.tenant_id, self.user, work)
+
+    async def write(self, work: Callable[[], _T]) -> _T:
+        """Run work that changes the tenant; see Backend.write."""
+        return await self.backend.write(self.tenant_id, work)
 
     def field(self, name: str) -> str:
         """Return a field of the form; "" if it is missing."""

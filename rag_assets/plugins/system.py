@@ -137,6 +137,8 @@ class System:
             catalog, and return Starlette routes.
         panels: the contents of its tenants' panel, by path: `SystemPanel`.
         commands: Typer groups by the command's name, as in `rag-assets NAME`.
+        command_help: the first sentence of a command's help, by its name, for the list of commands;
+            a command without one is imported for this list.
         own_process_commands: names of those commands that the fork server must not run, because
             they outlive it or work outside an installation.
         tools: MCP tools by name; a tool for tenants of some profiles takes precedence over a tool
@@ -180,6 +182,7 @@ class System:
     pages: Parts = field(default_factory=dict)
     panels: Parts = field(default_factory=dict)
     commands: Parts = field(default_factory=dict)
+    command_help: Mapping[str, str] = field(default_factory=dict)
     own_process_commands: frozenset[str] = frozenset()
     tools: Parts = field(default_factory=dict)
     tenant_lists: Parts = field(default_factory=dict)

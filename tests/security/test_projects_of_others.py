@@ -257,7 +257,6 @@ def test_files_of_another_program_are_refused_untouched(tmp_path: Path, name: st
     for use in (
         lambda: index.ensure(manager),
         lambda: index.found(manager),
-        lambda: manager.store.delete_agent("x"),
     ):
         with pytest.raises(ConfigurationError, match="nothing was changed"):
             use()

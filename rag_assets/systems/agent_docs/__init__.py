@@ -24,6 +24,7 @@ SYSTEM = System(
     chunkers={"passage": f"{_HERE}.passages:PASSAGE"},
     retrieval_steps={"exact": f"{_HERE}.tenant_search:ExactOrder"},
     commands={"agent": f"{_HERE}.commands:app"},
+    command_help={"agent": "Documentation of command-line agents, on this machine only."},
     own_process_commands=frozenset({"agent"}),
     tools={"rag_search": f"{_HERE}.tenant_search:SEARCH"},
     tenant_lists={"agents": f"{_HERE}.tenants:AGENTS"},

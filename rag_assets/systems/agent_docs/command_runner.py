@@ -100,7 +100,6 @@ class CommandRunner:
 
     Args:
         home: an empty folder; the home folder and working directory of commands.
-        variables: environment variables; only a few are passed to commands.
     """
 
     def __init__(

@@ -12,11 +12,7 @@ class UnknownAgent(ConfigurationError):
 
 
 class DamagedIndex(RagAssetsError):
-    """An index cannot be read; the next build moves it aside and replaces it.
-
-    Args:
-        path: the damaged file.
-    """
+    """An index cannot be read; the next build moves it aside and replaces it."""
 
     def __init__(self, path: str) -> None:
         super().__init__(

@@ -30,7 +30,6 @@ from rag_assets.systems.agent_docs.stores import (
     SearchResult,
     Vectors,
     build_agent_file_name,
-    group_by_agent,
     lock_file,
     refuse_file,
     rename_damaged,
@@ -74,17 +73,6 @@ class FileStore:
         self._read_states(agent_id)
         return self._index_path(agent_id).is_file() and self._load_index(agent_id) is not None
 
-    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        for agent_id, (own, rows) in group_by_agent(chunks, embeddings).items():
-            with self.building(agent_id):
-                index = (self._load_index(agent_id) or EMPTY_INDEX).with_chunks(own, rows)
-                self._write_index(agent_id, index, None)
-
-    def delete_agent(self, agent_id: str) -> None:
-        with self.building(agent_id):
-            self._index_path(agent_id).unlink(missing_ok=True)
-            self._state_path(agent_id).unlink(missing_ok=True)
-
     def chunks(self, agent_id: str) -> list[DocChunk]:
         return list(self._read_index(agent_id).chunks)
 
@@ -103,7 +91,24 @@ class FileStore:
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
-        self._write_index(agent_id, PassageIndex.from_chunks(chunks, embeddings), state)
+        """Write the new state to the state file, then replace the index file."""
+        path = self._index_path(agent_id)
+        if path.exists() and _parse_index(path.read_bytes()) is None:
+            rename_damaged(path)
+        index = PassageIndex.from_chunks(chunks, embeddings)
+        rows = [
+            {"chunk": asdict(chunk), "embedding": row}
+            for chunk, row in zip(index.chunks, index.rows, strict=True)
+        ]
+        data = orjson.dumps(rows, option=orjson.OPT_SERIALIZE_NUMPY)
+        previous = self._compute_digest(agent_id)
+        former = {
+            digest: kept
+            for digest, kept in self._read_states(agent_id).items()
+            if digest == previous
+        }
+        self._write_states(agent_id, {**former, sha256_hex(data): state})
+        _replace_file(path, data)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
         self._write_states(agent_id, {self._compute_digest(agent_id) or "": state})
@@ -121,22 +126,14 @@ class FileStore:
         return self._folder / f"{build_agent_file_name(agent_id)}.state.json"
 
     def _read_index(self, agent_id: str) -> PassageIndex:
-        """Return an agent's index; an empty index if the file is missing.
-
-        Raises:
-            DamagedIndex: the file cannot be read.
-        """
+        """Return an agent's index; an empty index if the file is missing."""
         index = self._load_index(agent_id)
         if index is None:
             raise DamagedIndex(str(self._index_path(agent_id)))
         return index
 
     def _load_index(self, agent_id: str) -> PassageIndex | None:
-        """Return an agent's index; an empty index if the file is missing, None if it is damaged.
-
-        Raises:
-            ConfigurationError: see _read_states.
-        """
+        """Return an agent's index; an empty index if the file is missing, None if it is damaged."""
         self._read_states(agent_id)
         path = self._index_path(agent_id)
         if (version := _read_file_version(path)) is None:
@@ -145,24 +142,6 @@ class FileStore:
         if cached is None or cached[0] != version:
             cached = self._index_cache[agent_id] = (version, _parse_index(path.read_bytes()))
         return cached[1]
-
-    def _write_index(self, agent_id: str, index: PassageIndex, state: IndexState | None) -> None:
-        """Write the new state to the state file, then replace the index file."""
-        path = self._index_path(agent_id)
-        if path.exists() and _parse_index(path.read_bytes()) is None:
-            rename_damaged(path)
-        rows = [
-            {"chunk": asdict(chunk), "embedding": row}
-            for chunk, row in zip(index.chunks, index.rows, strict=True)
-        ]
-        data = orjson.dumps(rows, option=orjson.OPT_SERIALIZE_NUMPY)
-        states = dict(self._read_states(agent_id))
-        previous = self._compute_digest(agent_id)
-        states = {digest: kept for digest, kept in states.items() if digest == previous}
-        if state is not None:
-            states[sha256_hex(data)] = state
-        self._write_states(agent_id, states)
-        _replace_file(path, data)
 
     def _write_states(self, agent_id: str, states: Mapping[str, IndexState]) -> None:
         self._read_states(agent_id)

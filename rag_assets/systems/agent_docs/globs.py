@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
@@ -51,7 +51,6 @@ class MatchedFile:
     """A file that matches a pattern.
 
     Attributes:
-        location: absolute path.
         path: relative to the base, or absolute if outside it; bytes that are not UTF-8 are escaped
             by backslashes.
     """
@@ -70,7 +69,6 @@ class Matches:
 
     Attributes:
         files: in the order of the patterns, sorted within each, without repetitions.
-        empty: patterns that match no file.
         unreadable: folders that could not be listed, and files in folders that cannot be entered.
         mounts: identity of each visited mount point, by its path.
     """
@@ -81,8 +79,7 @@ class Matches:
     mounts: Mapping[str, FolderIdentity] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class GlobRoot:
+class GlobRoot(NamedTuple):
     """The folders that limit the matches of a pattern.
 
     Attributes:
@@ -129,9 +126,6 @@ def find_outside_patterns(
     """Return the patterns with a root outside a base; True for roots in an allowed path.
 
     Links are resolved.
-
-    Args:
-        allowed: permitted folders and files outside the base.
     """
     outside: dict[str, bool] = {}
     for pattern in patterns:
@@ -327,7 +321,6 @@ class GlobsSource:
     """Lists and reads the files that match patterns.
 
     Args:
-        config: the configuration, with an absolute base.
         roots: the folders in which patterns may start.
 
     Raises:
@@ -411,11 +404,7 @@ class GlobsSource:
         yield from stream_file(Path("/"), real.removeprefix("/"), max_bytes=max_bytes)
 
     def _read_identities(self) -> dict[str, FolderIdentity]:
-        """Return the identity of each existing folder that links must not lead out of.
-
-        Raises:
-            ListingFailed: a folder is reached through a link.
-        """
+        """Return the identity of each existing folder that links must not lead out of."""
         identities = {}
         for folder in {root.boundary for root in self._roots}:
             if not self._follows_links:

@@ -21,10 +21,8 @@ class Host:
     """A program that starts MCP servers.
 
     Attributes:
-        file: path of its configuration file.
         key: key of the servers in that file.
         extra: values that it needs for each server, in addition to the command.
-        is_toml: whether the file is TOML rather than JSON.
     """
 
     title: str
@@ -64,9 +62,6 @@ def build_servers(
 
     It includes the working directory and our environment variables that are set now: hosts start
     servers in their own folder, and pass few variables to them.
-
-    Args:
-        command: absolute path of `rag-assets`.
     """
     names = (*VARIABLES, USER_FILE)
     env = {name: value for name in names if (value := environment.variable(name)) is not None}

@@ -74,14 +74,11 @@ class IndexReport:
     """The result of RagIndexManager.ensure_index.
 
     Attributes:
-        files: number of indexed files.
-        chunks: number of passages in the index.
         embedded: number of texts that were sent to the embedder this time.
         dropped: number of passages left out because they contain only masked characters.
         secrets: files with masked credentials, and the rules that matched.
         built: whether the index was replaced; False if it was current.
         left_out: files that are not indexed, and why.
-        empty: patterns that match no file.
     """
 
     agent_id: str
@@ -201,7 +198,6 @@ class RagIndexManager:
 
         Args:
             mode: "hybrid" also matches the words of exact names and flags; scores stay cosines.
-            min_score: minimum cosine of a result, in both modes.
 
         Raises:
             InputRejected: the query is empty or has no readable content.
@@ -556,8 +552,6 @@ class WordIndex:
     """An inverted index of passages.
 
     Attributes:
-        ids: ids of the passages.
-        lengths: number of words in each passage.
         positions: for each term, the passages that contain it.
         counts: for each term, how often each of these passages contains it.
         analyses: the text analyses used for the passages; they decide the forms of query words.

@@ -177,11 +177,7 @@ def _parse_heading(line: str) -> str | None:
 
 
 def record_programs(programs: Mapping[str, str]) -> None:
-    """Record the file of each documented program, so that find_outdated can run it.
-
-    Args:
-        programs: path of each program, by name.
-    """
+    """Record the file of each documented program, so that find_outdated can run it."""
     recorded = {**_read_programs(), **programs}
     write_atomically(_programs_file(), json.dumps(recorded, indent=1, sort_keys=True))
 

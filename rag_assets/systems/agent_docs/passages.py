@@ -69,9 +69,6 @@ def read_file(path: Path) -> bytes:
 def parse_file(path: str, data: bytes) -> tuple[ParsedText, int]:
     """Return the text of a file and the length in bytes of its byte order mark.
 
-    Args:
-        path: the path of the file; its suffix determines the format.
-
     Raises:
         DocumentRejected: the file is empty, not UTF-8, or of an unsupported format.
     """
@@ -128,7 +125,6 @@ class Chunking:
     """Limits of passages, in characters.
 
     Attributes:
-        size: maximum length of a passage.
         overlap: maximum length of the end of the previous passage that a passage may repeat; at
             most half of the size.
     """
@@ -153,7 +149,6 @@ class CutPassage:
 
     Attributes:
         embedded: the passage with its title and headings.
-        text_sha256: hash of the embedded text.
     """
 
     chunk: DocChunk
@@ -244,9 +239,6 @@ def refresh_file_states(
     """Return the indexed states of files with their current modification times.
 
     The result is None if a file was added, removed or changed, so that the index is outdated.
-
-    Args:
-        files: the files that the globs match now.
     """
     known = {file.path: file for file in previous.files}
     found = sorted(files, key=lambda file: file.path)

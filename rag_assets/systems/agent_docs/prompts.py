@@ -6,6 +6,7 @@ The module also estimates the token costs of both strategies.
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,8 +33,6 @@ class DocSection:
 
     Attributes:
         title: the heading; "" for the part above the first heading.
-        text: the text, including the heading.
-        tokens: cl100k_base tokens of the text.
     """
 
     path: str
@@ -47,7 +46,6 @@ class Documentation:
     """The sections of an agent's files.
 
     Attributes:
-        files: the sections of each file.
         left_out: files that cannot be read, and why.
     """
 
@@ -65,7 +63,6 @@ class PromptText:
     """A prompt, or the documentation in it.
 
     Attributes:
-        tokens: cl100k_base tokens of the text.
         left_out: sections beyond the budget, as `path` or `path: title`, including a section
             that was cut short; for a whole prompt, unreadable files too.
     """
@@ -143,19 +140,8 @@ def _join_sections(sections: Sequence[DocSection]) -> str:
 
 
 def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
-    """Return the largest number from 0 to a maximum that fits.
-
-    Args:
-        fits: must hold for all numbers below a number for which it holds.
-    """
-    low, high = 0, maximum
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(middle):
-            low = middle
-        else:
-            high = middle - 1
-    return low
+    """Return the largest number from 0 to a maximum that fits; all smaller numbers must fit too."""
+    return bisect_left(range(1, maximum + 1), True, key=lambda number: not fits(number))
 
 
 def _fit_sentences(text: str, separator: str, section: str, budget: int) -> str:
@@ -354,7 +340,6 @@ class Advice:
         chunks: estimated number of passages.
         preload_tokens: tokens that preloading adds to every question.
         rag_tokens: tokens that the tool adds to a question that needs the documentation.
-        empty: patterns that match no file.
     """
 
     agent_id: str

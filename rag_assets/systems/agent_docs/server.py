@@ -128,11 +128,7 @@ class _AgentServer(MCPServer[None]):
 
 
 def build_server(index: RefreshingIndex | None, instructions: str | None = None) -> MCPServer[None]:
-    """Create an MCP server, with the search tool if there is an index.
-
-    Args:
-        instructions: describes the topic of the documentation to the host.
-    """
+    """Create an MCP server, with the search tool if there is an index."""
     with preserve_root_logger():
         server = _AgentServer("rag-assets", subscriptions=False, instructions=instructions)
     if index is None:

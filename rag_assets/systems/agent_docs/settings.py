@@ -30,7 +30,6 @@ class RagSettings:
     """The settings of the block `rag`.
 
     Attributes:
-        store: the kind of store for indexes.
         path: a folder; for sqlite, a file or a folder that contains rag.db.
         chunk_size: maximum characters of a passage.
         chunk_overlap: maximum characters that a passage repeats of the previous passage.
@@ -62,8 +61,6 @@ class DocsSettings:
         strategy: whether documentation is put into the prompt or searched by a tool.
         mode: whether passages are ranked by vectors, or by vectors and words.
         budget: maximum cl100k_base tokens of documentation in a prompt.
-        top_k: maximum passages in an answer.
-        sources: glob patterns.
         min_score: minimum cosine of a passage; None for no threshold.
         description: the subject of the documentation; if empty, folders and titles describe it.
     """
@@ -105,7 +102,6 @@ class Configuration:
         agents: by id, in the order of their declarations.
         tool_for_all: whether every agent with sources has the search tool.
         base: the folder of relative paths, except those in the user's own file.
-        files: the files that were read, in order.
         warnings: unknown settings, adjusted values, and paths that `rag.allow` permits.
         refused: agents of a project's file with sources outside its base, by id.
         has_project_model: whether a project's file names a model that `rag.allow` does not permit.

@@ -42,7 +42,6 @@ from rag_assets.systems.agent_docs.stores import (
     SearchResult,
     Vectors,
     build_agent_file_name,
-    group_by_agent,
     lock_file,
     normalize_rows,
     rank_rows,
@@ -156,17 +155,6 @@ class SqliteStore:
         except DamagedIndex:
             return False
 
-    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        for agent_id, (own, vectors) in group_by_agent(chunks, embeddings).items():
-            with self.building(agent_id), self._write() as connection:
-                _AgentRows(connection, agent_id).add(own, normalize_rows(vectors))
-
-    def delete_agent(self, agent_id: str) -> None:
-        if not self._path.exists():
-            return
-        with self.building(agent_id), self._write() as connection:
-            _AgentRows(connection, agent_id).replace((), np.empty((0, 0), dtype=np.float32), None)
-
     def chunks(self, agent_id: str) -> list[DocChunk]:
         return self._read(lambda connection: _AgentRows(connection, agent_id).read_chunks(), [])
 
@@ -246,7 +234,6 @@ class SqliteStore:
             if_missing: returned if the database does not exist yet.
 
         Raises:
-            DamagedIndex: the database cannot be read.
             ConfigurationError: the database belongs to another program.
         """
         if not self._check_file():
@@ -445,18 +432,13 @@ class _AgentRows:
             return ids, np.empty((0, 0), dtype=np.float32)
         return ids, normalize_rows(np.stack(vectors))
 
-    def write_state(self, state: IndexState | None) -> None:
-        """Replace the state, or delete it; the caller holds the transaction."""
-        if state is None:
-            self._connection.execute("DELETE FROM agents WHERE agent_id = ?", (self.agent_id,))
-            return
+    def write_state(self, state: IndexState) -> None:
+        """Replace the state; the caller holds the transaction."""
         row = self.agent_id, json.dumps(state.to_record())
         self._connection.execute("INSERT OR REPLACE INTO agents VALUES (?, ?)", row)
 
-    def replace(
-        self, chunks: Sequence[DocChunk], vectors: Vectors, state: IndexState | None
-    ) -> None:
-        """Replace all rows and the state at once; None deletes the state."""
+    def replace(self, chunks: Sequence[DocChunk], vectors: Vectors, state: IndexState) -> None:
+        """Replace all rows and the state at once."""
         connection = self._connection
         self.finish_move()
         removed, changed = self._compare(chunks, vectors)
@@ -481,16 +463,6 @@ class _AgentRows:
             connection.execute("INSERT INTO moving VALUES (?)", (self.agent_id,))
             self.write_state(state)
         self.finish_move()
-
-    def add(self, chunks: Sequence[DocChunk], vectors: Vectors) -> None:
-        """Insert or replace rows, and delete the state."""
-        self.finish_move()
-        with self._connection:
-            self.write_state(None)
-        for batch in _split_batches(chunks, vectors, range(len(chunks))):
-            with self._connection:
-                self._insert("chunks", chunks, vectors, batch)
-            _checkpoint(self._connection)
 
     def finish_move(self) -> None:
         """Finish a move that readers already see; undo a move that was interrupted earlier."""

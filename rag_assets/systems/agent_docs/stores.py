@@ -41,7 +41,6 @@ class DocChunk:
 
     Attributes:
         id: `{agent_id}:{source_path}:{byte_offset}`; see build_passage_id_prefix.
-        content: the decoded bytes of the file at that offset.
         source_path: relative to the base of the globs; absolute for files outside it.
         byte_offset: position of the first byte in the file, counting a byte order mark.
         agent_id: the agent that the passage was indexed for.
@@ -82,12 +81,8 @@ class FileState:
     """The state of a file at the time it was indexed.
 
     Attributes:
-        path: path of the file; the source_path of its passages.
-        size: size in bytes.
         mtime_ns: modification time in nanoseconds of Unix time.
-        sha256: hash of its bytes.
         dropped: number of passages left out because they contain only masked characters.
-        rules: the rules that matched its masked credentials.
     """
 
     path: str
@@ -107,8 +102,6 @@ class IndexState:
         embedder_id: the embedder of its vectors; vectors of different embedders are never mixed.
         recipe: hash of the chunking limits and the versions of parser, chunker and secret rules.
         looked_ns: when the files were listed, in nanoseconds of Unix time.
-        files: the files, with the hash of their contents.
-        left_out: files that were not indexed, and why.
         text_hashes: hash of the embedded text, by passage id.
         digests: digest of each passage's text, location and file, by passage id.
         seal: keyed digest of this state; an index without a valid seal is not used.
@@ -163,17 +156,6 @@ class PassageStore(Protocol):
         """Return whether an agent has an index; it may be empty."""
         ...
 
-    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        """Add passages of any agents, or replace those with the same ids.
-
-        The indexes of these agents then have no state.
-        """
-        ...
-
-    def delete_agent(self, agent_id: str) -> None:
-        """Delete an agent's passages, vectors and state."""
-        ...
-
     def chunks(self, agent_id: str) -> list[DocChunk]:
         """Return all passages of an agent, ordered by id."""
         ...
@@ -189,11 +171,7 @@ class PassageStore(Protocol):
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
-        """Replace an agent's index atomically.
-
-        Args:
-            chunks: all passages of the new index.
-        """
+        """Replace an agent's index atomically."""
         ...
 
     def touch(self, agent_id: str, state: IndexState) -> None:
@@ -214,11 +192,7 @@ SCORE_TOLERANCE = 1e-4
 
 
 def normalize_rows(vectors: npt.ArrayLike) -> Vectors:
-    """Scale vectors to length one; zero vectors stay as they are.
-
-    Args:
-        vectors: shape (rows, dimensions).
-    """
+    """Scale vectors to length one; zero vectors stay as they are."""
     rows = np.atleast_2d(np.asarray(vectors, dtype=np.float32))
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     # Unit vectors keep every bit, so that all stores compute the same scores.
@@ -237,7 +211,6 @@ def rank_rows(
 
     Args:
         rows: unit vectors; shape (rows, dimensions).
-        query: a vector of any length.
     """
     if not len(rows) or top_k < 1:
         return []
@@ -289,15 +262,6 @@ class PassageIndex:
         """Return the vector of each passage by its id."""
         return {chunk.id: row for chunk, row in zip(self.chunks, self.rows, strict=True)}
 
-    def with_chunks(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> PassageIndex:
-        """Return a new index with these passages added or replaced by id, and without a state."""
-        vectors = self.vectors_by_id()
-        by_id = {chunk.id: chunk for chunk in self.chunks}
-        for chunk, row in zip(chunks, normalize_rows(embeddings), strict=True):
-            by_id[chunk.id], vectors[chunk.id] = chunk, row
-        rows = np.array([vectors[id_] for id_ in by_id], dtype=np.float32)
-        return PassageIndex.from_chunks(list(by_id.values()), rows)
-
 
 EMPTY_INDEX = PassageIndex.from_chunks((), ())
 
@@ -320,14 +284,6 @@ class MemoryStore:
 
     def has_index(self, agent_id: str) -> bool:
         return agent_id in self._indexes
-
-    def upsert(self, chunks: Sequence[DocChunk], embeddings: npt.ArrayLike) -> None:
-        for agent_id, (own, rows) in group_by_agent(chunks, embeddings).items():
-            with self.building(agent_id):
-                self._indexes[agent_id] = self._index(agent_id).with_chunks(own, rows)
-
-    def delete_agent(self, agent_id: str) -> None:
-        self._indexes.pop(agent_id, None)
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
         return list(self._index(agent_id).chunks)
@@ -354,24 +310,9 @@ class MemoryStore:
             yield
 
 
-def group_by_agent(
-    chunks: Sequence[DocChunk], embeddings: npt.ArrayLike
-) -> dict[str, tuple[list[DocChunk], Vectors]]:
-    """Group passages and their vectors by agent."""
-    rows = np.atleast_2d(np.asarray(embeddings, dtype=np.float32))
-    positions: dict[str, list[int]] = {}
-    for position, chunk in enumerate(chunks):
-        positions.setdefault(chunk.agent_id, []).append(position)
-    return {agent: ([chunks[at] for at in own], rows[own]) for agent, own in positions.items()}
-
-
 @contextmanager
 def lock_file(path: Path, *, shared: bool = False) -> Iterator[None]:
-    """Wait for a lock on a file and hold it; the file is created if it is missing.
-
-    Args:
-        shared: whether other holders of a shared lock are allowed.
-    """
+    """Wait for a lock on a file and hold it; the file is created if it is missing."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
@@ -456,7 +397,6 @@ class Trust:
         """Check that a stored passage was indexed by this user and still matches its file.
 
         Args:
-            state: a sealed state.
             locations: absolute path of each file by its source_path; None skips the comparison with
                 files.
         """

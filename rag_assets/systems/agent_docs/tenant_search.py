@@ -90,9 +90,6 @@ async def order_exactly(
     Args:
         request: the ranking request; repeated with a higher limit if all candidates tie.
         count: how many candidates to order; the others keep their order.
-
-    Raises:
-        IndexInconsistent: see EntrySearcher.rankings.
     """
     vector = request.by
     if not isinstance(vector, np.ndarray):

@@ -93,4 +93,8 @@ SYSTEM = System(
         "code": f"{_HERE}.commands:app",
         "hook": f"{_HERE}.commands:hook_app",
     },
+    command_help={
+        "code": "Relations and symbols in a repository's code.",
+        "hook": "Git hooks that start a sync after each commit.",
+    },
 )

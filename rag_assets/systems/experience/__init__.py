@@ -63,6 +63,7 @@ SYSTEM = System(
     panels={"/experience": f"{_HERE}.panel:PANEL"},
     routers={"/rag/experience": f"{_HERE}.routes:router"},
     commands={"experience": f"{_HERE}.commands:app"},
+    command_help={"experience": "Solutions from past projects, for later projects."},
     problems={
         "not-verified": f"{_HERE}.errors:NotVerified",
         "entry-differs": f"{_HERE}.errors:EntryDiffers",

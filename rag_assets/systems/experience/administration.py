@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from datetime import datetime, timedelta
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Table, func, select
+from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, select
 
 from rag_assets.api.experience_responses import (
     Merge,
@@ -21,9 +21,9 @@ from rag_assets.api.experience_responses import (
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import InvalidRequest
 from rag_assets.storage.catalog.catalog import Catalog
+from rag_assets.storage.catalog.database import matches_any
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.code_contents import add_stale_paths
-from rag_assets.systems.experience.entries import Entries, require_entry
 from rag_assets.systems.experience.errors import ProblemsDiffer, UnknownExperience
 from rag_assets.systems.experience.merges import (
     delete_empty_patterns,
@@ -72,9 +72,8 @@ _STAGED = knowledge_staging.c
 class Administration:
     """Lists, changes and reports the patterns of tenants."""
 
-    def __init__(self, catalog: Catalog, entries: Entries, clock: Clock) -> None:
+    def __init__(self, catalog: Catalog, clock: Clock) -> None:
         self._catalog = catalog
-        self._entries = entries
         self._reader = PatternReader(catalog.database)
         self._clock = clock
 
@@ -191,11 +190,13 @@ class Administration:
             OnHold: a hold covers one of the entries.
         """
         require_no_problem(find_retraction_problems(draft))
-        entries = self._entries.find_by_contributor(
-            record.id, project_id=draft.project_id, token=draft.token
-        )
-        self._retract_entries(record, entries, by=by)
-        return len(entries)
+        conditions = []
+        if draft.project_id is not None:
+            conditions.append(_STAGED.project_id == draft.project_id)
+        if draft.token is not None:
+            names = {draft.token, f"token:{draft.token}"}
+            conditions.append(matches_any(_STAGED.contributed_by, names))
+        return self._retract_entries(record, and_(*conditions), by=by)
 
     def delete_entry(self, record: TenantRecord, entry_id: UUID, *, by: str) -> None:
         """Retract an entry: searches omit it immediately, and a run deletes it from every store.
@@ -204,9 +205,12 @@ class Administration:
             UnknownExperience: no entry has this id.
             OnHold: a hold covers the entry.
         """
-        self._retract_entries(
-            record, [require_entry(self._entries.get(record.id, [entry_id]))], by=by
-        )
+        if not self._retract_entries(record, _STAGED.id == entry_id, by=by):
+            raise UnknownExperience(
+                "the tenant has no entry with this id",
+                hint="list the entries of the tenant; this entry was removed, has expired or never"
+                " existed",
+            )
 
     def build_report(self, record: TenantRecord) -> Report:
         """Count a tenant's patterns, entries, merges, checkpoints, questions and feedback."""
@@ -227,18 +231,25 @@ class Administration:
             self._catalog, tenant, patterns, is_living(self.compute_cutoff(record))
         )
 
-    def _retract_entries(self, record: TenantRecord, entries: Sequence[Entry], *, by: str) -> None:
-        recorded = [entry.document_id for entry in entries if entry.document_id is not None]
+    def _retract_entries(
+        self, record: TenantRecord, condition: ColumnElement[bool], *, by: str
+    ) -> int:
+        query = select(knowledge_staging).where(_STAGED.tenant == record.id, condition)
+        rows = self._catalog.database.fetch_rows(query.order_by(_STAGED.timestamp, _STAGED.id))
+        if not rows:
+            return 0
+        recorded = [row.document_id for row in rows if row.document_id is not None]
         if recorded:
             # Searches omit the entries as soon as this is committed; a run then erases them from
             # every store.
             self._catalog.erasures.begin_purge(record.ref, recorded, by=by, at=self._clock.now())
-        staged = [entry.id for entry in entries if entry.document_id is None]
-        if staged:
-            self._entries.delete_staged(record.ref, staged)
+        ids = [row.id for row in rows]
+        staged = (_STAGED.tenant == record.id, _STAGED.id.in_(ids), _STAGED.document_id.is_(None))
         with self._catalog.database.begin_exclusive(record.ref) as connection:
-            delete_merges(connection, record.ref, [entry.id for entry in entries])
+            connection.execute(delete(knowledge_staging).where(*staged))
+            delete_merges(connection, record.ref, ids)
             delete_empty_patterns(connection, record.ref)
+        return len(rows)
 
     def _read_merges(
         self, tenant_id: str, entries: Sequence[UUID], pattern: UUID, cutoff: datetime | None
@@ -309,7 +320,6 @@ def _read_report(
 
     Args:
         cutoff: entries embedded before this time are expired; None if none expire.
-        days: retention of entries in days; None for no limit.
     """
     staged, merges = _STAGED.tenant == tenant_id, _MERGES.tenant == tenant_id
     asked, said = experience_questions.c, experience_feedback.c

@@ -5,7 +5,6 @@ Grades are opinions of a model. They show people which patterns to check; no cod
 
 from __future__ import annotations
 
-import asyncio
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,19 +16,16 @@ from pydantic import BaseModel, Field, ValidationError
 from rag_assets.api.experience_responses import Answer, Pattern
 from rag_assets.billing.chat_models import ChatModels, TenantChat
 from rag_assets.cli.output import print_json, print_table, say, warn
-from rag_assets.cli.session import Session, with_reading_session
+from rag_assets.cli.session import Session
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.models.chat import estimate_input_tokens
-from rag_assets.privacy.masker import get_masker
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.contexts import escape_imitations
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
-from rag_assets.systems.experience.command_line import parse_id
 from rag_assets.systems.experience.model import MAX_TEXT, FailureQuestion, TaskQuestion
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import build_block
-from rag_assets.systems.experience.service import Experience
 
 Aspect = Literal["relevance", "clarity", "worth"]
 ASPECTS: tuple[Aspect, ...] = get_args(Aspect)
@@ -72,7 +68,6 @@ class Grade:
 
     Attributes:
         pattern: id of the graded pattern; for clarity, of the pattern whose problem was asked.
-        grade: 1 to 5; None if the model gave none.
     """
 
     aspect: Aspect
@@ -86,7 +81,6 @@ class Assessment:
     """The grades of several patterns.
 
     Attributes:
-        assessed: number of patterns that were graded completely.
         stopped: why the assessment stopped early; None if it is complete.
     """
 
@@ -185,7 +179,6 @@ class Assessor:
 
         Args:
             text: text with items numbered from 1.
-            patterns: id of the pattern of each item.
         """
         seal = secrets.token_hex(_SEAL_BYTES)
         instructions = _INSTRUCTIONS.format(seal=seal, task=_TASKS[aspect])
@@ -228,29 +221,10 @@ def _format_numbered(number: int, pattern: Pattern) -> str:
     return "\n".join(lines)
 
 
-@with_reading_session
-def assess_patterns(
-    session: Session, tenant: str, *, patterns: int, after: str | None, as_json: bool
-) -> None:
-    """Grade patterns by the tenant's chat model, and print the grades."""
-    experience = Experience(session.catalog, get_masker(session.settings.local))
-    record = experience.get_record(tenant)
-    chosen = experience.administration.list_patterns(
-        record, after=None if after is None else parse_id(after), limit=patterns
-    )
-    if not chosen:
-        say("The tenant has no pattern to assess.")
-        return
-    result = asyncio.run(_assess(session, record, chosen))
-    if as_json:
-        print_json({**asdict(result), "means": result.means, "next": str(chosen[-1].id)})
-    else:
-        _print_grades(result, {str(pattern.id): pattern for pattern in chosen})
-    if result.stopped is not None:
-        warn(f"the assessment stopped after {result.assessed} patterns: {result.stopped}")
-
-
-async def _assess(session: Session, record: TenantRecord, patterns: list[Pattern]) -> Assessment:
+async def assess_patterns(
+    session: Session, record: TenantRecord, patterns: Sequence[Pattern]
+) -> Assessment:
+    """Grade patterns by the tenant's chat model; see Assessor.assess."""
     chat_models = ChatModels(session.catalog, session.settings)
     retriever = AsyncRetriever(session.catalog, session.store, session.embedders)
     try:
@@ -260,6 +234,16 @@ async def _assess(session: Session, record: TenantRecord, patterns: list[Pattern
     finally:
         await chat_models.close()
         await retriever.close()
+
+
+def print_assessment(result: Assessment, assessed: Sequence[Pattern], *, as_json: bool) -> None:
+    """Print the grades of these patterns."""
+    if as_json:
+        print_json({**asdict(result), "means": result.means, "next": str(assessed[-1].id)})
+    else:
+        _print_grades(result, {str(pattern.id): pattern for pattern in assessed})
+    if result.stopped is not None:
+        warn(f"the assessment stopped after {result.assessed} patterns: {result.stopped}")
 
 
 def _print_grades(result: Assessment, patterns: dict[str, Pattern]) -> None:

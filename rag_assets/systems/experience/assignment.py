@@ -39,12 +39,7 @@ _Vectors = Mapping[str, npt.NDArray[np.float32]]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Minimum cosines at which two entries are merged.
-
-    Attributes:
-        problem: minimum cosine of their problems.
-        solution: minimum cosine of their solutions.
-    """
+    """Minimum cosines at which two entries are merged."""
 
     problem: float
     solution: float
@@ -62,9 +57,7 @@ class Assignment:
     Attributes:
         home_id: the entry's pattern if manual merges are ignored; the entry's own id for a new
             pattern.
-        problem_id: id of the problem that the pattern solves; None for a new problem.
         way: exact or near; None if the entry was not merged.
-        other_id: the entry with which it was merged.
         kept_texts: hashes of the entry's texts that were embedded for the comparison.
     """
 
@@ -97,11 +90,7 @@ class Assigner:
         self._bounds = BOUNDS.get(serving.embedder_id.partition("@")[0])
 
     def assign(self, entries: Sequence[Entry]) -> tuple[list[Assignment], str | None]:
-        """Return the assignment of each entry, and why some entries were not compared by vectors.
-
-        Args:
-            entries: published entries, in the order of their capture.
-        """
+        """Return the assignment of each entry, and why some were not compared by vectors."""
         keys = {entry.id: compute_exact_key(entry) for entry in entries}
         by_key = self._find_by_key(set(keys.values()))
         problems = self._find_problems(set(filter(None, map(compute_problem_key, entries))))

@@ -79,9 +79,6 @@ def add_stale_paths(
     """Add the stale paths to patterns: files that were deleted or changed.
 
     A path is not stale if one entry of the pattern was captured with its current content.
-
-    Args:
-        living: condition for the entries to read (see patterns.is_living).
     """
     code = find_code(catalog, tenant)
     if code is None or not patterns:

@@ -1,19 +1,19 @@
-"""Captures entries, includes them in a checkpoint, and reads them."""
+"""Masks entries, includes them in a checkpoint, and reads them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    Table,
     and_,
     bindparam,
-    delete,
     func,
     insert,
     or_,
@@ -27,19 +27,14 @@ from rag_assets.common.hashing import compute_key, sha256_hex
 from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.privacy.masker import Masker
 from rag_assets.search.model import Caller
-from rag_assets.storage.catalog.database import Database, TenantRef, matches_any, notify
+from rag_assets.storage.catalog.database import TenantRef, notify
 from rag_assets.storage.catalog.tables import record_revisions, source_records
-from rag_assets.systems.experience.errors import EntryDiffers, UnknownExperience
 from rag_assets.systems.experience.model import (
-    ANY_AGENT,
     SOURCE_TYPE,
     About,
     CapturedAbout,
     Entry,
     EntryDraft,
-    find_entry_problems,
-    require_no_problem,
-    require_verified,
 )
 from rag_assets.systems.experience.tables import knowledge_staging, projects
 from rag_assets.systems.experience.wording import (
@@ -93,118 +88,22 @@ class CaptureResult:
         return self.entry.checkpoint_id is None
 
 
-class Entries:
-    """Captures and reads the entries of tenants."""
-
-    def __init__(self, database: Database, masker: Masker) -> None:
-        self._database = database
-        self._masker = masker
-
-    def capture(
-        self,
-        ref: TenantRef,
-        draft: EntryDraft,
-        *,
-        by: str | None,
-        add_contents: Callable[[Sequence[About]], tuple[CapturedAbout, ...]],
-        caller: Caller = OPERATOR,
-    ) -> CaptureResult:
-        """Stage an entry, with its credentials replaced by the names of their rules.
-
-        Args:
-            add_contents: adds the current content to locations in the code.
-            caller: must have access to the project.
-
-        Raises:
-            InvalidRequest, NotVerified: the entry is incomplete.
-            UnknownProject: the project does not exist, or the caller has no access to it.
-            EntryDiffers: a different entry of the project has this external id.
-        """
-        require_no_problem(find_entry_problems(draft))
-        require_verified(draft)
-        content = compute_key(
-            "entry", draft.model_dump(mode="json", exclude={"external_id", "tenant"})
-        )
-        clean, rules = self._mask_draft(draft)
-        row = {
-            **clean.model_dump(exclude={"about", "success_verified", "tenant"}),
-            "agent_type": clean.agent_type or ANY_AGENT,
-            "about": [a.model_dump(exclude_none=True) for a in add_contents(clean.about)],
-            "success_verified": True,
-            "content_key": content,
-            "contributed_by": by,
-            "masked": list(rules),
-        }
-        with self._database.begin_exclusive(ref) as connection:
-            require_project(connection, ref, draft.project_id, caller)
-            known = _find_by_external_id(connection, ref, draft.project_id, clean.external_id)
-            if known is not None:
-                if known.content_key != content:
-                    raise EntryDiffers(
-                        "this external_id belongs to a different entry",
-                        hint="use a different external_id for each entry",
-                    )
-                return CaptureResult(entry_from_row(known), new=False, masked=tuple(known.masked))
-            statement = insert(knowledge_staging).values(id=uuid4(), tenant=ref.id, **row)
-            kept = connection.execute(statement.returning(knowledge_staging)).one()
-        return CaptureResult(entry_from_row(kept), new=True, masked=tuple(rules))
-
-    def get(self, tenant_id: str, ids: Collection[UUID]) -> list[Entry]:
-        """Return entries by id, in the order of their capture, without unknown ids."""
-        query = select(knowledge_staging).where(_STAGED.tenant == tenant_id, _STAGED.id.in_(ids))
-        rows = self._database.fetch_rows(query.order_by(_STAGED.timestamp, _STAGED.id))
-        return [entry_from_row(row) for row in rows]
-
-    def find_by_contributor(
-        self, tenant_id: str, *, project_id: UUID | None, token: str | None
-    ) -> list[Entry]:
-        """Return the entries of a project, or the entries captured with a token."""
-        query = select(knowledge_staging).where(_STAGED.tenant == tenant_id)
-        if project_id is not None:
-            query = query.where(_STAGED.project_id == project_id)
-        if token is not None:
-            names = {token, f"token:{token}"}
-            query = query.where(matches_any(_STAGED.contributed_by, names))
-        return [entry_from_row(row) for row in self._database.fetch_rows(query)]
-
-    def delete_staged(self, ref: TenantRef, ids: Collection[UUID]) -> int:
-        """Delete those of these entries that no checkpoint includes; return their number."""
-        statement = delete(knowledge_staging).where(
-            _STAGED.tenant == ref.id, _STAGED.id.in_(ids), _STAGED.document_id.is_(None)
-        )
-        with self._database.begin_exclusive(ref) as connection:
-            return connection.execute(statement).rowcount
-
-    def _mask_draft(self, draft: EntryDraft) -> tuple[EntryDraft, tuple[str, ...]]:
-        found: set[str] = set()
-        changed: dict[str, Any] = {}
-        for name in _TEXTS:
-            if (value := getattr(draft, name)) is not None:
-                text, rules = self._masker.replaced(value)
-                found.update(rules)
-                changed[name] = text[: _LENGTHS.get(name)]
-        about = []
-        for location in draft.about:
-            path, path_rules = self._masker.replaced(location.path)
-            symbol, symbol_rules = self._masker.replaced(location.symbol or "")
-            found.update(path_rules, symbol_rules)
-            about.append(About(path=path, symbol=symbol or None))
-        return draft.model_copy(update=changed | {"about": tuple(about)}), tuple(sorted(found))
-
-
-def require_entry(entries: Sequence[Entry]) -> Entry:
-    """Return the only entry of a list.
-
-    Raises:
-        UnknownExperience: the list is empty.
-    """
-    if not entries:
-        raise UnknownExperience(
-            "the tenant has no entry with this id",
-            hint="list the entries of the tenant; this entry was removed, has expired or never"
-            " existed",
-        )
-    return entries[0]
+def mask_draft(masker: Masker, draft: EntryDraft) -> tuple[EntryDraft, tuple[str, ...]]:
+    """Replace the credentials in an entry, and return it with the names of their rules."""
+    found: set[str] = set()
+    changed: dict[str, Any] = {}
+    for name in _TEXTS:
+        if (value := getattr(draft, name)) is not None:
+            text, rules = masker.replaced(value)
+            found.update(rules)
+            changed[name] = text[: _LENGTHS.get(name)]
+    about = []
+    for location in draft.about:
+        path, path_rules = masker.replaced(location.path)
+        symbol, symbol_rules = masker.replaced(location.symbol or "")
+        found.update(path_rules, symbol_rules)
+        about.append(About(path=path, symbol=symbol or None))
+    return draft.model_copy(update=changed | {"about": tuple(about)}), tuple(sorted(found))
 
 
 def assign_staged_entries(
@@ -302,16 +201,13 @@ def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
     }
 
 
-def _find_by_external_id(
-    connection: Connection, ref: TenantRef, project: UUID, external_id: str | None
+def find_by_external_id(
+    connection: Connection, table: Table, external_id: str | None, **owner: object
 ) -> Row[Any] | None:
+    """Return the row of an entry or checkpoint with an external id, among the rows of its owner."""
     if external_id is None:
         return None
-    query = select(knowledge_staging).where(
-        _STAGED.tenant == ref.id,
-        _STAGED.project_id == project,
-        _STAGED.external_id == external_id,
-    )
+    query = select(table).filter_by(**owner, external_id=external_id)
     return connection.execute(query).first()
 
 

@@ -11,9 +11,9 @@ texts. Until then, searches find the earlier texts.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 from uuid import UUID, uuid5
 
 from sqlalchemy import (
@@ -88,20 +88,8 @@ _NEEDS_PERSON: frozenset[FailureKind] = frozenset(
 _STAGED = knowledge_staging.c
 
 
-@dataclass(frozen=True, slots=True)
-class _PlacedEntry:
-    """An assigned entry with its current pattern.
-
-    Attributes:
-        home_id: the entry's pattern if manual merges are ignored.
-        root_id: the entry's pattern.
-        other_id: the entry with which it is merged; None for the first entry of a pattern.
-    """
-
-    assignment: Assignment
-    home_id: UUID
-    root_id: UUID
-    other_id: UUID | None
+_PlacedEntry: TypeAlias = tuple[Assignment, UUID]
+"""The assignment of an entry to a present pattern, and the root of that pattern."""
 
 
 class ExperienceFollowUp:
@@ -261,10 +249,11 @@ def _find_present_patterns(
             own = assignment.entry.id
             # Later entries of the same deleted pattern join this one.
             places[assignment.home_id] = places[own] = (own, own)
-            placed.append(_PlacedEntry(assignment, own, own, None))
+            placed.append((replace(assignment, home_id=own, other_id=None), own))
         else:
-            other = assignment.other_id if assignment.home_id in roots else place[0]
-            placed.append(_PlacedEntry(assignment, *place, other))
+            home, root = place
+            other = assignment.other_id if assignment.home_id in roots else home
+            placed.append((replace(assignment, home_id=home, other_id=other), root))
     return placed
 
 
@@ -272,11 +261,11 @@ def _add_patterns(connection: Connection, ref: TenantRef, placed: Sequence[_Plac
     rows = [
         {
             "tenant": ref.id,
-            "id": placed_entry.home_id,
-            "problem_id": placed_entry.assignment.problem_id or placed_entry.home_id,
+            "id": assignment.home_id,
+            "problem_id": assignment.problem_id or assignment.home_id,
         }
-        for placed_entry in placed
-        if placed_entry.home_id == placed_entry.assignment.entry.id
+        for assignment, _ in placed
+        if assignment.home_id == assignment.entry.id
     ]
     if rows:
         connection.execute(upsert(experience_patterns).on_conflict_do_nothing(), rows)
@@ -286,18 +275,18 @@ def _add_merges(connection: Connection, ref: TenantRef, placed: Sequence[_Placed
     rows = [
         {
             "tenant": ref.id,
-            "id": uuid5(_MERGE_IDS, f"{placed_entry.assignment.entry.id}/{placed_entry.other_id}"),
-            "entry_id": placed_entry.assignment.entry.id,
-            "other_id": placed_entry.other_id,
-            "pattern_id": placed_entry.root_id,
-            "way": placed_entry.assignment.way,
-            "problem_cosine": placed_entry.assignment.problem_cosine,
-            "solution_cosine": placed_entry.assignment.solution_cosine,
-            "bounds": dict(placed_entry.assignment.bounds),
+            "id": uuid5(_MERGE_IDS, f"{assignment.entry.id}/{assignment.other_id}"),
+            "entry_id": assignment.entry.id,
+            "other_id": assignment.other_id,
+            "pattern_id": root,
+            "way": assignment.way,
+            "problem_cosine": assignment.problem_cosine,
+            "solution_cosine": assignment.solution_cosine,
+            "bounds": dict(assignment.bounds),
             "merged_by": "rag-assets",
         }
-        for placed_entry in placed
-        if placed_entry.other_id is not None
+        for assignment, root in placed
+        if assignment.other_id is not None
     ]
     if rows:
         connection.execute(insert(experience_merges), rows)
@@ -308,12 +297,12 @@ def _mark_embedded(
 ) -> None:
     rows = [
         {
-            "entry": placed_entry.assignment.entry.id,
-            "pattern": placed_entry.root_id,
-            "home": placed_entry.home_id,
-            "texts": list(placed_entry.assignment.kept_texts),
+            "entry": assignment.entry.id,
+            "pattern": root,
+            "home": assignment.home_id,
+            "texts": list(assignment.kept_texts),
         }
-        for placed_entry in placed
+        for assignment, root in placed
     ]
     if rows:
         found_at = time_to_record(now)
@@ -330,7 +319,7 @@ def _mark_embedded(
             rows,
         )
         # The retention of an entry starts when searches find it, shortly after it was embedded.
-        found = [placed_entry.assignment.entry.document_id for placed_entry in placed]
+        found = [assignment.entry.document_id for assignment, _ in placed]
         connection.execute(
             update(documents)
             .where(documents.c.tenant == ref.id, documents.c.document_id.in_(found))

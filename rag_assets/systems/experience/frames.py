@@ -94,8 +94,6 @@ class Frame:
     """A frame of a stack trace.
 
     Attributes:
-        file: file name without its folder; empty if the trace has none.
-        function: function name without arguments; empty if the trace has none.
         location: PARENT_FOLDER/FILE:FUNCTION, or PACKAGE.FUNCTION:FILE if the trace has the
             package.
         is_own: whether the frame is in the project's own code, not in a library or a runtime.

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 from rag_assets.api.experience_responses import CheckpointType, EntryType, Outcome, ProjectState
 from rag_assets.api.model import TenantName
 from rag_assets.common.errors import ConfigurationError, InvalidRequest
-from rag_assets.common.invalid_values import describe_problem
+from rag_assets.common.invalid_values import describe_first_problem
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
 from rag_assets.ingest.sources.records import RecordsConfig, RecordsSource
 from rag_assets.search.model import MAX_PATH, NUMBER
@@ -404,8 +404,7 @@ def validate_fields(model: type[_Model], values: Mapping[str, Any], *, hint: str
             {name: value for name, value in values.items() if value is not None}
         )
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise InvalidRequest(describe_problem(first), hint=hint) from None
+        raise InvalidRequest(describe_first_problem(error), hint=hint) from None
 
 
 def require_no_problem(problems: Iterator[tuple[str, str]]) -> None:

@@ -74,7 +74,6 @@ class PatternCounts:
         problem_id: id of the problem; equal for alternative solutions of one problem.
         contributions: number of checkpoints that contributed to the pattern, counted per project.
         helped, did_not_help: number of answers, each by its latest feedback.
-        entries: number of unexpired embedded entries.
     """
 
     problem_id: UUID
@@ -92,7 +91,6 @@ class AnsweringEntries:
     """Unexpired entries found for a request, and the counts of their patterns.
 
     Attributes:
-        counts: counts by pattern id.
         keys: exact keys of all requested entries, including expired and excluded entries.
     """
 
@@ -383,11 +381,7 @@ def _select_sort_keys(tenant_id: str, cutoff: datetime | None, *, by_use: bool) 
 
 
 def _is_after(connection: Connection, sort_keys: CTE, after: UUID) -> ColumnElement[bool]:
-    """Return the SQL condition for patterns that follow the pattern `after` in the list.
-
-    Raises:
-        UnknownExperience: the pattern `after` was deleted.
-    """
+    """Return the SQL condition for patterns that follow the pattern `after` in the list."""
     key = sort_keys.c
     last = connection.execute(select(sort_keys).where(key.id == after)).first()
     if last is None:

@@ -127,7 +127,6 @@ class Questions:
 
     Attributes:
         is_recording: whether questions are recorded, so that feedback on them is possible.
-        patience: time limits of searches.
     """
 
     catalog: Catalog
@@ -422,7 +421,6 @@ def _build_patterns(
     A pattern gets the text of its entry with the highest cosine.
 
     Args:
-        scores: cosine of each entry, by its id.
         same: patterns that are known to solve one problem.
     """
     patterns: dict[UUID, Pattern] = {}

@@ -138,12 +138,7 @@ _LINE_OF_A_BLOCK = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class PatternBlock:
-    """A block of text with patterns, for the context of an agent.
-
-    Attributes:
-        text: empty if no pattern fits.
-        tokens: cl100k_base tokens of the text.
-    """
+    """A block of text with patterns, for the context of an agent."""
 
     text: str
     tokens: int

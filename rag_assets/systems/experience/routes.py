@@ -5,7 +5,7 @@ Orchestrators capture entries and ask questions; admins capture and manage; memb
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, TypeVar
@@ -34,6 +34,7 @@ from rag_assets.api.identity import Forbidden, Identity
 from rag_assets.api.model import TenantQuery
 from rag_assets.api.problems import document_problems
 from rag_assets.common.invalid_values import InvalidFields
+from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.administration import Administration
 from rag_assets.systems.experience.model import (
@@ -54,10 +55,11 @@ from rag_assets.systems.experience.model import (
 )
 from rag_assets.systems.experience.questions import Questions
 from rag_assets.systems.experience.ranking import determine_quality
-from rag_assets.systems.experience.service import Checkpoint, Experience
+from rag_assets.systems.experience.service import Experience
 
 _REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
 _CREATED, _FOUND = 201, 200
+_Question = TypeVar("_Question")
 _T = TypeVar("_T")
 
 router = APIRouter(
@@ -90,13 +92,6 @@ class TenantRequest:
         """Return the operations on projects, entries and checkpoints."""
         return Experience(self.backend.catalog, self.backend.retriever.masker)
 
-    @property
-    def questions(self) -> Questions:
-        """Return the service that answers questions."""
-        return Questions(
-            self.backend.catalog, self.backend.retriever, run_blocking=self.backend.run
-        )
-
     async def read(self, work: Callable[[], _T]) -> _T:
         """Run blocking work; see Backend.run."""
         return await self.backend.run(self.tenant, self.by, work)
@@ -105,15 +100,22 @@ class TenantRequest:
         """Run work that changes the tenant; see Backend.write."""
         return await self.backend.write(self.tenant, work)
 
+    async def ask(
+        self,
+        ask: Callable[[Questions, TenantRecord, _Question, Caller], Awaitable[_T]],
+        question: _Question,
+    ) -> _T:
+        """Answer a question of the caller."""
+        record = await self.read(partial(self.experience.get_record, self.tenant))
+        questions = Questions(
+            self.backend.catalog, self.backend.retriever, run_blocking=self.backend.run
+        )
+        return await ask(questions, record, question, self.identity.caller)
+
     async def administer(
         self, work: Callable[[Administration, TenantRecord], _T], *, is_write: bool = False
     ) -> _T:
-        """Run an operation for admins on the tenant.
-
-        Args:
-            work: called with the operations and the tenant's record.
-            is_write: whether the work changes the tenant; see Backend.write.
-        """
+        """Run an operation for admins on the tenant."""
         experience = self.experience
 
         def run() -> _T:
@@ -124,11 +126,7 @@ class TenantRequest:
 
 @dataclass(frozen=True, slots=True)
 class PermittedRequest:
-    """A request of a caller with a permitted role.
-
-    Attributes:
-        query_tenant: tenant in the query string.
-    """
+    """A request of a caller with a permitted role."""
 
     http: Request
     identity: Identity
@@ -256,39 +254,26 @@ async def request_checkpoint(
 async def checkpoint(checkpoint_id: UUID, permitted: ContributorDependency) -> CheckpointProgress:
     """Return the progress of a checkpoint."""
     request = permitted.select_tenant()
-    found: Checkpoint = await request.read(
-        partial(
-            request.experience.get_checkpoint,
-            request.tenant,
-            checkpoint_id,
-            permitted.identity.caller,
-        )
-    )
-    return found.progress
+    get = partial(request.experience.get_checkpoint, request.tenant, checkpoint_id)
+    return (await request.read(partial(get, permitted.identity.caller))).progress
 
 
 @router.post("/task", responses=document_problems(402, 502))
 async def for_task(body: TaskQuestion, permitted: AnyRoleDependency) -> Answer:
     """Find patterns of past projects for a task. For orchestrators."""
-    request = permitted.select_tenant(body.tenant)
-    record = await request.read(partial(request.experience.get_record, request.tenant))
-    return await request.questions.answer_task(record, body, request.identity.caller)
+    return await permitted.select_tenant(body.tenant).ask(Questions.answer_task, body)
 
 
 @router.post("/failure", responses=document_problems(402, 502))
 async def for_failure(body: FailureQuestion, permitted: AnyRoleDependency) -> Answer:
     """Find solutions of similar failures. For orchestrators."""
-    request = permitted.select_tenant(body.tenant)
-    record = await request.read(partial(request.experience.get_record, request.tenant))
-    return await request.questions.answer_failure(record, body, request.identity.caller)
+    return await permitted.select_tenant(body.tenant).ask(Questions.answer_failure, body)
 
 
 @router.post("/context", responses=document_problems(402, 502))
 async def context(body: ContextQuestion, permitted: AnyRoleDependency) -> Context:
     """Write an agent's context for a task, with patterns of past projects. For orchestrators."""
-    request = permitted.select_tenant(body.tenant)
-    record = await request.read(partial(request.experience.get_record, request.tenant))
-    return await request.questions.build_context(record, body, request.identity.caller)
+    return await permitted.select_tenant(body.tenant).ask(Questions.build_context, body)
 
 
 @router.post("/feedback")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from datetime import datetime
-from functools import partial
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -22,6 +21,7 @@ from rag_assets.api.experience_responses import (
     Project,
 )
 from rag_assets.common.clock import Clock
+from rag_assets.common.hashing import compute_key
 from rag_assets.privacy.masker import Masker
 from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
@@ -32,29 +32,35 @@ from rag_assets.systems.experience.code_contents import add_contents, find_code
 from rag_assets.systems.experience.entries import (
     OPERATOR,
     CaptureResult,
-    Entries,
     assign_staged_entries,
+    entry_from_row,
+    find_by_external_id,
     has_project,
     is_limited_to_own,
     is_own_project,
+    mask_draft,
     require_project,
     unknown_project_error,
 )
 from rag_assets.systems.experience.errors import EntryDiffers, NoExperience, UnknownExperience
 from rag_assets.systems.experience.merges import find_living_roots
 from rag_assets.systems.experience.model import (
+    ANY_AGENT,
     CheckpointDraft,
     EntryDraft,
     FeedbackDraft,
     ProjectDraft,
     find_checkpoint_problems,
+    find_entry_problems,
     require_no_problem,
+    require_verified,
 )
 from rag_assets.systems.experience.patterns import read_counts
 from rag_assets.systems.experience.tables import (
     checkpoints,
     experience_feedback,
     experience_questions,
+    knowledge_staging,
     projects,
 )
 from rag_assets.tenants.model import Tenant
@@ -67,9 +73,8 @@ class Experience:
 
     def __init__(self, catalog: Catalog, masker: Masker, clock: Clock | None = None) -> None:
         self._catalog, self._masker = catalog, masker
-        self._entries = Entries(catalog.database, masker)
         self.checkpoints = Checkpoints(catalog.database)
-        self.administration = Administration(catalog, self._entries, clock or Clock())
+        self.administration = Administration(catalog, clock or Clock())
 
     def get_record(self, tenant_id: str) -> TenantRecord:
         """Return a tenant with the profile experience.
@@ -120,11 +125,49 @@ class Experience:
     def capture(
         self, tenant_id: str, draft: EntryDraft, *, by: str | None, caller: Caller = OPERATOR
     ) -> CaptureResult:
-        """Stage an entry; see Entries.capture."""
+        """Stage an entry, with its credentials replaced by the names of their rules.
+
+        Args:
+            caller: must have access to the project.
+
+        Raises:
+            InvalidRequest, NotVerified: the entry is incomplete.
+            UnknownProject: the project does not exist, or the caller has no access to it.
+            EntryDiffers: a different entry of the project has this external id.
+        """
         record = self.get_record(tenant_id)
-        code = find_code(self._catalog, Tenant.from_config(record.config))
-        add = partial(add_contents, code)
-        return self._entries.capture(record.ref, draft, by=by, add_contents=add, caller=caller)
+        require_no_problem(find_entry_problems(draft))
+        require_verified(draft)
+        content = compute_key(
+            "entry", draft.model_dump(mode="json", exclude={"external_id", "tenant"})
+        )
+        clean, rules = mask_draft(self._masker, draft)
+        about = add_contents(
+            find_code(self._catalog, Tenant.from_config(record.config)), clean.about
+        )
+        row = {
+            **clean.model_dump(exclude={"about", "success_verified", "tenant"}),
+            "agent_type": clean.agent_type or ANY_AGENT,
+            "about": [location.model_dump(exclude_none=True) for location in about],
+            "success_verified": True,
+            "content_key": content,
+            "contributed_by": by,
+            "masked": list(rules),
+        }
+        owner = {"tenant": record.id, "project_id": draft.project_id}
+        with self._catalog.database.begin_exclusive(record.ref) as connection:
+            require_project(connection, record.ref, draft.project_id, caller)
+            known = find_by_external_id(connection, knowledge_staging, clean.external_id, **owner)
+            if known is not None:
+                if known.content_key != content:
+                    raise EntryDiffers(
+                        "this external_id belongs to a different entry",
+                        hint="use a different external_id for each entry",
+                    )
+                return CaptureResult(entry_from_row(known), new=False, masked=tuple(known.masked))
+            statement = insert(knowledge_staging).values(id=uuid4(), tenant=record.id, **row)
+            kept = connection.execute(statement.returning(knowledge_staging)).one()
+        return CaptureResult(entry_from_row(kept), new=True, masked=rules)
 
     def request_checkpoint(
         self, tenant_id: str, draft: CheckpointDraft, *, by: str | None, caller: Caller = OPERATOR
@@ -214,12 +257,9 @@ class Checkpoint:
     """A checkpoint with its progress.
 
     Attributes:
-        project_id: id of the project; None for all projects.
         state: waiting (for a run), running, done, or stopped (until a person acts).
-        staged: number of entries that the checkpoint includes.
         embedded: number of entries that searches find, including merged entries.
         merged: number of entries that joined the pattern of an earlier entry.
-        failed: number of entries that can never be embedded.
         error: why the checkpoint is waiting or stopped.
     """
 
@@ -279,11 +319,7 @@ class Checkpoints(CatalogQueries):
         return [checkpoint_from_row(row) for row in rows]
 
     def find_waiting(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
-        """Return the ids of checkpoints that no run has processed, by tenant.
-
-        Args:
-            before: only checkpoints that were requested before this time.
-        """
+        """Return the ids of checkpoints that no run has processed, by tenant."""
         query = (
             select(checkpoints.c.tenant, func.array_agg(checkpoints.c.id).label("ids"))
             .where(checkpoints.c.state == "waiting", checkpoints.c.requested_at < before)
@@ -303,7 +339,7 @@ def _create_checkpoint(
 ) -> Checkpoint:
     if draft.project_id is not None:
         require_project(connection, ref, draft.project_id, caller)
-    known = _find_by_external_id(connection, ref, draft.external_id)
+    known = find_by_external_id(connection, checkpoints, draft.external_id, tenant=ref.id)
     if known is not None and not _is_own(known, connection, caller):
         known, draft = None, draft.model_copy(update={"external_id": None})
     if known is not None:
@@ -345,14 +381,3 @@ def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:
     if row.project_id is None:
         return not is_limited_to_own(caller) or row.requested_by == caller.name
     return has_project(connection, row.tenant, row.project_id, caller)
-
-
-def _find_by_external_id(
-    connection: Connection, ref: TenantRef, external_id: str | None
-) -> Row[Any] | None:
-    if external_id is None:
-        return None
-    query = select(checkpoints).where(
-        checkpoints.c.tenant == ref.id, checkpoints.c.external_id == external_id
-    )
-    return connection.execute(query).first()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
@@ -60,9 +59,10 @@ def _build_project_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     ) -> str:
         draft = _validate(ProjectDraft, {"name": name, "state": state})
         id_ = _parse_id("project_id", project_id)
-        message = current_message()
-        put = partial(_create_experience(knowledge).put_project, message.tenant_id, id_, draft)
-        project = await knowledge.in_thread(partial(put, message.caller))
+        project = await _run(
+            knowledge,
+            lambda experience, tenant, caller: experience.put_project(tenant, id_, draft, caller),
+        )
         return json.dumps({"id": str(project.id), "name": project.name, "state": project.state})
 
     return experience_project
@@ -75,11 +75,11 @@ def _build_checkpoint_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]
         external_id: Annotated[str | None, Field(max_length=200)] = None,
     ) -> str:
         draft = _validate(CheckpointDraft, locals())
-        message = current_message()
-        checkpoint = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).request_checkpoint(
-                message.tenant_id, draft, by=message.caller.name, caller=message.caller
-            )
+        checkpoint = await _run(
+            knowledge,
+            lambda experience, tenant, caller: experience.request_checkpoint(
+                tenant, draft, by=caller.name, caller=caller
+            ),
         )
         return json.dumps({"checkpoint_id": str(checkpoint.id), "staged": checkpoint.staged})
 
@@ -88,11 +88,10 @@ def _build_checkpoint_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]
 
 def _build_progress_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
     async def experience_checkpoint_progress(checkpoint_id: str) -> str:
-        id_, message = _parse_id("checkpoint_id", checkpoint_id), current_message()
-        found = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).get_checkpoint(
-                message.tenant_id, id_, message.caller
-            )
+        id_ = _parse_id("checkpoint_id", checkpoint_id)
+        found = await _run(
+            knowledge,
+            lambda experience, tenant, caller: experience.get_checkpoint(tenant, id_, caller),
         )
         return _PROGRESS.dump_json(found.progress).decode()
 
@@ -174,11 +173,11 @@ def _build_capture_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         external_id: Annotated[str | None, Field(max_length=200)] = None,
     ) -> str:
         draft = _validate(EntryDraft, locals())
-        message = current_message()
-        captured = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).capture(
-                message.tenant_id, draft, by=message.caller.name, caller=message.caller
-            )
+        captured = await _run(
+            knowledge,
+            lambda experience, tenant, caller: experience.capture(
+                tenant, draft, by=caller.name, caller=caller
+            ),
         )
         return json.dumps(
             {
@@ -197,11 +196,11 @@ def _build_feedback_tool(knowledge: Knowledge) -> Callable[..., Awaitable[str]]:
         query_id: str, pattern_id: str, outcome: Literal["helped", "did_not_help"]
     ) -> str:
         draft = _validate(FeedbackDraft, locals())
-        message = current_message()
-        counts = await knowledge.in_thread(
-            lambda: _create_experience(knowledge).record_feedback(
-                message.tenant_id, draft, by=message.caller.name
-            )
+        counts = await _run(
+            knowledge,
+            lambda experience, tenant, caller: experience.record_feedback(
+                tenant, draft, by=caller.name
+            ),
         )
         return json.dumps(
             {
@@ -282,15 +281,16 @@ async def _ask(
     async def run(_tenant: str, _caller: str | None, work: Callable[[], Any], /) -> Any:
         return await knowledge.in_thread(work)
 
-    message, experience = current_message(), _create_experience(knowledge)
-    record = await knowledge.in_thread(lambda: experience.get_record(message.tenant_id))
+    record = await _run(knowledge, lambda experience, tenant, _: experience.get_record(tenant))
     questions = Questions(knowledge.reader.catalog, knowledge, run_blocking=run)
-    return await ask(questions, record, question, message.caller)
+    return await ask(questions, record, question, current_message().caller)
 
 
-def _create_experience(knowledge: Knowledge) -> Experience:
-    masker = knowledge.masker or get_masker(None)
-    return Experience(knowledge.reader.catalog, masker)
+async def _run(knowledge: Knowledge, work: Callable[[Experience, str, Caller], _T]) -> _T:
+    """Run blocking work for the current message's tenant and caller."""
+    message = current_message()
+    experience = Experience(knowledge.reader.catalog, knowledge.masker or get_masker(None))
+    return await knowledge.in_thread(lambda: work(experience, message.tenant_id, message.caller))
 
 
 def _render_answer(answer: Answer) -> str:

@@ -45,8 +45,6 @@ class RaisedError:
 
     Attributes:
         type: type without its module; empty for an error without a type.
-        message: first line of the message.
-        frame: the innermost frame of the project's own code.
     """
 
     type: str
@@ -108,7 +106,6 @@ def compute_stored_keys(prose: str, error: str | None) -> list[str]:
 
     Args:
         prose: a description, which may contain traces.
-        error: a message, a trace or a log.
     """
     found: dict[str, None] = {}
     for failure in _find_failures(prose, error):

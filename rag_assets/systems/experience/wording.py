@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import unicodedata
+from bisect import bisect_left
+from collections.abc import Callable
 from typing import Final
 
 from rag_assets.common.hashing import compute_key
@@ -157,14 +159,8 @@ def shorten_text(text: str, tokens: int) -> str:
     lines = text.splitlines()
     if len(lines) <= 2:  # noqa: PLR2004 - no line between the first and the last
         return _cut_middle(text, tokens)
-    least, most = 1, len(lines) // 2
-    while least < most:
-        middle = (least + most + 1) // 2
-        if count_text(_join_ends(lines, middle)) <= tokens:
-            least = middle
-        else:
-            most = middle - 1
-    ends = _join_ends(lines, least)
+    kept = _find_largest(len(lines) // 2, lambda n: count_text(_join_ends(lines, n)) <= tokens)
+    ends = _join_ends(lines, max(1, kept))
     return ends if count_text(ends) <= tokens else _cut_middle(ends, tokens)
 
 
@@ -174,14 +170,13 @@ def _join_ends(lines: list[str], count: int) -> str:
 
 def _cut_middle(text: str, tokens: int) -> str:
     """Return a text without its middle: as many characters of both ends as fit."""
-    least, most = 0, len(text) // 2
-    while least < most:
-        middle = (least + most + 1) // 2
-        if count_text(_keep_ends(text, middle)) <= tokens:
-            least = middle
-        else:
-            most = middle - 1
-    return _keep_ends(text, least)
+    fits = _find_largest(len(text) // 2, lambda n: count_text(_keep_ends(text, n)) <= tokens)
+    return _keep_ends(text, fits)
+
+
+def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
+    """Return the largest number from 0 to a maximum that fits; all smaller numbers must fit too."""
+    return bisect_left(range(1, maximum + 1), True, key=lambda number: not fits(number))
 
 
 def _keep_ends(text: str, count: int) -> str:

@@ -64,6 +64,7 @@ SYSTEM = System(
     texts=("guideline_texts.text", "guideline_rules.paths"),
     follow_up=f"{_HERE}.texts:FOLLOW_UP",
     commands={"guidelines": f"{_HERE}.commands:app"},
+    command_help={"guidelines": "Guidelines of a team's projects, for prompts."},
     problems={
         "feature-off": f"{_HERE}.errors:GuidelinesOff",
         "text-refused": f"{_HERE}.errors:TextRefused",

@@ -130,13 +130,7 @@ async def run_in_thread(_tenant_id: str, _caller: str | None, work: Callable[[],
 
 @dataclass(frozen=True, slots=True)
 class Contexts:
-    """Builds the contexts of tasks, in one event loop.
-
-    Attributes:
-        search: finds passages.
-        reader: reads the documents of rules.
-        run_blocking: runs queries of the catalog.
-    """
+    """Builds the contexts of tasks, in one event loop."""
 
     catalog: Catalog
     search: GuidelineSearch
@@ -147,9 +141,6 @@ class Contexts:
         self, record: TenantRecord, request: ContextRequest, caller: Caller
     ) -> GuidelinesContext:
         """Build the context of a task from the documents that the caller may read.
-
-        Args:
-            record: current record of the project's tenant.
 
         Raises:
             UnknownProject: the project was removed meanwhile.
@@ -325,7 +316,6 @@ def _explain_error(error: RagAssetsError) -> Reason:
     """Return why a failed search leaves a prompt without passages.
 
     Raises:
-        UnknownProject: the project was removed.
         RagAssetsError: the error itself, if it must fail the request.
     """
     match error:
@@ -370,9 +360,6 @@ class PromptSection:
     """A rendered section of a prompt, with its passages.
 
     Attributes:
-        text: text of the section; empty if no passage fits.
-        tokens: number of tokens in the text.
-        chunks: the passages, best first.
         omitted: number of passages that did not fit.
     """
 
@@ -393,7 +380,6 @@ def render_passages(
     """Return a section with the first passages that fit, and the first sentences of the next.
 
     Args:
-        hits: the passages, best first.
         tokens: maximum cl100k_base tokens of the whole section, including headings and separators.
         rules: kinds of the rules that added passages, by document id.
     """

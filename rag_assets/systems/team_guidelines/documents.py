@@ -312,9 +312,6 @@ class GuidelineLibrary:
     ) -> DocumentPage:
         """Return a page of a project's documents, newest first.
 
-        Args:
-            after: the `next` of the previous page.
-
         Raises:
             InvalidRequest: `after` is malformed.
         """

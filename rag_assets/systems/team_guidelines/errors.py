@@ -27,11 +27,7 @@ class GuidelinesOff(NotOptedIn):
 
 
 class TextRefused(RagAssetsError):
-    """A plain text cannot be stored.
-
-    Args:
-        problems: reasons, without quotes from the text.
-    """
+    """A plain text cannot be stored."""
 
     problem_kind = ProblemKind(422, "text-refused", "The text cannot be stored")
 

@@ -53,7 +53,6 @@ class ProjectScope:
     Attributes:
         organization: organization whose projects the caller may open and create; None if the
             caller may open only the projects in `tenants`.
-        tenants: tenants that the caller's token covers.
     """
 
     organization: str | None = None
@@ -67,11 +66,7 @@ class ProjectScope:
 
 @dataclass(frozen=True)
 class OpenProject:
-    """A project with the embedder of its documents.
-
-    Attributes:
-        record: record of the project's tenant.
-    """
+    """A project with the embedder of its documents."""
 
     record: TenantRecord
     embedders: Embedders
@@ -279,10 +274,6 @@ class GuidelineProjects:
             scope: scope of the caller; only a caller with an organization in the scope can create
                 projects.
             settings: fields of ProjectSettings.
-
-        Raises:
-            UnknownProject: see open().
-            ConfiguredByOperator, InvalidRequest, TenantBusy: see Projects.put.
         """
         organization = scope.organization
         if organization is None:

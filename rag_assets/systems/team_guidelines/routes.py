@@ -54,7 +54,6 @@ class AdminRequest:
     """A request of an admin, with the services that answer it.
 
     Attributes:
-        http: the request itself.
         scope: the projects that the caller may access.
     """
 
@@ -103,22 +102,14 @@ class OrganizationRequest:
     organization_id: str
 
     @property
-    def guidelines(self) -> Guidelines:
-        """Return the services that answer the request."""
-        return self.admin.guidelines
-
-    async def run(self, work: Callable[[], _T]) -> _T:
-        """Run blocking work; see Backend.run."""
-        return await self.admin.run(work)
+    def owner(self) -> OrganizationRef:
+        """Return the organization as the owner of keys."""
+        return OrganizationRef(self.organization_id)
 
 
 @dataclass(frozen=True, slots=True)
 class PromptRequest:
-    """A request of a project's member for the guidelines of a prompt.
-
-    Attributes:
-        record: record of the project's tenant.
-    """
+    """A request of a project's member for the guidelines of a prompt."""
 
     identity: Identity
     backend: Backend
@@ -229,8 +220,8 @@ class KeyBody(BaseModel):
 @projects.get("/organizations/{organization_id}")
 async def organization(request: OrganizationDependency) -> OrganizationView:
     """Return an organization's settings and projects. For admins of the organization."""
-    show = request.guidelines.projects.show_organization
-    return await request.run(partial(show, request.organization_id))
+    show = request.admin.guidelines.projects.show_organization
+    return await request.admin.run(partial(show, request.organization_id))
 
 
 @projects.put("/organizations/{organization_id}")
@@ -238,9 +229,9 @@ async def put_organization(
     request: OrganizationDependency, body: OrganizationBody
 ) -> OrganizationView:
     """Change the settings of an organization and of all its projects. For its admins."""
-    put = request.guidelines.projects.put_organization
+    put = request.admin.guidelines.projects.put_organization
     settings = body.model_dump(exclude_unset=True)
-    return await request.run(partial(put, request.organization_id, **settings))
+    return await request.admin.run(partial(put, request.organization_id, **settings))
 
 
 @projects.get("/projects/{project_id}")
@@ -289,23 +280,16 @@ async def put_project_key(
 
     The key is stored encrypted and never shown again. Documents that lack a key are retried.
     """
-
-    def put() -> Keys:
-        request.guidelines.keys.put(request.project.ref, provider, body.key)
-        return request.guidelines.keys.list_for_project(request.project)
-
-    return await request.write(put)
+    keys_of = request.guidelines.keys
+    await request.write(partial(keys_of.put, request.project.ref, provider, body.key))
+    return await project_keys(request)
 
 
 @keys.delete("/projects/{project_id}/keys/{provider}")
 async def delete_project_key(request: ProjectDependency, provider: ProviderName) -> Keys:
     """Delete a project's own key, if it is set. For admins."""
-
-    def delete() -> Keys:
-        request.guidelines.keys.delete(request.project.ref, provider)
-        return request.guidelines.keys.list_for_project(request.project)
-
-    return await request.write(delete)
+    await request.write(partial(request.guidelines.keys.delete, request.project.ref, provider))
+    return await project_keys(request)
 
 
 @keys.post("/projects/{project_id}/keys/{provider}/test", responses=document_problems(402))
@@ -317,8 +301,8 @@ async def test_project_key(request: ProjectDependency, provider: ProviderName) -
 @keys.get("/organizations/{organization_id}/keys")
 async def keys_of_organization(request: OrganizationDependency) -> Keys:
     """List an organization's keys, which projects without their own key use. For its admins."""
-    keys_of = request.guidelines.keys.list_for_organization
-    return await request.run(partial(keys_of, request.organization_id))
+    keys_of = request.admin.guidelines.keys.list_for_organization
+    return await request.admin.run(partial(keys_of, request.organization_id))
 
 
 @keys.put("/organizations/{organization_id}/keys/{provider}")
@@ -326,25 +310,17 @@ async def put_organization_key(
     request: OrganizationDependency, provider: ProviderName, body: KeyBody
 ) -> Keys:
     """Set an organization's key. For admins of the organization."""
-    id_ = request.organization_id
-
-    def put() -> Keys:
-        request.guidelines.keys.put(OrganizationRef(id_), provider, body.key)
-        return request.guidelines.keys.list_for_organization(id_)
-
-    return await request.run(put)
+    put = request.admin.guidelines.keys.put
+    await request.admin.run(partial(put, request.owner, provider, body.key))
+    return await keys_of_organization(request)
 
 
 @keys.delete("/organizations/{organization_id}/keys/{provider}")
 async def delete_organization_key(request: OrganizationDependency, provider: ProviderName) -> Keys:
     """Delete an organization's key, if it is set. For its admins."""
-    id_ = request.organization_id
-
-    def delete() -> Keys:
-        request.guidelines.keys.delete(OrganizationRef(id_), provider)
-        return request.guidelines.keys.list_for_organization(id_)
-
-    return await request.run(delete)
+    delete = request.admin.guidelines.keys.delete
+    await request.admin.run(partial(delete, request.owner, provider))
+    return await keys_of_organization(request)
 
 
 @keys.post(
@@ -354,5 +330,5 @@ async def test_organization_key(
     request: OrganizationDependency, provider: ProviderName
 ) -> KeyTested:
     """Make one small call with an organization's key. For admins of the organization."""
-    owner = OrganizationRef(request.organization_id)
-    return await request.run(partial(request.guidelines.keys.test, owner, provider))
+    test = request.admin.guidelines.keys.test
+    return await request.admin.run(partial(test, request.owner, provider))

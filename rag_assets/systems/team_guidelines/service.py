@@ -29,14 +29,7 @@ from rag_assets.systems.team_guidelines.projects import (
 
 
 class Guidelines:
-    """Services of team guidelines. Every call blocks; no connection stays open.
-
-    Attributes:
-        projects: finds, shows and changes projects and organizations.
-        keys: provider keys of projects and organizations.
-        library: documents of projects.
-        usage: reports the usage of projects.
-    """
+    """Services of team guidelines. Every call blocks; no connection stays open."""
 
     def __init__(
         self, catalog: Catalog, embedders: Embedders, blobs: BlobStore, uploads: UploadService

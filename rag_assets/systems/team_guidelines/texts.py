@@ -57,12 +57,7 @@ _MAX_FINDINGS = 20
 
 @dataclass(frozen=True, slots=True)
 class GuidelineText:
-    """The plain text of a project.
-
-    Attributes:
-        updated_by: name of the last author.
-        updated_at: time of the last change.
-    """
+    """The plain text of a project."""
 
     text: str
     updated_by: str
@@ -112,7 +107,6 @@ class GuidelineTexts(CatalogQueries):
         """Set a text that passed require_usable(); setting the same text has no effect.
 
         Args:
-            text: the new text; an empty text removes it.
             replaces: versions that the text may replace, or ANY_VERSION; None if no text may be
                 stored yet.
 

@@ -38,6 +38,7 @@ SYSTEM = System(
     sensors={"sql_sources": f"{_HERE}.definitions:sql_sources_sensor"},
     schedules={"nightly_keys": f"{_HERE}.definitions:nightly_keys"},
     commands={"workspace": f"{_HERE}.commands:app"},
+    command_help={"workspace": "Pages of a workspace and their readers."},
     follow_up=f"{_HERE}.settings:FOLLOW_UP",
     panels={"/workspace": f"{_HERE}.panel:PANEL"},
     routers={

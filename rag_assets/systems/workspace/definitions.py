@@ -147,7 +147,7 @@ def sql_sources_sensor(
         states = PullStates(catalog.database).read_for_tenants([record.id for record in records])
         # Sources that the nightly run or a command pulls now.
         pulled = SourceLocks(catalog.database).find_held(states)
-        due = find_due_tenants(records, states, datetime.now(UTC), pulled)
+        quick, slow = find_due_tenants(records, states, datetime.now(UTC), pulled)
         unfinished = runs.list_unfinished(context.instance, job=names.own(_JOB))
         under_way = [
             run.tags[_TENANTS_TAG].split(",") for run in unfinished if _TENANTS_TAG in run.tags
@@ -156,8 +156,8 @@ def sql_sources_sensor(
     # Only one grouped run is requested at a time, even if it is delayed, because other jobs also
     # need run slots.
     is_grouped = any(len(ids) > 1 for ids in under_way)
-    quick = [] if is_grouped else [id_ for id_ in due.quick if id_ not in busy][:_AT_ONCE]
-    slow = [id_ for id_ in due.slow if id_ not in busy]
+    quick = [] if is_grouped else [id_ for id_ in quick if id_ not in busy][:_AT_ONCE]
+    slow = [id_ for id_ in slow if id_ not in busy]
     free = max(_SLOW_RUNS - sum(len(ids) == 1 for ids in under_way), 0)
     groups = [*([quick] if quick else []), *([id_] for id_ in slow[:free])]
     skip = None if groups else dg.SkipReason(f"no source is due in {len(records):,} tenants")

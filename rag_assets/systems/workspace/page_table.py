@@ -76,19 +76,6 @@ class ChangedPages:
     refused: Mapping[int, RagAssetsError]
 
 
-@dataclass(frozen=True, slots=True)
-class RemovedPages:
-    """The result of removing pages.
-
-    Attributes:
-        documents: number of documents that were deleted with the pages.
-        blobs: hashes of the deleted documents' contents.
-    """
-
-    documents: int
-    blobs: tuple[str, ...]
-
-
 PageEdit: TypeAlias = tuple[str, Callable[[Page | None], Page]]
 """The uuid of a page, and a function from its current to its new state.
 
@@ -160,10 +147,13 @@ class TreeTable(CatalogQueries):
                 notify(connection, ref.id)
         return ChangedPages({uuid: scopes[uuid] for uuid in wanted}, documents_moved, refused)
 
-    def remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> RemovedPages:
+    def remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> tuple[int, Sequence[str]]:
         """Delete pages, all pages below them, and the records attached to any of them.
 
         Records attached to an unknown page are deleted as well.
+
+        Returns:
+            the number of deleted documents, and the hashes of their contents.
         """
         with self._database.begin_exclusive(ref) as connection:
             removed = [*dict.fromkeys((*uuids, *_select_descendants(connection, ref.id, uuids)))]
@@ -185,7 +175,7 @@ class TreeTable(CatalogQueries):
                 )
             if ids:
                 notify(connection, ref.id)
-        return RemovedPages(len(ids), blobs)
+        return len(ids), blobs
 
 
 def _select_descendants(connection: Connection, tenant_id: str, uuids: Sequence[str]) -> list[str]:
@@ -350,11 +340,7 @@ def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str,
 def _move_pages(
     connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
 ) -> None:
-    """Set the access scope of pages; unless `followed`, mark their index entries for an update.
-
-    Args:
-        scopes: the new scope of each page, by uuid.
-    """
+    """Set the access scope of pages; unless `followed`, mark their index entries for an update."""
     new = unnest_pairs(scopes.items(), name="new")
     table = pages.c
     move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}
@@ -444,7 +430,6 @@ class PageLists(CatalogQueries):
 
         Args:
             parent: uuid of the page, which may be unknown.
-            after: the last uuid of the previous list.
         """
         return self._list(tenant_id, pages.c.parent == parent, after, limit)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from fastapi import APIRouter, Depends, Path, Query, Request
-from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded, open_to_writers
@@ -39,22 +40,27 @@ from rag_assets.systems.workspace.tree_service import (
     TreeService,
 )
 
+_T = TypeVar("_T")
+
 REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 422, 429, 500, 503)
 """Responses of these endpoints to refused requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceRequest:
-    """A request about one workspace, with the services that answer it.
-
-    Attributes:
-        tenant: id of the workspace.
-        by: name of the caller.
-    """
+    """A request about one workspace, with the services that answer it."""
 
     tenant: str
     by: str
     backend: Backend
+
+    async def read(self, work: Callable[[], _T]) -> _T:
+        """Run blocking work; see Backend.run."""
+        return await self.backend.run(self.tenant, self.by, work)
+
+    async def write(self, work: Callable[[], _T]) -> _T:
+        """Run work that changes the workspace; see Backend.write."""
+        return await self.backend.write(self.tenant, work)
 
     @property
     def settings(self) -> SettingsService:
@@ -101,11 +107,7 @@ settings_router = APIRouter(
 @settings_router.get("")
 async def settings(workspace: AdminDependency) -> Settings:
     """Return the effective settings of a workspace. For admins."""
-    return await workspace.backend.run(
-        workspace.tenant,
-        workspace.by,
-        lambda: workspace.settings.get(workspace.tenant),
-    )
+    return await workspace.read(lambda: workspace.settings.get(workspace.tenant))
 
 
 @settings_router.patch("")
@@ -115,9 +117,8 @@ async def change_settings(draft: SettingsDraft, workspace: AdminDependency) -> S
     Switching a workspace on indexes all of it again. A new model is stored as `pending_model` until
     the whole workspace is indexed again; until then, the current model answers.
     """
-    return await workspace.backend.write(
-        workspace.tenant,
-        lambda: workspace.settings.change(workspace.tenant, draft, workspace.by),
+    return await workspace.write(
+        lambda: workspace.settings.change(workspace.tenant, draft, workspace.by)
     )
 
 
@@ -151,9 +152,7 @@ async def put_page(uuid: _Uuid, draft: PageDraft, workspace: WriterDependency) -
     until they are known. The page `root` is above all others; until it is put, all members can read
     it.
     """
-    return await workspace.backend.write(
-        workspace.tenant, lambda: workspace.tree.put(workspace.tenant, uuid, draft)
-    )
+    return await workspace.write(lambda: workspace.tree.put(workspace.tenant, uuid, draft))
 
 
 @tree_router.patch("/tree/{uuid}")
@@ -163,21 +162,14 @@ async def change_page(uuid: _Uuid, change: PageChange, workspace: WriterDependen
 
     Omitted fields stay unchanged.
     """
-    return await workspace.backend.write(
-        workspace.tenant,
-        lambda: workspace.tree.change(workspace.tenant, uuid, change),
-    )
+    return await workspace.write(lambda: workspace.tree.change(workspace.tenant, uuid, change))
 
 
 @tree_router.get("/tree/{uuid}")
 @open_to_writers
 async def page(uuid: _Uuid, workspace: WriterDependency) -> TreePage:
     """Return a page of the tree. For admins and writers."""
-    return await workspace.backend.run(
-        workspace.tenant,
-        workspace.by,
-        lambda: workspace.tree.get_page(workspace.tenant, uuid),
-    )
+    return await workspace.read(lambda: workspace.tree.get_page(workspace.tenant, uuid))
 
 
 class TreeQuery(TenantQuery):
@@ -203,24 +195,17 @@ async def list_pages(
     backend: BackendDependency,
 ) -> TreePages:
     """List the pages of the tree, by uuid, without titles. For admins and writers."""
-    tenant = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
-    service, chosen = TreeService.from_backend(backend), parameters
-    return await backend.run(
-        tenant,
-        identity.name,
-        lambda: service.list_pages_after(
-            tenant, parent=chosen.parent, after=chosen.after, limit=chosen.limit
-        ),
-    )
+    workspace = await require_writer(request, parameters, identity, backend)
+    chosen = parameters.model_dump(include={"parent", "after", "limit"})
+    return await workspace.read(lambda: workspace.tree.list_pages_after(workspace.tenant, **chosen))
 
 
 @tree_router.delete("/tree/{uuid}")
 @open_to_writers
 async def delete_page(uuid: _Uuid, workspace: WriterDependency) -> TreeChange:
     """Delete a page, the pages below it, and all records of these pages. For admins and writers."""
-    return await workspace.backend.write(
-        workspace.tenant,
-        lambda: workspace.tree.remove(workspace.tenant, uuid, workspace.by),
+    return await workspace.write(
+        lambda: workspace.tree.remove(workspace.tenant, uuid, workspace.by)
     )
 
 
@@ -233,13 +218,10 @@ async def access(
     backend: BackendDependency,
 ) -> PageAccess:
     """Explain whether one of the principals may read a page. For admins and writers."""
-    tenant = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
-    service = TreeService.from_backend(backend)
-    principals = tuple(parameters.principal)
-    return await backend.run(
-        tenant,
-        identity.name,
-        lambda: service.explain_access(tenant, parameters.page_uuid, principals),
+    workspace = await require_writer(request, parameters, identity, backend)
+    names = tuple(parameters.principal)
+    return await workspace.read(
+        lambda: workspace.tree.explain_access(workspace.tenant, parameters.page_uuid, names)
     )
 
 
@@ -260,7 +242,6 @@ _LINES: Final[dict[str, Any]] = {
         },
     }
 }
-_Model = TypeVar("_Model", bound=BaseModel)
 
 
 class _Manifest(BulkRoute):
@@ -304,7 +285,7 @@ async def write_tree(request: Request, workspace: WriterDependency) -> TreeLines
             )
         return TreeLines(tuple(answers[number] for number in sorted(answers)), done.documents)
 
-    return await workspace.backend.write(workspace.tenant, write)
+    return await workspace.write(write)
 
 
 class ReconcileTreeQuery(TenantQuery):
@@ -337,32 +318,26 @@ async def reconcile_tree(
     all their records. Deleting more than 20 pages that are more than 30 % of all pages requires
     `allow_deletes`. The manifest must contain the parent of each page, except the root.
     """
-    tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
-    received_at = await backend.run(tenant_id, identity.name, backend.catalog.database.time)
+    workspace = await require_writer(request, parameters, identity, backend)
+    received_at = await workspace.read(backend.catalog.database.time)
     as_of = min(parameters.as_of or received_at, received_at)
     lines = _split_lines(await request.body(), most=MAX_PAGES)
 
     def reconcile() -> TreeReconciled:
-        return TreeService.from_backend(backend).reconcile(
-            tenant_id,
+        return workspace.tree.reconcile(
+            workspace.tenant,
             _parse_manifest(lines),
             as_of=as_of,
-            by=identity.name,
+            by=workspace.by,
             apply=parameters.apply,
             allow_deletes=parameters.allow_deletes,
         )
 
-    if parameters.apply:
-        return await backend.write(tenant_id, reconcile)
-    return await backend.run(tenant_id, identity.name, reconcile)
+    return await (workspace.write if parameters.apply else workspace.read)(reconcile)
 
 
 def _split_lines(body: bytes, *, most: int) -> dict[int, bytes]:
-    """Return the non-empty lines of a body, by number.
-
-    Raises:
-        HttpRefusal: the body has too many lines.
-    """
+    """Return the non-empty lines of a body, by number."""
     lines = {n: line for n, line in enumerate(body.split(b"\n"), start=1) if line.strip()}
     if len(lines) > most:
         raise HttpRefusal(

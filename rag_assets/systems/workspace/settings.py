@@ -127,7 +127,6 @@ class SettingsService:
         effect immediately.
 
         Raises:
-            UnknownTenant, NoWorkspace: see get().
             InvalidRequest: the settings contradict each other, or the operator does not allow them.
             ConfiguredByOperator: the operator has disabled the workspace.
             NoVectorBackend: pgvector is not available.
@@ -237,15 +236,7 @@ def _require_usable(operators: Mapping[str, Any], settings: ApplicationSettings)
 
 
 def _require_dimensions(model: str, dimensions: int | None) -> None:
-    """Refuse dimensions other than those of a local model; no build would ever be complete.
-
-    Args:
-        model: name of the local model.
-        dimensions: the dimensions in the request; None is accepted.
-
-    Raises:
-        InvalidRequest: the model has different dimensions, or is not installed.
-    """
+    """Refuse dimensions other than those of a local model; no build would ever be complete."""
     try:
         own = build_embedder(EmbedderConfig(model=model)).dimensions
     except ConfigurationError as error:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
@@ -73,7 +75,18 @@ Principal = Annotated[
 ]
 
 
-class PageDraft(BaseModel):
+class _PageFields(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["page", "database"] = "page"
+    parent: PageUuid | None = None
+    inherit: bool = True
+    read: Annotated[list[Principal], Field(max_length=MAX_READERS)] = []
+    archived: bool = False
+    ai: Literal["on", "off"] = "on"
+
+
+class PageDraft(_PageFields):
     """A page or a database of a workspace, with its position in the tree.
 
     Attributes:
@@ -84,15 +97,6 @@ class PageDraft(BaseModel):
         archived: whether the page and the pages below it are excluded from searches.
         ai: `off` excludes the page and the pages below it from searches.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["page", "database"] = "page"
-    parent: PageUuid | None = None
-    inherit: bool = True
-    read: Annotated[list[Principal], Field(max_length=MAX_READERS)] = []
-    archived: bool = False
-    ai: Literal["on", "off"] = "on"
 
     def build_page(self, uuid: str) -> Page:
         """Return the page with this id and the fields of the draft.
@@ -123,24 +127,14 @@ class PageDraft(BaseModel):
         )
 
 
-class PageChange(BaseModel):
+class PageChange(_PageFields):
     """A change of a page; omitted fields stay as they are. See PageDraft."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    kind: Literal["page", "database"] = "page"
-    parent: PageUuid | None = None
-    inherit: bool = True
-    read: Annotated[list[Principal], Field(max_length=MAX_READERS)] = []
-    archived: bool = False
-    ai: Literal["on", "off"] = "on"
 
     def build_page(self, uuid: str, former: Page | None) -> Page:
         """Apply the change to a page, and return the changed page.
 
         Raises:
             UnknownDocument: the page does not exist.
-            InvalidRequest: see PageDraft.build_page().
         """
         if former is None:
             raise UnknownDocument(
@@ -212,7 +206,6 @@ class TreeService:
 
         Raises:
             UnknownDocument: the page does not exist.
-            UnknownTenant, NoWorkspace, InvalidRequest: see put().
         """
         return self._change_one(tenant_id, uuid, lambda former: change.build_page(uuid, former))
 
@@ -220,7 +213,6 @@ class TreeService:
         """Put and change pages in one transaction; see TreeTable.change().
 
         Raises:
-            UnknownTenant, NoWorkspace: see put().
             InvalidRequest: a page would be too far from the root. The tree is left unchanged.
         """
         record = self._require_workspace(tenant_id)
@@ -243,7 +235,6 @@ class TreeService:
         Args:
             wanted: all pages by uuid, including the parent of each page except the root.
             as_of: time of the list; pages that were put later are not extra.
-            apply: whether to put missing and stale pages.
             remove_extra: whether to also remove extra pages, with all their records.
             allow_deletes: whether to remove extra pages even if they are suspiciously many.
             keep: pages that are not removed although `wanted` lacks them; nor are pages above them.
@@ -276,7 +267,7 @@ class TreeService:
             pages = [wanted[uuid] for uuid in sorted(named)]
             for page in pages:
                 self.require_no_credential(page)
-            edits = [_build_replacement(page) for page in pages]
+            edits: list[PageEdit] = [(page.uuid, partial(_replace_page, page)) for page in pages]
             documents = self._tree.change(record.ref, edits).documents
         if removed:
             documents += self._remove(record.ref, removed, by).documents
@@ -297,7 +288,6 @@ class TreeService:
         """Delete a page, the pages below it, and their records.
 
         Raises:
-            UnknownTenant, NoWorkspace: see put().
             InvalidRequest: the page is the root.
         """
         record = self._require_workspace(tenant_id)
@@ -312,7 +302,6 @@ class TreeService:
         """Return one page.
 
         Raises:
-            UnknownTenant, NoWorkspace: see put().
             UnknownDocument: the page does not exist.
         """
         record = self._require_workspace(tenant_id)
@@ -326,44 +315,24 @@ class TreeService:
     def list_pages_after(
         self, tenant_id: str, *, parent: str | None, after: str | None, limit: int
     ) -> TreePages:
-        """Return up to `limit` pages after the page `after`, ordered by uuid.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-        """
+        """Return up to `limit` pages after the page `after`, ordered by uuid."""
         record = self._require_workspace(tenant_id)
         found = self._lists.list_page(record.id, parent=parent, after=after, limit=limit + 1)
         shown = tuple(build_page_response(page, scope) for page, scope in found[:limit])
         return TreePages(shown, shown[-1].uuid if len(found) > limit else None)
 
     def list_all_pages(self, tenant_id: str) -> list[tuple[Page, int]]:
-        """Return all pages, parents first, each with its distance from the topmost page.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-        """
+        """Return all pages, parents first, each with its distance from the topmost page."""
         record = self._require_workspace(tenant_id)
         return [*order_pages(page for page, _ in self._lists.list_all(record.id))]
 
     def explain_access(self, tenant_id: str, uuid: str, principals: tuple[str, ...]) -> PageAccess:
-        """Explain whether one of these principals may read a page's documents.
-
-        Raises:
-            UnknownTenant, NoWorkspace: see put().
-        """
+        """Explain whether one of these principals may read a page's documents."""
         record = self._require_workspace(tenant_id)
         path = self._lists.read_path(record.id, uuid)
         grants = self._catalog.access.grants(record.id, compute_effective_access(path).scopes)
         found = decide_access(path, grants, principals)
-        return PageAccess(
-            page_uuid=uuid,
-            principals=principals,
-            readable=found.readable,
-            scope=found.scope,
-            by_page=found.by_page,
-            by_principal=found.by_principal,
-            reason=found.reason,
-        )
+        return PageAccess(page_uuid=uuid, principals=principals, **asdict(found))
 
     def _change_one(
         self, tenant_id: str, uuid: str, edit: Callable[[Page | None], Page]
@@ -402,10 +371,10 @@ class TreeService:
                 )
 
     def _remove(self, ref: TenantRef, uuids: Sequence[str], by: str) -> TreeChange:
-        done = self._tree.remove(ref, uuids, by)
-        if done.blobs:
-            drop_blobs(self._catalog, self._blobs, ref, done.blobs)
-        return TreeChange(NOBODY, done.documents)
+        documents, blobs = self._tree.remove(ref, uuids, by)
+        if blobs:
+            drop_blobs(self._catalog, self._blobs, ref, blobs)
+        return TreeChange(NOBODY, documents)
 
     def _require_workspace(self, tenant_id: str) -> TenantRecord:
         return require_workspace(self._catalog.tenants.get(tenant_id), "pages")
@@ -423,20 +392,12 @@ def _add_ancestors(uuids: Collection[str], known: Mapping[str, Page]) -> set[str
     return found
 
 
-def _build_replacement(page: Page) -> PageEdit:
-    return page.uuid, lambda _: page
+def _replace_page(page: Page, _former: Page | None) -> Page:
+    return page
 
 
 def _require_few_removals(extra: int, known: int) -> None:
-    """Refuse to remove suspiciously many pages: over 20 that are over 30 % of all pages.
-
-    Args:
-        extra: number of pages to remove.
-        known: number of pages in the tree.
-
-    Raises:
-        DeletionsHeld: too many pages would be removed.
-    """
+    """Refuse to remove suspiciously many pages: over 20 that are over 30 % of all pages."""
     if extra > _MANY_PAGES and extra > _MANY_SHARE * known:
         raise DeletionsHeld(
             f"{extra:,} of {known:,} pages are not in the manifest",

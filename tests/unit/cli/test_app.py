@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from docs.tools.commands import build_commands_page
 from rag_assets.cli.app import COMMANDS, app, run
+from rag_assets.plugins.registry import installed_systems
 
 
 def test_the_version_is_that_of_the_distribution(capsys: pytest.CaptureFixture[str]) -> None:
@@ -41,7 +42,10 @@ def test_the_registry_describes_each_command_as_the_first_sentence_of_its_help()
     root = get_command(app)
     assert isinstance(root, click.Group)
     context = click.Context(root, info_name="rag-assets")
-    for name, (_, described) in COMMANDS.items():
+    described_by_name = {name: help_text for name, (_, help_text) in COMMANDS.items()}
+    for installed in installed_systems():
+        described_by_name |= installed.system.command_help
+    for name, described in described_by_name.items():
         command = root.get_command(context, name)
         assert command is not None
         assert (command.help or "").partition("\n\n")[0] == described, name

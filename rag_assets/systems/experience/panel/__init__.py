@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from itertools import islice
 from urllib.parse import urlencode
 from uuid import UUID
 
@@ -15,10 +13,9 @@ from starlette.responses import Response
 
 from rag_assets.api.experience_responses import Answer
 from rag_assets.common.errors import InvalidRequest
-from rag_assets.common.invalid_values import describe_problem
+from rag_assets.common.invalid_values import describe_first_problem
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.panel.thresholds import THRESHOLD_PAGES
-from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.errors import ProblemsDiffer
 from rag_assets.systems.experience.model import (
@@ -41,43 +38,17 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _FILTERS = ("order", "search", "entry_type", "agent_type", "task_type", "technology", "project_id")
 _TRIAL_FIELDS = ("use", "description", "error_message", "agent_type", "task_type", "technology")
 _BLOCK_TOKENS: int = ContextQuestion.model_fields["token_budget"].default
-_T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class ExperienceServices:
-    """The session's tenant, and the services for its pages.
-
-    Attributes:
-        record: current record of the tenant.
-    """
-
-    visit: Visit
-    record: TenantRecord
-    experience: Experience
-
-    async def read(self, work: Callable[[], _T]) -> _T:
-        """Run blocking work; see Backend.run."""
-        return await self.visit.backend.run(self.record.id, self.visit.session.name, work)
-
-    async def write(self, work: Callable[[], _T]) -> _T:
-        """Run work that changes the tenant; see Backend.write."""
-        return await self.visit.backend.write(self.record.id, work)
-
-
-async def open_services(visit: Visit) -> ExperienceServices:
-    """Open the session's tenant.
+async def open_tenant(visit: Visit) -> tuple[Experience, TenantRecord]:
+    """Return the services for the session's tenant, and the current record of the tenant.
 
     Raises:
         UnknownTenant: the tenant was removed.
         NoExperience: the tenant has another profile now.
     """
-    backend = visit.backend
-    experience = Experience(backend.catalog, backend.retriever.masker)
-    record = await backend.run(
-        visit.tenant_id, visit.session.name, partial(experience.get_record, visit.tenant_id)
-    )
-    return ExperienceServices(visit, record, experience)
+    experience = Experience(visit.backend.catalog, visit.backend.retriever.masker)
+    return experience, await visit.read(partial(experience.get_record, visit.tenant_id))
 
 
 async def show_patterns(visit: Visit) -> Response:
@@ -86,8 +57,8 @@ async def show_patterns(visit: Visit) -> Response:
     If the parameter `merging` is the id of a pattern, each listed pattern is offered as the target
     of its merge.
     """
-    services = await open_services(visit)
-    administration, record = services.experience.administration, services.record
+    experience, record = await open_tenant(visit)
+    administration = experience.administration
     parameters = visit.request.query_params
     given = {name: value for name in _FILTERS if (value := parameters.get(name, "").strip())}
     wanted = validate_fields(PatternFilter, {"order": "use"} | given, hint="correct that field")
@@ -95,15 +66,13 @@ async def show_patterns(visit: Visit) -> Response:
     merging = None
     if parameters.get("merging"):
         details = partial(administration.read_details, record, _parse_id(parameters["merging"]))
-        merging = (await services.read(details)).pattern
+        merging = (await visit.read(details)).pattern
         given["merging"] = str(merging.id)
-    projects = await services.read(
-        partial(services.experience.checkpoints.list_projects, record.id)
-    )
+    projects = await _read_project_names(visit, experience)
     page = partial(
         administration.list_patterns, record, after=after, limit=_PAGE + 1, pattern_filter=wanted
     )
-    found = await services.read(page)
+    found = await visit.read(page)
     last = found[_PAGE - 1].id if len(found) > _PAGE else None
     return visit.html(
         "patterns.html",
@@ -112,23 +81,23 @@ async def show_patterns(visit: Visit) -> Response:
         wanted=wanted,
         is_filtered=bool(given.keys() - {"order", "merging"}),
         is_narrowed=bool(given.keys() - {"order", "merging", "search"}),
-        choices=await services.read(partial(administration.list_filter_values, record)),
-        projects={project.id: project.name for project in projects[:MAX_CHOICES]},
-        report=await services.read(partial(administration.build_report, record)),
+        choices=await visit.read(partial(administration.list_filter_values, record)),
+        projects=dict(islice(projects.items(), MAX_CHOICES)),
+        report=await visit.read(partial(administration.build_report, record)),
         merging=merging,
     )
 
 
+async def _read_project_names(visit: Visit, experience: Experience) -> dict[UUID, str]:
+    projects = await visit.read(partial(experience.checkpoints.list_projects, visit.tenant_id))
+    return {project.id: project.name for project in projects}
+
+
 async def show_pattern(visit: Visit) -> Response:
     """Show a pattern with its entries and merges."""
-    services = await open_services(visit)
+    experience, record = await open_tenant(visit)
     id_ = _parse_id(visit.request.path_params["pattern"])
-    details = await services.read(
-        partial(services.experience.administration.read_details, services.record, id_)
-    )
-    projects = await services.read(
-        partial(services.experience.checkpoints.list_projects, services.record.id)
-    )
+    details = await visit.read(partial(experience.administration.read_details, record, id_))
     first = visit.request.query_params.get("first", "")
     start = int(first) if _NUMBER.fullmatch(first) else 0
     return visit.html(
@@ -139,112 +108,88 @@ async def show_pattern(visit: Visit) -> Response:
         following=start + _ENTRIES if start + _ENTRIES < len(details.entries) else None,
         merges=details.merges[::-1][:_MERGES],
         mergeable={entry.id for entry in details.entries} if len(details.entries) > 1 else set(),
-        projects={project.id: project.name for project in projects},
+        projects=await _read_project_names(visit, experience),
     )
 
 
 async def show_checkpoints(visit: Visit) -> Response:
     """Show the latest checkpoints, and the number of staged entries."""
-    services = await open_services(visit)
-    found = await services.read(
-        partial(services.experience.checkpoints.list_latest, services.record.id, _PAGE)
+    experience, record = await open_tenant(visit)
+    return visit.html(
+        "checkpoints.html",
+        checkpoints=await visit.read(partial(experience.checkpoints.list_latest, record.id, _PAGE)),
+        projects=await _read_project_names(visit, experience),
+        report=await visit.read(partial(experience.administration.build_report, record)),
     )
-    projects = await services.read(
-        partial(services.experience.checkpoints.list_projects, services.record.id)
-    )
-    report = await services.read(
-        partial(services.experience.administration.build_report, services.record)
-    )
-    names = {project.id: project.name for project in projects}
-    return visit.html("checkpoints.html", checkpoints=found, projects=names, report=report)
 
 
 async def split_entry(visit: Visit) -> Response:
     """Move an entry out of its pattern, and show its new pattern."""
-    services = await open_services(visit)
-    apart = await services.write(
-        partial(
-            services.experience.administration.split,
-            services.record,
-            _parse_id(visit.request.path_params["pattern"]),
-            _parse_id(visit.field("entry")),
-            by=visit.session.name,
-        )
-    )
+    experience, record = await open_tenant(visit)
+    ids = _parse_id(visit.request.path_params["pattern"]), _parse_id(visit.field("entry"))
+    apart = await visit.write(partial(experience.administration.split, record, *ids, by=visit.user))
     return visit.redirect(f"/patterns/{apart.id}")
 
 
 async def merge_pattern(visit: Visit) -> Response:
     """Merge a pattern into another; ask for confirmation first if their problems differ."""
-    services = await open_services(visit)
-    administration, record = services.experience.administration, services.record
+    experience, record = await open_tenant(visit)
+    administration = experience.administration
     ids = _parse_id(visit.request.path_params["pattern"]), _parse_id(visit.field("into").strip())
-    is_confirmed = visit.field("confirmed") == "yes"
+    merge = partial(administration.merge, record, *ids, by=visit.user)
     try:
-        made = await services.write(
-            partial(
-                administration.merge, record, *ids, by=visit.session.name, confirmed=is_confirmed
-            )
-        )
+        made = await visit.write(partial(merge, confirmed=visit.field("confirmed") == "yes"))
     except ProblemsDiffer:
-        both = [
-            await services.read(partial(administration.read_details, record, id_)) for id_ in ids
-        ]
+        both = [await visit.read(partial(administration.read_details, record, id_)) for id_ in ids]
         return visit.html("merge.html", _CONFLICT, both=both)
     return visit.redirect(f"/patterns/{made.pattern.id}")
 
 
 async def show_trial(visit: Visit) -> Response:
     """Show the empty form in which an admin enters a task or a failure to try."""
-    return await _render_trial(
-        await open_services(visit), dict.fromkeys(_TRIAL_FIELDS, "") | {"use": "failure"}
-    )
+    given = dict.fromkeys(_TRIAL_FIELDS, "") | {"use": "failure"}
+    return await _render_trial(visit, await open_tenant(visit), given)
 
 
 async def run_trial(visit: Visit) -> Response:
     """Show the block that an agent would get for a task or failure, recording no question."""
-    services = await open_services(visit)
+    opened = await open_tenant(visit)
     given = {name: visit.field(name).strip() for name in _TRIAL_FIELDS}
     named = {
         f"{given['use']}_description": given["description"],
         **{name: given[name] for name in _TRIAL_FIELDS[2:]},
     }
-    if given["use"] == "failure":
-        del named["technology"]
-    else:
-        del named["error_message"]
-    model = FailureQuestion if given["use"] == "failure" else TaskQuestion
+    is_failure = given["use"] == "failure"
+    del named["technology" if is_failure else "error_message"]
+    model = FailureQuestion if is_failure else TaskQuestion
     try:
         question = model.model_validate({name: value for name, value in named.items() if value})
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        return await _render_trial(services, given, problem=describe_problem(first))
+        return await _render_trial(visit, opened, given, problem=describe_first_problem(error))
     backend = visit.backend
     questions = Questions(
         backend.catalog, backend.retriever, run_blocking=backend.run, is_recording=False
     )
-    caller = Caller(principals=visit.session.principals, name=visit.session.name)
     if isinstance(question, FailureQuestion):
-        answer = await questions.answer_failure(services.record, question, caller)
+        answer = await questions.answer_failure(opened[1], question, visit.caller)
     else:
-        answer = await questions.answer_task(services.record, question, caller)
-    return await _render_trial(services, given, answer)
+        answer = await questions.answer_task(opened[1], question, visit.caller)
+    return await _render_trial(visit, opened, given, answer)
 
 
 async def _render_trial(
-    services: ExperienceServices,
+    visit: Visit,
+    opened: tuple[Experience, TenantRecord],
     given: dict[str, str],
     answer: Answer | None = None,
     problem: str = "",
 ) -> Response:
-    choices = await services.read(
-        partial(services.experience.administration.list_filter_values, services.record)
-    )
+    experience, record = opened
     block = None if answer is None else build_block(answer.patterns, _BLOCK_TOKENS)
-    return services.visit.html(
+    return visit.html(
         "try.html",
         given=given,
-        choices=choices,
+        choices=await visit.read(partial(experience.administration.list_filter_values, record)),
         answer=answer,
         block=block,
         shown={one.id for one in block.patterns} if block else set(),
@@ -254,15 +199,9 @@ async def _render_trial(
 
 async def retract_entry(visit: Visit) -> Response:
     """Retract an entry: searches omit it immediately."""
-    services = await open_services(visit)
-    await services.write(
-        partial(
-            services.experience.administration.delete_entry,
-            services.record,
-            _parse_id(visit.field("entry")),
-            by=visit.session.name,
-        )
-    )
+    experience, record = await open_tenant(visit)
+    delete = partial(experience.administration.delete_entry, record, by=visit.user)
+    await visit.write(partial(delete, _parse_id(visit.field("entry"))))
     return visit.redirect("")
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 from urllib.parse import quote
 
 from starlette.concurrency import iterate_in_threadpool
@@ -58,12 +58,9 @@ class DocumentListing:
     """One page of the filtered list of documents.
 
     Attributes:
-        documents: documents on this page.
-        match_count: number of matching documents on all pages.
         names: names of all documents, by id.
         number, pages: number of this page, and number of all pages.
         status, query: the values of the filter.
-        whole: all documents of the project.
     """
 
     documents: Sequence[GuidelineDocument]
@@ -136,7 +133,7 @@ async def upload(visit: Visit) -> Response:
     """Store a new file or a new version; report missing permissions before reading the file."""
     services = await open_services(visit)
     library, project = services.guidelines.library, services.project
-    source = await services.read(partial(library.require_uploads, project))
+    source = await visit.read(partial(library.require_uploads, project))
     content_type = visit.request.headers.get("content-type", "")
     form = SignedForm(content_type, frozenset({"replaces"}), visit.token)
     async with visit.backend.file_receiver.receive(
@@ -144,16 +141,16 @@ async def upload(visit: Visit) -> Response:
         form,
         source,
         tenant_id=visit.tenant_id,
-        caller=services.user,
+        caller=visit.user,
         create=partial(library.uploads.receive, project.ref),
     ) as received:
         name, replaces = form.finish(), form.values.get("replaces") or None
         if replaces is not None and not _ID.fullmatch(replaces):
             raise HttpRefusal(400, "the field `replaces` must be the id of a document")
         examine = partial(library.uploads.examine, source, received)
-        new = await services.read(partial(examine, file_name=name, by=services.user))
+        new = await visit.read(partial(examine, file_name=name, by=visit.user))
         store = partial(library.uploads.store, project.ref, new, received)
-        stored = await services.write(partial(store, replaces=replaces))
+        stored = await visit.write(partial(store, replaces=replaces))
     if "x-panel-upload" in visit.request.headers:
         answer = {"id": stored.upload.id, "duplicate": stored.duplicate}
         return JSONResponse(answer, _OK if stored.duplicate else _ACCEPTED)
@@ -170,7 +167,7 @@ async def delete(visit: Visit) -> Response:
         return visit.html("delete.html", documents=selected)
     delete_one = partial(services.guidelines.library.delete, services.project)
     for document in selected:
-        await services.write(partial(delete_one, document.id, services.user))
+        await visit.write(partial(delete_one, document.id, visit.user))
     return visit.redirect("?done=deleted")
 
 
@@ -178,8 +175,8 @@ async def show_document(visit: Visit) -> Response:
     """Show a document, and one page of its passages."""
     services = await open_services(visit)
     library, id_ = services.guidelines.library, _parse_document_id(visit)
-    document = await services.read(partial(library.find, services.project, id_))
-    chunks = await services.read(partial(library.read_chunks, services.project, id_))
+    document = await visit.read(partial(library.find, services.project, id_))
+    chunks = await visit.read(partial(library.read_chunks, services.project, id_))
     count = max(1, -(-len(chunks.chunks) // PASSAGES_PER_PAGE))
     number = min(count, _parse_page_number(visit))
     start = (number - 1) * PASSAGES_PER_PAGE
@@ -199,7 +196,7 @@ async def download(visit: Visit) -> Response:
     file = partial(
         services.guidelines.library.open_file, services.project, _parse_document_id(visit)
     )
-    original = await services.read(file)
+    original = await visit.read(file)
     name = quote(original.file_name, safe="")
     return StreamingResponse(
         iterate_in_threadpool(original.blocks),
@@ -216,9 +213,7 @@ async def retry(visit: Visit) -> Response:
     """Retry a document that failed."""
     services = await open_services(visit)
     retry_one = services.guidelines.library.retry
-    await services.write(
-        partial(retry_one, services.project, _parse_document_id(visit), services.user)
-    )
+    await visit.write(partial(retry_one, services.project, _parse_document_id(visit), visit.user))
     return visit.redirect("?done=retried")
 
 
@@ -227,14 +222,14 @@ async def set_enabled(visit: Visit) -> Response:
     services = await open_services(visit)
     enabled = visit.field("enabled") == "yes"
     change = services.guidelines.library.set_enabled
-    change = partial(change, services.project, _parse_document_id(visit), services.user)
-    await services.write(partial(change, enabled=enabled))
+    change = partial(change, services.project, _parse_document_id(visit), visit.user)
+    await visit.write(partial(change, enabled=enabled))
     return visit.redirect(f"?done={'enabled' if enabled else 'disabled'}")
 
 
 async def _read_all(services: ProjectServices) -> DocumentPage:
     list_page = services.guidelines.library.list_page
-    return await services.read(partial(list_page, services.project, limit=MAX_DOCUMENTS))
+    return await services.visit.read(partial(list_page, services.project, limit=MAX_DOCUMENTS))
 
 
 async def _list_matching(services: ProjectServices) -> DocumentListing:
@@ -289,33 +284,13 @@ def _parse_document_id(visit: Visit) -> str:
     return id_.replace("\0", "")
 
 
-_T = TypeVar("_T")
-
-
 @dataclass(frozen=True, slots=True)
 class ProjectServices:
-    """The session's project, and the services for its pages.
-
-    Attributes:
-        project: current state of the project.
-    """
+    """The session's project, and the services for its pages."""
 
     visit: Visit
     project: OpenProject
     guidelines: Guidelines
-
-    @property
-    def user(self) -> str:
-        """Return the name of the session's user, who is the author of changes."""
-        return self.visit.session.name
-
-    async def read(self, work: Callable[[], _T]) -> _T:
-        """Run blocking work; see Backend.run."""
-        return await self.visit.backend.run(self.visit.tenant_id, self.user, work)
-
-    async def write(self, work: Callable[[], _T]) -> _T:
-        """Run work that changes the project; see Backend.write."""
-        return await self.visit.backend.write(self.visit.tenant_id, work)
 
 
 async def open_services(visit: Visit) -> ProjectServices:
@@ -330,8 +305,7 @@ async def open_services(visit: Visit) -> ProjectServices:
     def open_project() -> OpenProject:
         return guidelines.projects.open_record(backend.catalog.tenants.get(visit.tenant_id))
 
-    project = await backend.run(visit.tenant_id, visit.session.name, open_project)
-    return ProjectServices(visit, project, guidelines)
+    return ProjectServices(visit, await visit.read(open_project), guidelines)
 
 
 MAX_FORM_BYTES = 16 * MAX_CHARACTERS
@@ -357,7 +331,7 @@ async def show_text(services: ProjectServices) -> dict[str, Any]:
             "conflict": False,
         }
 
-    return await services.read(read)
+    return await services.visit.read(read)
 
 
 async def save(visit: Visit) -> Response:
@@ -366,10 +340,10 @@ async def save(visit: Visit) -> Response:
     text, version = _read_submitted_text(visit), visit.field("version")
     texts = _create_texts(services)
     try:
-        await services.read(partial(require_usable, text, visit.backend.retriever.masker))
+        await visit.read(partial(require_usable, text, visit.backend.retriever.masker))
         replaces = {version} if version else None
-        put = partial(texts.put, services.project.ref, text, by=services.user, replaces=replaces)
-        await services.write(put)
+        put = partial(texts.put, services.project.ref, text, by=visit.user, replaces=replaces)
+        await visit.write(put)
     except TextRefused as error:
         return await _show_again(services, text, version, _UNPROCESSABLE, problems=error.problems)
     except (VersionChanged, VersionMissing):
@@ -381,10 +355,8 @@ async def save(visit: Visit) -> Response:
 
 async def count_tokens(visit: Visit) -> Response:
     """Return the number of tokens of the text in the form."""
-    services = await open_services(visit)
-    count = await services.read(
-        partial(count_text, _read_submitted_text(visit)[: MAX_CHARACTERS + 1])
-    )
+    await open_services(visit)
+    count = await visit.read(partial(count_text, _read_submitted_text(visit)[: MAX_CHARACTERS + 1]))
     return HTMLResponse(f"{count:,} tokens")
 
 
@@ -401,11 +373,10 @@ async def _show_again(
 
     Args:
         version: the version that was edited; None for the stored version.
-        status: HTTP status of the whole page; requests by the script get 200.
         conflict: whether a different text was saved meanwhile.
     """
     shown = await show_text(services)
-    count = await services.read(partial(count_text, text[: MAX_CHARACTERS + 1]))
+    count = await services.visit.read(partial(count_text, text[: MAX_CHARACTERS + 1]))
     shown |= {"text": text, "tokens": count, "problems": problems, "conflict": conflict}
     shown |= {} if version is None else {"version": version}
     if _is_from_script(services.visit):

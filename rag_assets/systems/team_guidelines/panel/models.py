@@ -16,7 +16,7 @@ from rag_assets.common.errors import InvalidRequest, RagAssetsError
 from rag_assets.common.formatting import duration
 from rag_assets.models.providers.registry import WITH_KEYS, list_auto_embeddings
 from rag_assets.panel.frame import Visit
-from rag_assets.search.model import MAX_QUERY, Caller
+from rag_assets.search.model import MAX_QUERY
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.systems.team_guidelines.contexts import MAX_TOKENS, ContextRequest, Contexts
@@ -44,10 +44,8 @@ class ProviderChange:
     """Preview of a change of provider.
 
     Attributes:
-        embedder: the embedder with the new provider.
         is_same: whether the embedder stays the same, so that no document is embedded again.
         documents, passages, tokens: number of each to embed again.
-        cost: cost of embedding in dollars; None if no price is known.
         seconds: estimated duration; None if the embedder was never measured on this project.
         lacks_key: whether the new provider still needs a key.
     """
@@ -68,7 +66,6 @@ class PendingBuild:
     """A build that will replace the serving build.
 
     Attributes:
-        embedder: embedder of the new build.
         former: embedder of the serving build, which answers meanwhile.
         is_started: whether the build exists; otherwise the next run of the pipeline starts it.
         documents, of_documents: number of documents in the build, and in total.
@@ -147,9 +144,7 @@ async def show(visit: Visit) -> Response:
 async def show_progress(visit: Visit) -> Response:
     """Return the HTML of the pending build's progress, which the script puts into the page."""
     services = await open_services(visit)
-    build = await services.read(
-        partial(find_pending_build, visit.backend.catalog, services.project)
-    )
+    build = await visit.read(partial(find_pending_build, visit.backend.catalog, services.project))
     return visit.html("replacement.html", build=build)
 
 
@@ -159,7 +154,7 @@ async def set_key(visit: Visit) -> Response:
     key = SecretStr(visit.field("key").strip())
     keys = services.guidelines.keys
     try:
-        await services.write(partial(keys.put, services.project.ref, visit.field("provider"), key))
+        await visit.write(partial(keys.put, services.project.ref, visit.field("provider"), key))
     except RagAssetsError as error:
         return await _render_page(services, problem=error.advice, status=422)
     return visit.redirect("/models?done=set")
@@ -170,7 +165,7 @@ async def test_key(visit: Visit) -> Response:
     services = await open_services(visit)
     provider = visit.field("provider")
     try:
-        tested = await services.read(
+        tested = await visit.read(
             partial(services.guidelines.keys.test, services.project.ref, provider)
         )
     except RagAssetsError as error:
@@ -189,9 +184,7 @@ async def delete_key(visit: Visit) -> Response:
     if not visit.field("confirmed"):
         return visit.html("delete_key.html", provider=provider, name=_format_provider(provider))
     try:
-        await services.write(
-            partial(services.guidelines.keys.delete, services.project.ref, provider)
-        )
+        await visit.write(partial(services.guidelines.keys.delete, services.project.ref, provider))
     except RagAssetsError as error:
         return await _render_page(services, problem=error.advice, status=422)
     return visit.redirect("/models?done=deleted")
@@ -206,14 +199,14 @@ async def change_provider(visit: Visit) -> Response:
             raise InvalidRequest(
                 "the provider cannot be used for embeddings", hint="choose a provider of the list"
             )
-        change = await services.read(
+        change = await visit.read(
             partial(preview_provider, visit.backend.catalog, services.project, provider)
         )
         if not visit.field("confirmed"):
             return await _render_page(services, change=change)
         scope = ProjectScope(tenants=frozenset({visit.tenant_id}))
         put = partial(services.guidelines.projects.put, scope, services.project.project_id)
-        await services.write(partial(put, {"provider": provider}))
+        await visit.write(partial(put, {"provider": provider}))
     except RagAssetsError as error:
         return await _render_page(services, problem=error.advice, status=422)
     return visit.redirect("/models?done=changed")
@@ -244,7 +237,7 @@ async def _render_page(
     return services.visit.html(
         "models.html",
         status,
-        **await services.read(read),
+        **await services.visit.read(read),
         done=done,
         problem=problem,
         change=change,
@@ -283,8 +276,7 @@ async def try_task(visit: Visit) -> Response:
     contexts = Contexts(
         backend.catalog, backend.retriever, backend.reader, run_blocking=backend.run
     )
-    caller = Caller(principals=visit.session.principals, name=visit.session.name)
-    context = await contexts.build(services.project.record, request, caller)
+    context = await contexts.build(services.project.record, request, visit.caller)
     return _render_try_page(visit, template, task=task, context=context)
 
 
@@ -311,14 +303,14 @@ async def show_usage(visit: Visit) -> Response:
     """Show the usage of the month and of each day, and the caps."""
     services = await open_services(visit)
     days = _parse_days(visit)
-    report = await services.read(partial(services.guidelines.usage.report, services.project, days))
+    report = await visit.read(partial(services.guidelines.usage.report, services.project, days))
     return visit.html("usage.html", usage=report, days=days, choices=_CHOICES)
 
 
 async def export_usage(visit: Visit) -> Response:
     """Send the usage of each day as CSV."""
     services = await open_services(visit)
-    report = await services.read(
+    report = await visit.read(
         partial(services.guidelines.usage.report, services.project, _parse_days(visit))
     )
     text = io.StringIO()

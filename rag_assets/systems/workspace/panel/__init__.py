@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar, get_args
+from typing import Any, Final, get_args
 
 from pydantic import TypeAdapter, ValidationError
 from starlette.responses import Response
@@ -24,14 +22,13 @@ from rag_assets.common.errors import (
 )
 from rag_assets.common.failure_kinds import WORDS, FailureKind
 from rag_assets.common.formatting import duration, format_count
-from rag_assets.common.invalid_values import describe_problem
+from rag_assets.common.invalid_values import describe_first_problem
 from rag_assets.ingest.sources.record_bodies import BODIES
 from rag_assets.ingest.sources.records import ROOT, build_page_scope, compute_record_document_id
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.providers.local import E5_MODEL
 from rag_assets.panel.frame import PanelPage, SystemPanel, Visit
 from rag_assets.records.text_records import find_records_source
-from rag_assets.search.model import Caller
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.records.states import RecordFilter, RecordState, RecordStatus
 from rag_assets.storage.catalog.tenants.table import TenantRecord
@@ -51,51 +48,19 @@ PAGE: Final = 50
 """Number of rows on a page of a list."""
 
 _MAX_PARAMETER_CHARACTERS: Final = 1_000
-_T = TypeVar("_T")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceServices:
-    """The session's workspace, and the services for its pages.
-
-    Attributes:
-        record: current record of the workspace.
-    """
-
-    visit: Visit
-    record: TenantRecord
-
-    @property
-    def by(self) -> str:
-        """Return the name of the session's user, who is the author of changes."""
-        return self.visit.session.name
-
-    @property
-    def caller(self) -> Caller:
-        """Return the caller for reading documents; admins read only documents granted to them."""
-        return Caller(principals=self.visit.session.principals, name=self.by)
-
-    async def read(self, work: Callable[[], _T]) -> _T:
-        """Run blocking work; see Backend.run."""
-        return await self.visit.backend.run(self.record.id, self.by, work)
-
-    async def write(self, work: Callable[[], _T]) -> _T:
-        """Run work that changes the workspace; see Backend.write."""
-        return await self.visit.backend.write(self.record.id, work)
-
-
-async def open_services(visit: Visit) -> WorkspaceServices:
-    """Open the session's workspace.
+async def open_workspace(visit: Visit) -> TenantRecord:
+    """Return the current record of the session's workspace.
 
     Raises:
         UnknownTenant: the workspace was removed.
         NoWorkspace: the tenant's profile has changed.
     """
-    get = partial(visit.backend.catalog.tenants.get, visit.tenant_id)
-    record = await visit.backend.run(visit.tenant_id, visit.session.name, get)
+    record = await visit.read(partial(visit.backend.catalog.tenants.get, visit.tenant_id))
     if record.profile != PROFILE:
         raise NoWorkspace("this tenant is no longer a workspace", hint="sign in again")
-    return WorkspaceServices(visit, record)
+    return record
 
 
 def query_text(visit: Visit, name: str) -> str:
@@ -119,75 +84,71 @@ async def show_overview(visit: Visit) -> Response:
     count = visit.request.query_params.get("again", "")
     if count.isascii() and count.isdecimal() and len(count) <= len("1000000"):
         done = f"{format_count(int(count), 'document')} will be indexed again."
-    return await _render_overview(await open_services(visit), done=done)
+    return await _render_overview(visit, await open_workspace(visit), done=done)
 
 
 async def show_status(visit: Visit) -> Response:
     """Return the HTML of the status alone, which the script puts into the page."""
-    services = await open_services(visit)
-    return visit.html("status.html", **await services.read(lambda: _read_status(services)))
+    record = await open_workspace(visit)
+    return visit.html("status.html", **await visit.read(lambda: _read_status(visit, record)))
 
 
 async def switch_workspace(visit: Visit) -> Response:
     """Switch the workspace on or off; ask for confirmation before switching off."""
-    services = await open_services(visit)
+    record = await open_workspace(visit)
     on = visit.field("enabled") == "yes"
     if not on and not visit.field("confirmed"):
         return visit.html("switch_off.html")
     service = SettingsService.from_backend(visit.backend)
     draft = SettingsDraft(enabled=on)
     try:
-        await services.write(lambda: service.change(services.record.id, draft, services.by))
+        await visit.write(lambda: service.change(record.id, draft, visit.user))
     except ConfiguredByOperator:
         problem = "The operator has switched this workspace off. Ask the operator to switch it on."
-        return await _render_overview(services, problem=problem, code=409)
+        return await _render_overview(visit, record, problem=problem, code=409)
     return visit.redirect(f"?done={'on' if on else 'off'}")
 
 
 async def reindex_documents(visit: Visit) -> Response:
     """Index documents again; if a model is pending, ask for confirmation first."""
-    services = await open_services(visit)
+    record = await open_workspace(visit)
     scope, id_ = visit.field("scope"), visit.field("id").strip()
     body: dict[str, Any] = {"scope": scope} if scope == "workspace" else {"scope": scope, "id": id_}
     try:
         wanted = _REINDEX.validate_python(body)
     except ValidationError:
         return await _render_overview(
-            services, problem="No page or database has this id.", code=_UNPROCESSABLE
+            visit, record, problem="No page or database has this id.", code=_UNPROCESSABLE
         )
     if scope == "workspace" and not visit.field("confirmed"):
-        found = await services.read(lambda: _read_status(services))
+        found = await visit.read(lambda: _read_status(visit, record))
         if found["told"].pending_model is not None:
             return visit.html("new_model.html", **found)
     catalog = visit.backend.catalog
     try:
-        done = await services.write(
-            lambda: request_reindex(catalog, services.record.id, wanted, services.by)
-        )
+        done = await visit.write(lambda: request_reindex(catalog, record.id, wanted, visit.user))
     except (UnknownDocument, InvalidRequest) as error:
-        return await _render_overview(services, problem=f"{error.advice}.", code=404)
+        return await _render_overview(visit, record, problem=f"{error.advice}.", code=404)
     return visit.redirect(f"?again={done.documents}")
 
 
 async def _render_overview(
-    services: WorkspaceServices, *, done: str = "", problem: str = "", code: int = 200
+    visit: Visit, record: TenantRecord, *, done: str = "", problem: str = "", code: int = 200
 ) -> Response:
     def read() -> dict[str, Any]:
-        warnings = services.visit.backend.catalog.events.page(
-            services.record.id,
+        warnings = visit.backend.catalog.events.page(
+            record.id,
             kinds={"secret_dropped", "secret_masked"},
             limit=_LATEST,
-            readers=services.caller.principals,
+            readers=visit.caller.principals,
         )
-        return {**_read_status(services), "warnings": warnings}
+        return {**_read_status(visit, record), "warnings": warnings}
 
-    return services.visit.html(
-        "overview.html", code, **await services.read(read), done=done, problem=problem
-    )
+    return visit.html("overview.html", code, **await visit.read(read), done=done, problem=problem)
 
 
-def _read_status(services: WorkspaceServices) -> dict[str, Any]:
-    catalog, record = services.visit.backend.catalog, services.record
+def _read_status(visit: Visit, record: TenantRecord) -> dict[str, Any]:
+    catalog = visit.backend.catalog
     found = read_status_of_records(catalog, record, readers=None)
     settings = build_settings_response(record)
     build = _find_pending_build(catalog, record)
@@ -224,19 +185,19 @@ _LONGEST = 18
 
 async def show_warnings(visit: Visit) -> Response:
     """List all warnings, newest first, without URLs of documents that the user may not read."""
-    services = await open_services(visit)
+    record = await open_workspace(visit)
     after = query_text(visit, "after")
     before = (
         int(after) if after.isascii() and after.isdecimal() and len(after) <= _LONGEST else None
     )
-    found = await services.read(
+    found = await visit.read(
         partial(
             visit.backend.catalog.events.page,
-            services.record.id,
+            record.id,
             kinds={"secret_dropped", "secret_masked"},
             before=before,
             limit=PAGE + 1,
-            readers=services.caller.principals,
+            readers=visit.caller.principals,
         )
     )
     following = found[PAGE - 1].id if len(found) > PAGE else None
@@ -275,33 +236,33 @@ async def show_settings(visit: Visit) -> Response:
     """Show the settings in a form."""
     is_saved = visit.request.query_params.get("done") == "saved"
     done = "The settings are saved." if is_saved else ""
-    return await _render_form(await open_services(visit), done=done)
+    return await _render_form(visit, await open_workspace(visit), done=done)
 
 
 async def save_settings(visit: Visit) -> Response:
     """Save the settings in the form; if a value is invalid, show the form with the problem."""
-    services = await open_services(visit)
+    record = await open_workspace(visit)
     sent = {name: visit.field(name).strip() for name in _FIELDS}
     service = SettingsService.from_backend(visit.backend)
     try:
         draft = SettingsDraft.model_validate(
             {name: _parse_value(name, sent[name]) for name in _FIELDS}
         )
-        await services.write(partial(service.change, services.record.id, draft, services.by))
+        await visit.write(partial(service.change, record.id, draft, visit.user))
     except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        return await _render_form(
-            services, problem=_use_field_label(describe_problem(first)), sent=sent, status=422
-        )
+        problem = describe_first_problem(error)
     except (InvalidRequest, NoVectorBackend) as error:
-        return await _render_form(
-            services, problem=_use_field_label(error.advice), sent=sent, status=422
-        )
-    return visit.redirect("/settings?done=saved")
+        problem = error.advice
+    else:
+        return visit.redirect("/settings?done=saved")
+    return await _render_form(
+        visit, record, problem=_use_field_label(problem), sent=sent, status=422
+    )
 
 
 async def _render_form(
-    services: WorkspaceServices,
+    visit: Visit,
+    record: TenantRecord,
     *,
     done: str = "",
     problem: str = "",
@@ -309,13 +270,13 @@ async def _render_form(
     status: int = 200,
 ) -> Response:
     own: dict[str, Any] = {
-        name: "" if (value := getattr(services.record.settings, name)) is None else str(value)
+        name: "" if (value := getattr(record.settings, name)) is None else str(value)
         for name in _FIELDS
     }
-    return services.visit.html(
+    return visit.html(
         "settings.html",
         status,
-        settings=build_settings_response(services.record),
+        settings=build_settings_response(record),
         form=own if sent is None else sent,
         done=done,
         problem=problem,
@@ -344,7 +305,7 @@ _RECORD_KEY: Final = ("source", "type", "id")
 
 async def show_records(visit: Visit) -> Response:
     """List the records that the user may read, page by page."""
-    services = await open_services(visit)
+    record = await open_workspace(visit)
     status, source_type = query_text(visit, "status"), query_text(visit, "type")
     after = tuple(query_text(visit, f"after_{name}") for name in _RECORD_KEY)
     chosen = RecordFilter(
@@ -353,7 +314,7 @@ async def show_records(visit: Visit) -> Response:
         page_uuid=query_text(visit, "page").strip() or None,
         after=after if all(after) else None,  # type: ignore[arg-type]
     )
-    found = await services.read(partial(_read_page, services, chosen))
+    found = await visit.read(partial(_read_page, visit, record, chosen))
     shown = found[:PAGE]
     return visit.html(
         "records.html",
@@ -369,26 +330,26 @@ async def show_records(visit: Visit) -> Response:
 
 async def show_record(visit: Visit) -> Response:
     """Show one record; respond with 404 if it does not exist or the user may not read it."""
-    services = await open_services(visit)
+    record = await open_workspace(visit)
     source, source_type, source_id = (query_text(visit, name) for name in _RECORD_KEY)
-    pushed = _find_source(services, source)
+    pushed = _find_source(record, source)
     scope, document_id = pushed[1], compute_record_document_id(pushed[0], source_type, source_id)
 
     def read() -> tuple[RecordState | None, RecordWhereabouts]:
-        backend, tenant_id = visit.backend, services.record.id
+        backend, tenant_id = visit.backend, record.id
         found = read_record_status(
             backend.reader,
             tenant_id,
-            services.caller,
+            visit.caller,
             source_id=source_id,
             document_id=document_id,
             scope=scope,
         )
-        principals = backend.reader.policy.principals(services.caller)
+        principals = backend.reader.policy.principals(visit.caller)
         states = backend.catalog.record_states
         return states.find(tenant_id, document_id, principals, scope=scope), found
 
-    state, found = await services.read(read)
+    state, found = await visit.read(read)
     if state is None:
         raise UnknownDocument(
             "the workspace has no record with this id",
@@ -397,14 +358,12 @@ async def show_record(visit: Visit) -> Response:
     return visit.html("record.html", state=state, found=found, remedy=_find_remedy)
 
 
-def _read_page(services: WorkspaceServices, chosen: RecordFilter) -> list[RecordState]:
-    tenant = Tenant.from_config(services.record.config)
-    return list_record_states(
-        services.visit.backend.reader, tenant, services.caller, chosen, limit=PAGE + 1
-    )
+def _read_page(visit: Visit, record: TenantRecord, chosen: RecordFilter) -> list[RecordState]:
+    tenant = Tenant.from_config(record.config)
+    return list_record_states(visit.backend.reader, tenant, visit.caller, chosen, limit=PAGE + 1)
 
 
-def _find_source(services: WorkspaceServices, name: str) -> tuple[str, str]:
+def _find_source(record: TenantRecord, name: str) -> tuple[str, str]:
     """Return the name of a source of records, and the scope of its records without a page.
 
     Args:
@@ -413,7 +372,7 @@ def _find_source(services: WorkspaceServices, name: str) -> tuple[str, str]:
     Raises:
         NoRecordsSource: no source has this name, or the tenant has several sources.
     """
-    tenant = Tenant.from_config(services.record.config)
+    tenant = Tenant.from_config(record.config)
     source = find_records_source(tenant, name or None, pulled=True)
     return source.name, source.scope or tenant.access.scope
 
@@ -444,35 +403,35 @@ _SHOWN_READERS = 50
 
 async def show_tree(visit: Visit) -> Response:
     """Show one page of the tree, and the first pages below it."""
-    services = await open_services(visit)
+    record = await open_workspace(visit)
     uuid = query_text(visit, "page").strip() or ROOT
     after = query_text(visit, "after") or None
     names = [name.strip() for name in query_text(visit, "who").split(",")]
     who = tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
-    found = await services.read(partial(_build_page_view, services, uuid, after, who))
+    found = await visit.read(partial(_build_page_view, visit, record, uuid, after, who))
     return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **found)
 
 
 async def list_unplaced_pages(visit: Visit) -> Response:
     """List the pages below an unknown page."""
-    services = await open_services(visit)
+    record = await open_workspace(visit)
     lists = PageLists(visit.backend.catalog.database)
     after = query_text(visit, "after") or None
 
     def read() -> tuple[list[Any], dict[str, str]]:
-        found = lists.list_unplaced(services.record.id, after=after, limit=PAGE + 1)
-        return found, _read_titles(services, [one.page.uuid for one in found])
+        found = lists.list_unplaced(record.id, after=after, limit=PAGE + 1)
+        return found, _read_titles(visit, [one.page.uuid for one in found])
 
-    found, titles = await services.read(read)
+    found, titles = await visit.read(read)
     return visit.html(
         "unplaced.html", pages=found[:PAGE], following=_find_next_uuid(found), titles=titles
     )
 
 
 def _build_page_view(
-    services: WorkspaceServices, uuid: str, after: str | None, who: tuple[str, ...]
+    visit: Visit, record: TenantRecord, uuid: str, after: str | None, who: tuple[str, ...]
 ) -> dict[str, Any]:
-    catalog, tenant_id = services.visit.backend.catalog, services.record.id
+    catalog, tenant_id = visit.backend.catalog, record.id
     lists = PageLists(catalog.database)
     path = lists.read_path(tenant_id, uuid)
     if uuid == ROOT and not path:
@@ -482,9 +441,7 @@ def _build_page_view(
     uuids = [*(page.uuid for page in path), *(one.page.uuid for one in below)]
     verdict: PageAccess | None = None
     if who:
-        verdict = TreeService.from_backend(services.visit.backend).explain_access(
-            tenant_id, uuid, who
-        )
+        verdict = TreeService.from_backend(visit.backend).explain_access(tenant_id, uuid, who)
     return {
         "path": path,
         "page": path[-1] if path else None,
@@ -493,7 +450,7 @@ def _build_page_view(
         "readers": _list_readers(catalog, tenant_id, access.scopes, is_new=path == [create_root()]),
         "below": below[:PAGE],
         "following": _find_next_uuid(below),
-        "titles": _read_titles(services, uuids),
+        "titles": _read_titles(visit, uuids),
         "verdict": verdict,
         "unplaced": uuid == ROOT and bool(lists.list_unplaced(tenant_id, after=None, limit=1)),
         "shown_readers": _SHOWN_READERS,
@@ -515,10 +472,10 @@ def _list_readers(
     return [(scope.removeprefix(build_page_scope("")), grants.get(scope, [])) for scope in scopes]
 
 
-def _read_titles(services: WorkspaceServices, uuids: list[str]) -> dict[str, str]:
-    principals = services.visit.backend.reader.policy.principals(services.caller)
-    lists = PageLists(services.visit.backend.catalog.database)
-    return lists.read_titles(services.record.id, uuids, principals)
+def _read_titles(visit: Visit, uuids: list[str]) -> dict[str, str]:
+    principals = visit.backend.reader.policy.principals(visit.caller)
+    lists = PageLists(visit.backend.catalog.database)
+    return lists.read_titles(visit.tenant_id, uuids, principals)
 
 
 def _find_next_uuid(found: list[Any]) -> str | None:

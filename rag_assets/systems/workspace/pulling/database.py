@@ -71,7 +71,6 @@ class SourceKey(NamedTuple):
     """The columns of a row that are compared with the stored records.
 
     Attributes:
-        changed_at: time of the row's last change.
         page: page of a block; None for other types.
     """
 
@@ -145,9 +144,6 @@ class SourceDatabase:
 
         Args:
             with_page: whether to also read `page_uuid`; the query must have this column.
-
-        Raises:
-            ListingFailed: see open_rows().
         """
         names = ("id", "updated_at", *(("page_uuid",) if with_page else ()))
         statement = self._statements_for_type(source_type).select_keys(
@@ -162,11 +158,7 @@ class SourceDatabase:
                 result.close()
 
     def read_tree(self) -> tuple[list[str], list[SourceRow]]:
-        """Return the column names and all rows of the tree's query.
-
-        Raises:
-            ListingFailed: see open_rows().
-        """
+        """Return the column names and all rows of the tree's query."""
         statements = self._build_statements(self._config.tree or "")
         with self._explain_errors("tree"):
             columns = self._describe_columns(statements)
@@ -253,18 +245,6 @@ class SourceDatabase:
             ) from None
 
 
-@contextmanager
-def open_snapshot(config: SqlConfig) -> Iterator[SourceDatabase]:
-    """Open one read-only snapshot of a source's database.
-
-    Raises:
-        ConfigurationError: the variable is not set, or not the URL of a supported database.
-        ListingFailed: the database cannot be reached.
-    """
-    with open_connection(config) as (connection, dialect):
-        yield SourceDatabase(connection, dialect, config)
-
-
 _CONNECT_SECONDS = 10
 _SCHEME = re.compile(r"^postgres(?:ql)?(?:\+\w+)?://")
 _QUERY_ERROR_PREFIXES: Final = ("42", "0A", "22023")
@@ -288,17 +268,17 @@ _REFUSALS: Final = (
 
 
 @contextmanager
-def open_connection(config: SqlConfig) -> Iterator[tuple[Connection, Dialect]]:
-    """Connect to a source's database and start one read-only snapshot.
+def open_snapshot(config: SqlConfig) -> Iterator[SourceDatabase]:
+    """Open one read-only snapshot of a source's database.
 
     Raises:
-        ConfigurationError: the variable is not set, or is not the URL of a usable database.
+        ConfigurationError: the variable is not set, or not the URL of a supported database.
         ListingFailed: the database cannot be reached.
     """
     engine, dialect = _create_engine(config)
     try:
         with _connect(engine, dialect, config) as connection:
-            yield connection, dialect
+            yield SourceDatabase(connection, dialect, config)
     finally:
         engine.dispose()
 

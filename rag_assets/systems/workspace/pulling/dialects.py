@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from psycopg import DataError
+from psycopg.adapt import Loader
 from psycopg.types.datetime import DateLoader, TimestampLoader, TimestamptzLoader
 from psycopg.types.string import TextLoader
 from sqlalchemy import Connection, text
@@ -31,7 +32,6 @@ class Dialect:
     """The SQL that one kind of database needs for reading an operator's query.
 
     Attributes:
-        name: display name.
         prepare: starts a read-only transaction with one snapshot and a time limit.
         size: returns an SQL expression for a column's size in bytes, from its quoted name and the
             driver's type code; None for types that are always small.
@@ -125,28 +125,23 @@ _DIALECTS: Final = {
 _AS_TEXT = ("json", "jsonb", "interval", "time", "timetz")
 
 
-class _Date(DateLoader):
+class _LenientLoader(Loader):
+    """Returns a time that Python cannot represent as text."""
+
     def load(self, data: Any) -> Any:
         try:
-            return super().load(data)
+            return super().load(data)  # type: ignore[safe-super]  # a loader follows in the MRO
         except DataError:
             return bytes(data).decode()
 
 
-class _Timestamp(TimestampLoader):
-    def load(self, data: Any) -> Any:
-        try:
-            return super().load(data)
-        except DataError:
-            return bytes(data).decode()
+class _Date(_LenientLoader, DateLoader): ...
 
 
-class _Timestamptz(TimestamptzLoader):
-    def load(self, data: Any) -> Any:
-        try:
-            return super().load(data)
-        except DataError:
-            return bytes(data).decode()
+class _Timestamp(_LenientLoader, TimestampLoader): ...
+
+
+class _Timestamptz(_LenientLoader, TimestamptzLoader): ...
 
 
 def read_leniently(connection: Any) -> None:
@@ -170,12 +165,7 @@ _SIZE, _LARGEST = "rag_assets_size", "rag_assets_largest"
 
 @dataclass(frozen=True, slots=True)
 class QueryColumn:
-    """A column of a query.
-
-    Attributes:
-        name: name of the column in the query.
-        type_code: the driver's code of the column's type.
-    """
+    """A column of a query."""
 
     name: str
     type_code: Any = None
@@ -187,13 +177,7 @@ def escape_parameters(query: str) -> str:
 
 
 class Statements:
-    """Statements that read one query.
-
-    Args:
-        dialect: dialect of the database.
-        preparer: quotes names in the dialect.
-        query: the operator's query.
-    """
+    """Statements that read one query."""
 
     def __init__(self, dialect: Dialect, preparer: IdentifierPreparer, query: str) -> None:
         self._dialect, self._preparer = dialect, preparer
@@ -241,10 +225,6 @@ class Statements:
         """Return a statement whose values are null in rows above the size limit, except the id.
 
         Its additional last column is explained in select_rows().
-
-        Args:
-            inner: the query for the rows.
-            most: maximum bytes of a row.
         """
         sizes = {column.name: size for column in columns if (size := self._build_size(column))}
         if not sizes:

@@ -51,10 +51,8 @@ class _Batch:
     """Rows that are stored together.
 
     Attributes:
-        taken: rows with their drafts.
         bad: rows that cannot become records.
         watermark: time of the last change among them.
-        size: size of the records in bytes.
         advances_watermark: whether storing these rows advances the watermark.
     """
 
@@ -122,20 +120,12 @@ class Follower:
         return True
 
     def read_again(self, source_type: RecordType) -> None:
-        """Store all rows of a query in this snapshot that differ from the stored records.
-
-        Raises:
-            ListingFailed: see follow().
-        """
+        """Store all rows of a query in this snapshot that differ from the stored records."""
         with self.database.open_rows(source_type) as (names, rows):
             self._store_all(source_type, names, rows)
 
     def follow_awaiting_blocks(self) -> None:
-        """Store blocks that were set aside because their pages were missing, but exist now.
-
-        Raises:
-            ListingFailed: see follow().
-        """
+        """Store blocks that were set aside because their pages were missing, but exist now."""
         ref, name = self.puller.ref, self.config.name
         while self._pulls_blocks and (
             pages := self.set_aside_rows.list_awaited_pages(ref, name, limit=_MAX_AWAITED_PAGES)
@@ -161,9 +151,6 @@ class Follower:
 
         It may if this snapshot is old, and a new snapshot would start at a later change than this
         one, whose rows start at `since`. Otherwise it would read the same rows again.
-
-        Args:
-            watermark: time of the last stored change.
         """
         if not (self.database.is_old and self.database.is_ordered_by_time) or watermark is None:
             return False
@@ -226,7 +213,9 @@ class Follower:
         self, batch: _Batch, source_type: RecordType, former: datetime | None, *, is_last: bool
     ) -> _Batch:
         """Store a batch and the watermark; return the next, empty batch."""
-        bad = [*batch.bad, *self._store_records(batch, former)]
+        stored, refused = self._writer.write(batch.taken, self._choose_lane(batch, former))
+        self.report.stored += stored
+        bad = [*batch.bad, *refused]
         failed = {compute_row_key(source_type, row.source_id): row for row in bad}
         good = {
             compute_row_key(source_type, row.source_id) for row, _ in batch.taken
@@ -250,12 +239,6 @@ class Follower:
                 masker=self.puller.masker,
             )
         return _Batch(watermark=batch.watermark, advances_watermark=batch.advances_watermark)
-
-    def _store_records(self, batch: _Batch, former: datetime | None) -> list[SetAsideRow]:
-        """Store the records of a batch; return the rows that must be set aside."""
-        stored, bad = self._writer.write(batch.taken, self._choose_lane(batch, former))
-        self.report.stored += stored
-        return bad
 
     def _choose_lane(self, batch: _Batch, former: datetime | None) -> int:
         """Return the queue lane of a batch: URGENT for recent changes, otherwise BULK.
@@ -287,10 +270,6 @@ class RecordWriter:
         self, taken: Sequence[tuple[PulledRow, Draft]], lane: int
     ) -> tuple[int, list[SetAsideRow]]:
         """Store the records that are new or changed.
-
-        Args:
-            taken: rows with their drafts.
-            lane: queue lane for the records.
 
         Returns:
             the number of new or changed records, and the rows that must be set aside.

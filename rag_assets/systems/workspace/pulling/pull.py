@@ -128,7 +128,6 @@ class Puller:
             scan: whether to also compare all keys with the stored records, remove records without a
                 row, and read missed changes.
             allow_deletes: whether any number of records may be removed.
-            wait_seconds: how long to wait for another pull of the source.
 
         Raises:
             TenantLocked: another process pulls the source.
@@ -192,19 +191,6 @@ _LONGEST_WAIT = timedelta(days=2)
 """Longer than the pause of any source between two pulls."""
 
 
-@dataclass(frozen=True, slots=True)
-class DueTenants:
-    """Tenants with a due source, the longest waiting first.
-
-    Attributes:
-        quick: tenants whose last pulls succeeded within 5 seconds each; they share one run.
-        slow: all other due tenants; each has its own run, so that it does not delay the others.
-    """
-
-    quick: tuple[str, ...]
-    slow: tuple[str, ...]
-
-
 def get_pulled_sources(tenant: Tenant, named: str | None = None) -> list[SqlConfig]:
     """Return the sources of a tenant with the type sql, or only the source with this name.
 
@@ -228,13 +214,15 @@ def find_due_tenants(
     states: Mapping[tuple[str, str], SourceState],
     now: datetime,
     pulled: Collection[tuple[str, str]] = (),
-) -> DueTenants:
-    """Return the tenants with a due source, except tenants with a source that is being pulled.
+) -> tuple[list[str], list[str]]:
+    """Return the quick and the slow tenants with a due source, the longest waiting first.
+
+    The last pulls of a quick tenant succeeded within 5 seconds each. Quick tenants share one run;
+    each slow tenant has its own run, so that it does not delay the others. Tenants with a source
+    that is being pulled are left out.
 
     Args:
         records: tenants with sources of the type sql.
-        states: states of their sources, by tenant and source.
-        pulled: sources that are being pulled now.
     """
     quick: dict[str, datetime] = {}
     slow: dict[str, datetime] = {}
@@ -254,7 +242,7 @@ def find_due_tenants(
             )
             (slow if takes_long else quick)[record.id] = min(since)
     # Ordered by waiting time, so that tenants that are always due do not starve the others.
-    return DueTenants(*(tuple(sorted(some, key=some.__getitem__)) for some in (quick, slow)))
+    return sorted(quick, key=quick.__getitem__), sorted(slow, key=slow.__getitem__)
 
 
 def choose_worst_failure(failures: Sequence[Exception]) -> Exception:
@@ -300,7 +288,6 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
 
     Args:
         follower: follower of the source, after it has followed the queries in the same snapshot.
-        allow_deletes: whether any number of records may be removed, even all.
 
     Raises:
         ListingFailed: a query failed. No record was removed.
@@ -505,11 +492,7 @@ def _read_pages(
 
 
 class _InvalidColumnError(Exception):
-    """A pulled row cannot be converted to a page because of one of its columns.
-
-    Attributes:
-        column: name of the invalid column.
-    """
+    """A pulled row cannot be converted to a page because of one of its columns."""
 
     def __init__(self, column: str) -> None:
         super().__init__(column)
@@ -520,7 +503,6 @@ def _parse_page(names: Sequence[str], row: SourceRow, zone: ZoneInfo, uuid: str)
     """Convert a row of the tree's query to a page.
 
     Raises:
-        _InvalidColumnError: a column other than the id is not valid.
         InvalidRequest: its id is not valid for a page.
     """
     if row.largest is not None:

@@ -27,8 +27,6 @@ class PulledRow:
     """A row that was read without a problem.
 
     Attributes:
-        source_id: id of the record.
-        updated_at: when the row was last changed.
         body: body of the record, as it would be pushed.
     """
 
@@ -43,7 +41,6 @@ class SetAsideRow:
 
     Attributes:
         source_id: id of the row; empty without an id.
-        column: the column with the problem.
         problem: the problem, without the value.
         awaited_page: page of a block, if the only problem is that this page is missing.
     """
@@ -126,11 +123,7 @@ def _to_integer(value: Any, _: ZoneInfo) -> Any:
 
 
 def _to_time(value: Any, zone: ZoneInfo) -> datetime:
-    """Convert a value to a time; a time without a zone gets the zone `zone`.
-
-    Raises:
-        ValueError: the value is not a time.
-    """
+    """Convert a value to a time; a time without a zone gets the zone `zone`."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -249,7 +242,6 @@ class RowReader:
 
         Args:
             row: values of the row; all except the id are None.
-            largest: index of the largest column.
         """
         source_id = format_row_id(dict(zip(self._names, row, strict=True))[_ID])
         problem = f"the row has more than {MAX_ROW_BYTES >> 20} MiB; this column is the largest"

@@ -41,7 +41,6 @@ class SourceState:
         pulled_at, seconds: time and duration of the last complete pull.
         scanned_at: when the keys of the source were last compared.
         failures: number of failed pulls since the last complete pull.
-        error: error of the last failed pull.
         held_deletions: number of records without a row that are kept.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from docs.tools.code_costs import build_code_costs_table
+from docs.tools.code import build_code_costs_table
 
 _MS = {"p50": 20.0, "p95": 31.5}
 _COMPARED = {"walk and search": {"p50": 52.25, "p95": 80.0}, "search alone": _MS, "ratio": 2.61}

@@ -106,13 +106,13 @@ def test_a_kill_between_any_two_transactions(
     assert set(states[turn:]) == {"new"}
 
 
-def test_an_index_of_many_rows_is_deleted(path: Path) -> None:
+def test_an_index_of_many_rows_is_emptied(path: Path) -> None:
     store = SqliteStore(path)
     replaced(store, new=False)
     other = chunks_of("b", 3)
     store.replace("b", other, vectors_of(3), state_of(other))
-    store.delete_agent("a")
-    assert not store.has_index("a")
+    store.replace("a", [], np.empty((0, 8), dtype=np.float32), state_of([]))
+    assert store.chunks("a") == []
     assert store.chunks("b") == other
 
 
@@ -142,7 +142,6 @@ def uses_of(path: Path) -> list[Callable[[], object]]:
         lambda: store.state("a"),
         lambda: store.has_index("a"),
         lambda: store.search(np.ones(8), "a", 3),
-        lambda: store.delete_agent("a"),
         lambda: store.touch("a", state_of(FORMER)),
         lambda: replaced(store, new=True),
         build,

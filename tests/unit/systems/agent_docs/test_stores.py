@@ -86,8 +86,6 @@ def test_another_index_takes_the_place_of_the_former(store: PassageStore) -> Non
     store.replace("a", [], np.empty((0, 8), dtype=np.float32), state_of([]))
     assert store.has_index("a")
     assert store.search(np.ones(8), "a", 5) == []
-    store.delete_agent("a")
-    assert not store.has_index("a")
     assert store.has_index("b")
 
 
@@ -99,15 +97,6 @@ def test_a_state_is_replaced_without_its_passages(store: PassageStore) -> None:
     assert state is not None
     assert state.fingerprint == "later"
     assert len(store.chunks("a")) == 4
-
-
-def test_upserted_passages_are_found_and_make_the_state_unknown(store: PassageStore) -> None:
-    chunks, rows = chunks_of("a", 6), vectors_of(6)
-    store.replace("a", chunks[:4], rows[:4], state_of(chunks[:4]))
-    store.upsert(chunks[3:], rows[3:])
-    assert len(store.chunks("a")) == 6
-    assert store.state("a") is None
-    assert store.search(rows[5], "a", 1)[0].chunk == chunks[5]
 
 
 def test_all_stores_find_the_same(tmp_path: Path) -> None:
