@@ -69,7 +69,7 @@ def build_generations_report(
     if not reports:
         return None
     made = _choose_reported(reports)
-    history = ctx.catalog.build_progress.history(ctx.ref.id, made.number)
+    counts, first, last = ctx.catalog.build_progress.history(ctx.ref.id, made.number)
     return generations.materialization(
         names,
         ctx.ref.id,
@@ -82,10 +82,10 @@ def build_generations_report(
             **({} if made.per_second is None else {"documents a second": made.per_second}),
             "spent in $": round(made.spent, 6),
             "documents over time": series_chart(
-                f"documents in build {made.number}, {max(history.counts, default=0):,} at the end",
-                history.counts,
-                f"{history.first:%d %b %H:%M}" if history.first else "",
-                f"{history.last:%d %b %H:%M}" if history.last else "",
+                f"documents in build {made.number}, {max(counts, default=0):,} at the end",
+                counts,
+                f"{first:%d %b %H:%M}" if first else "",
+                f"{last:%d %b %H:%M}" if last else "",
             ),
             "states": table(_BUILD_COLUMNS, [_build_generation_row(report) for report in reports]),
         },
