@@ -231,4 +231,3 @@ def describe_problem(error: Mapping[str, Any]) -> str:
 def describe_first_problem(error: ValidationError) -> str:
     """Describe the first problem of a failed validation; see describe_problem."""
     return describe_problem(error.errors(include_url=False, include_input=False)[0])
-
