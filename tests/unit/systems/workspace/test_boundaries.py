@@ -37,7 +37,6 @@ OTHER_WORKSPACES = {
     "common/settings.py",
     "dagster_compat.py",
     "runtime/program_processes.py",
-    "runtime/stack.py",
     "web/__main__.py",
 }
 
