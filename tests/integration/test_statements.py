@@ -15,10 +15,8 @@ from rag_assets.storage.catalog import statements
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.statements import Statement, StatementRunner
 
-SLEEP = Statement.compile(
-    select(func.pg_sleep(bindparam("seconds")), func.pg_backend_pid().label("pid"))
-)
-ECHO = Statement.compile(
+SLEEP = Statement(select(func.pg_sleep(bindparam("seconds")), func.pg_backend_pid().label("pid")))
+ECHO = Statement(
     select(bindparam("said", type_=Text).label("said"), func.pg_backend_pid().label("pid"))
 )
 

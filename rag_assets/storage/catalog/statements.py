@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import psycopg
@@ -31,18 +31,25 @@ _STATEMENT_SECONDS = 10.0
 Connection: TypeAlias = psycopg.AsyncConnection[Any]
 
 
-@dataclass(frozen=True, slots=True)
 class Statement:
-    """A compiled query."""
+    """A query with a `bindparam` for each variable value; it is compiled when it first runs."""
 
-    sql: bytes
-    constants: Mapping[str, object]
+    def __init__(self, query: sa.Select[Any] | sa.Update) -> None:
+        self._query = query
 
-    @classmethod
-    def compile(cls, query: sa.Select[Any] | sa.Update) -> Statement:
-        """Compile a query with a `bindparam` for each variable value."""
-        compiled = query.compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
-        return cls(str(compiled).encode(), dict(compiled.params))
+    @cached_property
+    def sql(self) -> bytes:
+        """Return the query as psycopg expects it."""
+        return str(self._compiled).encode()
+
+    @cached_property
+    def constants(self) -> Mapping[str, object]:
+        """Return the parameters that are part of the query itself."""
+        return dict(self._compiled.params)
+
+    @cached_property
+    def _compiled(self) -> sa.Compiled:
+        return self._query.compile(dialect=PGDialect_psycopg())  # type: ignore[no-untyped-call]
 
 
 class BlockingRunner(CatalogQueries):

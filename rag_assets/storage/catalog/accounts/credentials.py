@@ -316,19 +316,19 @@ class TokenReader:
         self._statements = StatementRunner(database, _CONNECTIONS)
         columns = service_tokens.c
         is_valid = sa.or_(columns.expires_at.is_(None), columns.expires_at > sa.func.now())
-        self._find = Statement.compile(
+        self._find = Statement(
             sa.select(service_tokens, _use_is_due().label("use_is_due")).where(
                 columns.token_sha256 == sa.bindparam("sha256", type_=sa.LargeBinary), is_valid
             )
         )
         token_id = sa.bindparam("token_id", type_=sa.Text)
-        self._record_use = Statement.compile(
+        self._record_use = Statement(
             sa.update(service_tokens)
             .where(columns.token_id == token_id, _use_is_due())
             .values(last_used_at=sa.func.now())
             .returning(columns.token_id)
         )
-        self._projects = Statement.compile(
+        self._projects = Statement(
             sa.select(tenants.c.id).where(
                 tenants.c.of_project,
                 tenants.c.organization == sa.bindparam("organization", type_=sa.Text),

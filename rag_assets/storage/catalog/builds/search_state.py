@@ -67,10 +67,10 @@ class SearchStateReader:
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
-        self._search_state = Statement.compile(_search_state_statement(serving.c.generation))
+        self._search_state = Statement(_search_state_statement(serving.c.generation))
         named = sa.bindparam("generation", type_=sa.Integer)
-        self._named_state = Statement.compile(_search_state_statement(named))
-        self._readable = Statement.compile(
+        self._named_state = Statement(_search_state_statement(named))
+        self._readable = Statement(
             select_readable_versions(
                 sa.bindparam("tenant", type_=sa.Text),
                 sa.bindparam("generation", type_=sa.Integer),
@@ -78,15 +78,15 @@ class SearchStateReader:
                 texts_parameter("principals"),
             )
         )
-        self._expected = Statement.compile(select_expected_entries())
-        self._some = Statement.compile(_versions_statement())
-        self._random = Statement.compile(_versions_statement().order_by(sa.func.random()))
+        self._expected = Statement(select_expected_entries())
+        self._some = Statement(_versions_statement())
+        self._random = Statement(_versions_statement().order_by(sa.func.random()))
         within = select_readable_within(
             sa.bindparam("tenant", type_=sa.Text),
             texts_parameter("pages"),
             texts_parameter("principals"),
         )
-        self._within = Statement.compile(within.limit(sa.bindparam("limit", type_=sa.Integer)))
+        self._within = Statement(within.limit(sa.bindparam("limit", type_=sa.Integer)))
 
     async def search_state(
         self, tenant_id: str, principals: Collection[str], *, most: int | None = None

@@ -147,7 +147,9 @@ class TextColumnStore(CatalogQueries):
                     changed += sum(connection.execute(statement, row).rowcount for row in rows)
         return changed
 
-    def _iter_batches(self, ref: TenantRef, column: TextColumn) -> Iterator[Sequence[sa.Row[str, str]]]:
+    def _iter_batches(
+        self, ref: TenantRef, column: TextColumn
+    ) -> Iterator[Sequence[sa.Row[str, str]]]:
         """Stream (ctid, text) of a column's rows; nothing if Dagster's table does not exist."""
         query = sa.text(
             f"SELECT ctid::text, {column.column}::text FROM {column.table}"  # noqa: S608 - ours

@@ -171,7 +171,7 @@ STATE = select(*_STATE_COLUMNS)
 """SQL query that returns only the state."""
 
 _SCOPES = readable_scopes(_TENANT, texts_parameter("principals"), literal(None, Integer))
-READABLE_STATE = Statement.compile(select(*_STATE_COLUMNS, _SCOPES.scalar_subquery()))
+READABLE_STATE = Statement(select(*_STATE_COLUMNS, _SCOPES.scalar_subquery()))
 """SQL query that returns the state, and the scopes that principals may read."""
 
 

@@ -330,56 +330,56 @@ def _select_name_uses() -> Select[Any]:
     )
 
 
-DEFINITIONS_BY_NAME = Statement.compile(_select_by_name())
+DEFINITIONS_BY_NAME = Statement(_select_by_name())
 """Definitions by `names`, in the form in which their own texts state them."""
 
-DEFINITIONS_BY_SHORT_NAME = Statement.compile(
+DEFINITIONS_BY_SHORT_NAME = Statement(
     _select_symbols(_select_rows_with_values(_PLACED_SYMBOLS, symbols.c.short, "names"))
 )
 
-NAMES_BY_SHORT_NAME = Statement.compile(_select_names())
+NAMES_BY_SHORT_NAME = Statement(_select_names())
 """The names of definitions by the short names in `names`, with their documents."""
 
-SIMILAR_DEFINITIONS = Statement.compile(_select_similar())
+SIMILAR_DEFINITIONS = Statement(_select_similar())
 """Some definitions with names that contain one of the texts in `parts`."""
 
-DEFINITIONS_BY_LAST_PART = Statement.compile(_select_by_last_part())
+DEFINITIONS_BY_LAST_PART = Statement(_select_by_last_part())
 """Some definitions whose last part is in `parts`, ignoring marks; those in `marked` come first."""
 
-NAME_USES = Statement.compile(_select_name_uses())
+NAME_USES = Statement(_select_name_uses())
 """The places of `names` in documents with a name that has one of `numbers`; definitions first."""
 
-DOCUMENTS_BY_FILE_NAME = Statement.compile(_select_by_file_name())
+DOCUMENTS_BY_FILE_NAME = Statement(_select_by_file_name())
 """Some documents with a URI that ends with the lower-case file name `name`."""
 
-DEFINITIONS_OF_DOCUMENTS = Statement.compile(
+DEFINITIONS_OF_DOCUMENTS = Statement(
     _select_symbols(
         _select_once(_select_rows_of_documents(_PLACED_SYMBOLS, symbols, "uris")).subquery()
     )
 )
 
-EDGES = Statement.compile(_select_edges(*_select_edges_at_nodes()))
+EDGES = Statement(_select_edges(*_select_edges_at_nodes()))
 """Edges that start at `own` names, that end at `named` ones, or that only files at `uris` state.
 
 Names that are unique only within their document are looked up only in the documents at `inside`.
 The first column is the number of the way in which an edge was found.
 """
 
-SOME_EDGES = Statement.compile(_select_edges(*_select_edges_at_nodes(), first=False))
+SOME_EDGES = Statement(_select_edges(*_select_edges_at_nodes(), first=False))
 """The same as EDGES, but any `limit` edges if a way finds more."""
 
-EVIDENCE = Statement.compile(_select_evidence())
+EVIDENCE = Statement(_select_evidence())
 """The evidence of edges, by `documents`, their `texts`, and `positions` in the texts."""
 
 _OF_KIND = edges.c.kind == bindparam("kind", type_=Text)
-EDGES_OF_KIND = Statement.compile(
+EDGES_OF_KIND = Statement(
     _select_edges(_join_readable(edges, *_EDGE_COLUMNS).where(_OF_KIND).subquery())
 )
 
-FIRST_DOCUMENTS = Statement.compile(_select_first_documents())
+FIRST_DOCUMENTS = Statement(_select_first_documents())
 """One document of each of the `sources` that has documents."""
 
-DOCUMENTS_OF_TYPE = Statement.compile(_select_by_type())
-DOCUMENTS_WITHOUT_NAMES = Statement.compile(_select_without_names())
+DOCUMENTS_OF_TYPE = Statement(_select_by_type())
+DOCUMENTS_WITHOUT_NAMES = Statement(_select_without_names())
 """The documents of some source types that were not yet scanned for names."""
-DOCUMENTS_BY_URI = Statement.compile(_select_documents_by_uri())
+DOCUMENTS_BY_URI = Statement(_select_documents_by_uri())
