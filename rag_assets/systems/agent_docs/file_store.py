@@ -86,7 +86,9 @@ class FileStore:
         return None
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
-        return {} if self.state(agent_id) is None else self._read_index(agent_id).vectors_by_id()
+        return (
+            {} if self.state(agent_id) is None else self._read_index(agent_id).get_vectors_by_id()
+        )
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState

@@ -475,7 +475,7 @@ def open_embedder(configuration: Configuration) -> Embedder:
 
 
 def require_published_model(folder: Path, origin: str) -> None:
-    """Refuse a model that a project's file names, unless its checksums are published.
+    """Refuse a model that a project's file names if the checksums of the model are not published.
 
     Raises:
         ConfigurationError: the checksums are unknown.
@@ -588,7 +588,7 @@ class WordIndex:
         return cls(ids, index.lengths, index.positions, index.counts, frozenset(analyses))
 
     def score_passages(self, words: Iterable[str]) -> dict[str, float]:
-        """Return the BM25 score of each passage that contains a word, best first, ties by id.
+        """Return the BM25 score of each passage with any of the words, best first, ties by id.
 
         Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
         """

@@ -118,7 +118,10 @@ class IndexState:
     seal: str = ""
 
     def to_record(self) -> dict[str, Any]:
-        """Return the state as JSON values; each digest is appended to its hash to save space."""
+        """Return the state as JSON values.
+
+        To save space, the digest of a passage is appended to the hash of its text.
+        """
         values = {name: getattr(self, name) for name in self.__slots__ if name != "digests"}
         digests = self.digests
         hashes = {id_: sha256 + digests.get(id_, "") for id_, sha256 in self.text_hashes.items()}
@@ -258,7 +261,7 @@ class PassageIndex:
         ranked = rank_rows(self.rows, query, [chunk.id for chunk in self.chunks], top_k)
         return [SearchResult(self.chunks[row], score) for row, score in ranked]
 
-    def vectors_by_id(self) -> dict[str, Vectors]:
+    def get_vectors_by_id(self) -> dict[str, Vectors]:
         """Return the vector of each passage by its id."""
         return {chunk.id: row for chunk, row in zip(self.chunks, self.rows, strict=True)}
 
@@ -292,7 +295,7 @@ class MemoryStore:
         return self._get_index(agent_id).state
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
-        return self._get_index(agent_id).vectors_by_id()
+        return self._get_index(agent_id).get_vectors_by_id()
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState

@@ -142,12 +142,15 @@ def compute_question_keys(prose: str, error: str | None) -> QuestionKeys:
 
 
 def condense_traces(text: str) -> str:
-    """Return a text with each trace reduced to its exceptions and their own locations."""
+    """Reduce each trace in a text to its exceptions and their locations in the project's code."""
     return "\n".join(_condense_lines(text, _format_with_location))
 
 
 def condense_errors(text: str) -> str:
-    """Return the text to embed for errors: the distinct templates of their lines."""
+    """Return the text to embed for errors: their distinct lines, normalized by normalize_line().
+
+    Of many lines, only the first and the last that report errors are kept.
+    """
     lines = [normalize_line(line) for line in _condense_lines(text, lambda raised: raised.one_line)]
     distinct = list(dict.fromkeys(filter(None, lines)))
     if len(distinct) <= MAX_PLAIN_LINES:
@@ -173,7 +176,7 @@ def condense_prose(text: str) -> str:
 
 
 def find_error_line(prose: str, error: str | None) -> str | None:
-    """Return the line of the first root cause; None if the texts contain no error.
+    """Return type and message of the first root cause; None if the texts contain no error.
 
     Args:
         prose, error: see compute_stored_keys.
@@ -348,8 +351,8 @@ def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
     """Parse the trace that contains a line; its exceptions may be above or below.
 
     Args:
-        start: number of the trace's first line or first frame.
-        floor: end of the previous trace.
+        start: index of the trace's first line or first frame.
+        floor: index of the first line after the previous trace.
     """
     panic = _RUST_PANIC.match(lines[start])
     at, frames = start + 1 if panic or _PYTHON_START.match(lines[start]) else start, []

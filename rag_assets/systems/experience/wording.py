@@ -45,7 +45,7 @@ def describe_problem(entry: EntryDraft | Entry) -> str:
 
 
 def describe_comparable_problem(entry: EntryDraft | Entry) -> str:
-    """Return the problem as compared with other problems, without machine-specific details."""
+    """Return the problem in the form that is compared: without machine-specific details."""
     match entry.entry_type:
         case "failure_solution":
             description = condense_prose(entry.failure_description or "")

@@ -69,7 +69,7 @@ def create_root() -> Page:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveAccess:
-    """Who may read a page, as it and all pages above it determine.
+    """Who may read a page, as determined by the page and all pages above it.
 
     Attributes:
         scopes: the scopes that grant access to the page: the nearest scope, then the inherited

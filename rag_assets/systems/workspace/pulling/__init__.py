@@ -83,7 +83,7 @@ class SqlConfig(SourceConfig):
         return compute_key("query", self.url, self.timezone, source_type, self.queries[source_type])
 
 
-def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
+def _build_source(config: SqlConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
             f"source {config.name!r}: reading records needs an open catalog",
@@ -98,4 +98,4 @@ def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
     return RecordsSource(plain, context.records, context.uploads)
 
 
-SQL = SourceKind("sql", SqlConfig, _build, pulled=True, source_types=TYPES)
+SQL = SourceKind("sql", SqlConfig, _build_source, pulled=True, source_types=TYPES)

@@ -127,7 +127,7 @@ _AS_TEXT = ("json", "jsonb", "interval", "time", "timetz")
 
 
 class _LenientLoader(Loader):
-    """Returns a time that Python cannot represent as text."""
+    """Loads a time; a time that Python cannot represent stays a text."""
 
     def load(self, data: Any) -> Any:
         try:

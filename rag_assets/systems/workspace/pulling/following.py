@@ -160,7 +160,7 @@ class Follower:
         following = watermark - timedelta(seconds=self.config.overlap_seconds)
         return since is None or following > since
 
-    def write_event(self) -> None:
+    def write_set_aside_event(self) -> None:
         """Write an event with the counts of rows that were set aside, without their ids."""
         counts = self.report.set_aside
         if counts:

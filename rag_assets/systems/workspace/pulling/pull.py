@@ -182,7 +182,7 @@ class Puller:
                 pull_tree(follower, began, scan=scan, allow_deletes=allow_deletes)
             if scan:
                 scan_keys(follower, allow_deletes=allow_deletes)
-            follower.write_event()
+            follower.write_set_aside_event()
         return True
 
 
