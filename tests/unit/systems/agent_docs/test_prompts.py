@@ -58,7 +58,7 @@ def test_whole_sections_within_the_budget_and_one_cut_at_a_sentence(
     documentation = read_sections(expand_patterns(["two.md", "one.md"], docs).files, plain)
     found = preload(documentation, budget)
     assert found.tokens == count_text(found.text) <= budget
-    whole = documentation.tokens + 20 < budget
+    whole = documentation.token_count + 20 < budget
     assert bool(found.left_out) != whole
     if found.text:
         assert found.text.startswith("--- two.md ---\n# Title")
