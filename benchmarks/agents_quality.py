@@ -161,7 +161,7 @@ def measure_preload(folder: Path, questions: Sequence[dict[str, Any]]) -> dict[s
         shares[kind] = round(
             sum(bool(loaded_titles & set(one["pages"])) for one in of_kind) / len(of_kind), 3
         )
-    return {**shares, "tokens": loaded.tokens, "of": documentation.tokens}
+    return {**shares, "tokens": loaded.tokens, "of": documentation.token_count}
 
 
 if __name__ == "__main__":

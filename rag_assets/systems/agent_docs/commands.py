@@ -55,7 +55,7 @@ def list_agents(as_json: Json = False) -> None:
             "description": agent.description or agent.name,
             "declared": agent.origin,
         }
-        for agent in _load().agents.values()
+        for agent in _load_configuration().agents.values()
     ]
     if as_json:
         print_json({"agents": rows})
@@ -69,7 +69,7 @@ def list_agents(as_json: Json = False) -> None:
 @app.command("config")
 def show_config(as_json: Json = False) -> None:
     """Show every setting, and the file and line or the variable that sets it."""
-    configuration = _load()
+    configuration = _load_configuration()
     settings = dict(_list_settings(configuration))
     if as_json:
         values = {name: {"value": s.value, "origin": s.origin} for name, s in settings.items()}
@@ -84,8 +84,8 @@ def index_agents(agents: AgentArguments = None, as_json: Json = False) -> None:
     """Index the documentation of agents, if it has changed."""
     from rag_assets.systems.agent_docs.manager import open_manager
 
-    configuration = _load()
-    selected = _select_with_tool(configuration, agents or [])
+    configuration = _load_configuration()
+    selected = _select_agents_with_tool(configuration, agents or [])
     if not selected:
         if as_json:
             print_json({"indexed": []})
@@ -126,7 +126,7 @@ def search_agent(
     from rag_assets.systems.agent_docs.errors import DamagedIndex
     from rag_assets.systems.agent_docs.manager import format_results, open_manager
 
-    configuration, agent = _load_agent(id_)
+    configuration, agent = _load_configuration_and_agent(id_)
     # Without an embedder, the command fails: an empty result would mean "not documented".
     manager = open_manager(configuration)
     with _convert_store_errors(configuration):
@@ -154,13 +154,13 @@ def show_status(agents: AgentArguments = None, as_json: Json = False) -> None:
     """Show whether the indexes of agents match their files."""
     from rag_assets.systems.agent_docs.globs import expand_patterns
     from rag_assets.systems.agent_docs.manager import open_manager, open_store
-    from rag_assets.systems.agent_docs.pages import find_outdated
+    from rag_assets.systems.agent_docs.pages import find_version_warnings
 
-    configuration = _load()
+    configuration = _load_configuration()
     rag = configuration.rag
     store = open_store(rag)
     rows: list[dict[str, Any]] = []
-    for agent in _select(configuration, agents or []):
+    for agent in _select_agents(configuration, agents or []):
         docs = agent.docs
         matches = expand_patterns(docs.sources.value, agent.base)
         with _convert_store_errors(configuration):
@@ -168,7 +168,7 @@ def show_status(agents: AgentArguments = None, as_json: Json = False) -> None:
         index = "none"
         if state is not None:
             error = _find_embedder_error(configuration)
-            _warn_of_preload(configuration, agent, error)
+            _warn_if_preloaded_instead(configuration, agent, error)
             is_current = error is None and open_manager(configuration).is_current(
                 agent.id, docs.sources.value, agent.base
             )
@@ -183,7 +183,7 @@ def show_status(agents: AgentArguments = None, as_json: Json = False) -> None:
                 "embedder": None if state is None else state.embedder_id,
                 "left_out": {} if state is None else dict(state.left_out),
                 "empty": list(matches.empty),
-                "outdated": find_outdated(Path(file.location) for file in matches.files),
+                "outdated": find_version_warnings(Path(file.location) for file in matches.files),
             }
         )
     if as_json:
@@ -196,7 +196,7 @@ def show_status(agents: AgentArguments = None, as_json: Json = False) -> None:
     for row in rows:
         for path, why in row["left_out"].items():
             say(f"@{row['agent']} skips {path}: {why}")
-        _warn_of_empty(row["empty"])
+        _warn_of_unmatched_patterns(row["empty"])
         for line in row["outdated"]:
             warn(f"@{row['agent']}: {line}; write its pages again with `agent docs`")
 
@@ -207,10 +207,12 @@ def advise_agents(agents: AgentArguments = None, as_json: Json = False) -> None:
     from rag_assets.systems.agent_docs.passages import SecretMasker
     from rag_assets.systems.agent_docs.prompts import advise
 
-    configuration, mask = _load(), SecretMasker()
-    advice = [advise(configuration, agent, mask) for agent in _select(configuration, agents or [])]
+    configuration, mask = _load_configuration(), SecretMasker()
+    advice = [
+        advise(configuration, agent, mask) for agent in _select_agents(configuration, agents or [])
+    ]
     for item in advice:
-        _warn_of_empty(item.empty)
+        _warn_of_unmatched_patterns(item.empty)
     if as_json:
         print_json({"advice": advice})
         return
@@ -233,16 +235,16 @@ def print_preload(id_: AgentArgument, as_json: Json = False) -> None:
     from rag_assets.systems.agent_docs.passages import SecretMasker
     from rag_assets.systems.agent_docs.prompts import preload, read_sections
 
-    _, agent = _load_agent(id_)
+    _, agent = _load_configuration_and_agent(id_)
     matches = expand_patterns(agent.docs.sources.value, agent.base)
-    _warn_of_empty(matches.empty)
+    _warn_of_unmatched_patterns(matches.empty)
     documentation = read_sections(matches.files, SecretMasker())
     loaded = preload(documentation, agent.docs.budget.value)
     if as_json:
         print_json(asdict(loaded) | {"unread": documentation.left_out})
         return
     say(loaded.text)
-    _warn_of_left_out(loaded.left_out)
+    _warn_of_omitted_sections(loaded.left_out)
     for path, why in documentation.left_out.items():
         warn(f"{path}: {why}")
 
@@ -254,27 +256,31 @@ def print_prompt(id_: AgentArgument, as_json: Json = False) -> None:
     from rag_assets.systems.agent_docs.passages import SecretMasker
     from rag_assets.systems.agent_docs.prompts import build_prompt
 
-    configuration, agent = _load_agent(id_)
-    _warn_of_empty(expand_patterns(agent.docs.sources.value, agent.base).empty)
+    configuration, agent = _load_configuration_and_agent(id_)
+    _warn_of_unmatched_patterns(expand_patterns(agent.docs.sources.value, agent.base).empty)
     error = _find_embedder_error(configuration)
-    _warn_of_preload(configuration, agent, error)
+    _warn_if_preloaded_instead(configuration, agent, error)
     prompt = build_prompt(configuration, agent, SecretMasker(), can_search=error is None)
     if as_json:
         print_json(prompt)
         return
     say(prompt.text)
-    _warn_of_left_out(prompt.left_out)
+    _warn_of_omitted_sections(prompt.left_out)
 
 
 @app.command("tools")
 def print_tools(id_: AgentArgument, as_json: Json = False) -> None:
     """Show the tools that an agent has for its documentation."""
-    from rag_assets.systems.agent_docs.prompts import TIMEOUT_SECONDS, build_tool_schema, has_tool
+    from rag_assets.systems.agent_docs.prompts import (
+        TIMEOUT_SECONDS,
+        build_tool_schema,
+        has_search_tool,
+    )
 
-    configuration, agent = _load_agent(id_)
+    configuration, agent = _load_configuration_and_agent(id_)
     error = _find_embedder_error(configuration)
-    _warn_of_preload(configuration, agent, error)
-    has_search = error is None and has_tool(configuration, agent)
+    _warn_if_preloaded_instead(configuration, agent, error)
+    has_search = error is None and has_search_tool(configuration, agent)
     tools = [build_tool_schema() | {"timeout_seconds": TIMEOUT_SECONDS}] if has_search else []
     if as_json:
         print_json({"agent": agent.id, "categories": {"rag": has_search}, "tools": tools})
@@ -366,13 +372,13 @@ def serve_agent(
                 hint="check that the folder exists, or print the configuration again with a"
                 " different folder",
             ) from None
-    configuration, agent = _load_agent(id_)
+    configuration, agent = _load_configuration_and_agent(id_)
     embedder_error = _find_embedder_error(configuration)
     if embedder_error is not None:
-        _warn_of_preload(configuration, agent, embedder_error)
+        _warn_if_preloaded_instead(configuration, agent, embedder_error)
         serve(None)
     manager = open_manager(configuration)
-    _warn_of_empty(expand_patterns(agent.docs.sources.value, agent.base).empty)
+    _warn_of_unmatched_patterns(expand_patterns(agent.docs.sources.value, agent.base).empty)
     serve(RefreshingIndex(manager, agent, warn), build_hint(agent))
 
 
@@ -391,17 +397,17 @@ def show_host(
     """Print the configuration that makes a program start the MCP servers of agents."""
     from rag_assets.systems.agent_docs.configuration import Environment
     from rag_assets.systems.agent_docs.hosts import (
-        build_servers,
+        build_server_configs,
         find_host,
         merge_servers,
         render_servers,
     )
 
-    configuration, host = _load(), find_host(name)
-    ids = [agent.id for agent in _select_with_tool(configuration, agents or [])]
+    configuration, host = _load_configuration(), find_host(name)
+    ids = [agent.id for agent in _select_agents_with_tool(configuration, agents or [])]
     command = shutil.which(sys.argv[0]) or str(Path(sys.executable).with_name("rag-assets"))
     environment = Environment.from_process()
-    servers = build_servers(host, str(Path(command).resolve()), ids, environment)
+    servers = build_server_configs(host, str(Path(command).resolve()), ids, environment)
     if not write:
         text = render_servers(host, servers)
         if as_json:
@@ -430,7 +436,7 @@ def show_host(
         say(f"{path}: {format_count(len(servers), 'server')} written, all else kept.")
 
 
-def _load() -> Configuration:
+def _load_configuration() -> Configuration:
     """Load the configuration of this process, and print its warnings."""
     from rag_assets.systems.agent_docs.configuration import Environment, load_configuration
 
@@ -442,15 +448,15 @@ def _load() -> Configuration:
     return configuration
 
 
-def _load_agent(id_: str) -> tuple[Configuration, Agent]:
-    """Load the configuration like _load, and find an agent in it."""
+def _load_configuration_and_agent(id_: str) -> tuple[Configuration, Agent]:
+    """Load the configuration, print its warnings, and find an agent in it."""
     from rag_assets.systems.agent_docs.configuration import find_agent
 
-    configuration = _load()
+    configuration = _load_configuration()
     return configuration, find_agent(configuration, id_)
 
 
-def _select(configuration: Configuration, ids: Sequence[str]) -> list[Agent]:
+def _select_agents(configuration: Configuration, ids: Sequence[str]) -> list[Agent]:
     """Return the agents with these ids; without ids, all agents that have sources."""
     from rag_assets.systems.agent_docs.configuration import find_agent
 
@@ -459,12 +465,12 @@ def _select(configuration: Configuration, ids: Sequence[str]) -> list[Agent]:
     return [agent for agent in configuration.agents.values() if agent.docs.sources.value]
 
 
-def _select_with_tool(configuration: Configuration, ids: Sequence[str]) -> list[Agent]:
+def _select_agents_with_tool(configuration: Configuration, ids: Sequence[str]) -> list[Agent]:
     """Return the agents with these ids; without ids, all agents that have the search tool."""
-    from rag_assets.systems.agent_docs.prompts import has_tool
+    from rag_assets.systems.agent_docs.prompts import has_search_tool
 
-    agents = _select(configuration, ids)
-    return [agent for agent in agents if ids or has_tool(configuration, agent)]
+    agents = _select_agents(configuration, ids)
+    return [agent for agent in agents if ids or has_search_tool(configuration, agent)]
 
 
 def _find_embedder_error(configuration: Configuration) -> ConfigurationError | None:
@@ -483,7 +489,7 @@ def _ensure_index(manager: RagIndexManager, agent: Agent) -> IndexReport:
     if not manager.store.has_index(agent.id):
         progress(f"indexing the documentation of @{agent.id}")
     report = manager.ensure_index(agent.id, agent.docs.sources.value, agent.base)
-    _warn_of_empty(report.empty)
+    _warn_of_unmatched_patterns(report.empty)
     for path, why in report.left_out.items():
         warn(f"@{agent.id} skips {path}: {why}")
     return report
@@ -522,21 +528,21 @@ def _format_value(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _warn_of_empty(patterns: Sequence[str]) -> None:
+def _warn_of_unmatched_patterns(patterns: Sequence[str]) -> None:
     for pattern in patterns:
         warn(f"no file matches {pattern}")
 
 
-def _warn_of_preload(
+def _warn_if_preloaded_instead(
     configuration: Configuration, agent: Agent, embedder_error: ConfigurationError | None
 ) -> None:
-    from rag_assets.systems.agent_docs.prompts import has_tool
+    from rag_assets.systems.agent_docs.prompts import has_search_tool
 
-    if embedder_error is not None and has_tool(configuration, agent):
+    if embedder_error is not None and has_search_tool(configuration, agent):
         warn(f"@{agent.id} is preloaded instead: {embedder_error.message}")
 
 
-def _warn_of_left_out(names: Sequence[str]) -> None:
+def _warn_of_omitted_sections(names: Sequence[str]) -> None:
     if names:
         warn(f"{format_count(len(names), 'section')} beyond the budget: {', '.join(names)}")
 

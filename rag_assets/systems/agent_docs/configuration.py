@@ -52,7 +52,7 @@ class Environment:
         """Return the environment of this process."""
         return cls(dict(os.environ), Path.cwd(), Path.home())
 
-    def variable(self, name: str) -> str | None:
+    def get_variable(self, name: str) -> str | None:
         """Return the value of a variable; None if it is unset or empty."""
         return self.variables.get(name) or None
 
@@ -74,7 +74,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True)
 class _Layer:
-    """The settings in one agents.yaml, with their paths resolved.
+    """The settings in one agents.yaml, with absolute paths.
 
     Attributes:
         is_user_file: whether it is the user's own file instead of a project's file.
@@ -104,7 +104,7 @@ def load_configuration(environment: Environment) -> Configuration:
     allow: Setting[tuple[Path, ...]] = Setting(())
     for layer in layers:
         allow = layer.allow if layer.is_user_file else allow
-    return _merge(layers, environment, base, allow)
+    return _merge_layers(layers, environment, base, allow)
 
 
 def load_file(path: Path, environment: Environment) -> Configuration:
@@ -125,15 +125,15 @@ def load_file(path: Path, environment: Environment) -> Configuration:
     if user_file is not None:
         allow = _read_layer(user_file, folder, base, environment, is_user_file=True).allow
     layer = _read_layer(path, base.value, base, environment, is_user_file=is_user_file)
-    return _merge([layer], environment, base, allow, is_for_tenants=True)
+    return _merge_layers([layer], environment, base, allow, is_for_tenants=True)
 
 
 def find_agent(configuration: Configuration, id_: str) -> Agent:
     """Return the agent with an id, which may start with `@`.
 
     Raises:
-        UnknownAgent: no file declares it.
-        ConfigurationError: its sources are outside its project.
+        UnknownAgent: no file declares the agent.
+        ConfigurationError: the sources of the agent are outside its project.
     """
     names = (id_, id_.removeprefix("@"))
     for name in names:
@@ -162,7 +162,7 @@ def _find_files(environment: Environment, base: Path) -> Iterator[tuple[Path, Pa
             target = project_file.resolve()
             raise _outside_base_error(f"{project_file}:1", f"this file is a link to {target}", base)
         yield project_file, base, is_user_file
-    if (configured := environment.variable(USER_FILE)) is not None:
+    if (configured := environment.get_variable(USER_FILE)) is not None:
         path = environment.resolve(configured, environment.folder)
         if not path.is_file():
             raise _invalid_variable_error(USER_FILE, "must be an existing file")
@@ -172,7 +172,7 @@ def _find_files(environment: Environment, base: Path) -> Iterator[tuple[Path, Pa
 
 
 def _find_base(environment: Environment) -> Setting[Path]:
-    configured = environment.variable(BASE)
+    configured = environment.get_variable(BASE)
     if configured is None:
         return Setting(environment.folder)
     path = environment.resolve(configured, environment.folder)
@@ -181,7 +181,7 @@ def _find_base(environment: Environment) -> Setting[Path]:
     return Setting(path, f"variable {BASE}")
 
 
-def _merge(
+def _merge_layers(
     layers: Sequence[_Layer],
     environment: Environment,
     base: Setting[Path],
@@ -215,7 +215,7 @@ def _merge(
         for name in sorted(checked & (named_by_project - set(variables)))
     ]
     confined = [agent for agent in agents.values() if is_for_tenants or not agent.is_user_file]
-    refused, permitted_sources = _check_sources(confined, allow, environment.home)
+    refused, permitted_sources = _find_forbidden_sources(confined, allow, environment.home)
     return Configuration(
         settings,
         {id_: agent for id_, agent in agents.items() if id_ not in refused},
@@ -266,12 +266,14 @@ def _check_inside_base(
     raise _outside_base_error(setting.origin, f"rag.{name} leads to {outside.resolve()}", base)
 
 
-def _check_sources(
+def _find_forbidden_sources(
     agents: Sequence[Agent], allow: Setting[tuple[Path, ...]], home: Path
 ) -> tuple[dict[str, ConfigurationError], list[str]]:
-    """Return an error for each agent with sources outside its base, by agent id, and warnings.
+    """Check that the sources of each agent are inside its base.
 
-    Each warning names a source outside the base that `rag.allow` permits.
+    Returns:
+        errors by id of the agents with a forbidden source, and a warning for each source outside
+        the base that `rag.allow` permits.
     """
     errors: dict[str, ConfigurationError] = {}
     warnings: list[str] = []
@@ -301,7 +303,7 @@ def _outside_base_error(origin: str, what: str, base: Path) -> ConfigurationErro
 
 def _read_variables(environment: Environment, base: Path) -> Iterator[tuple[str, Setting[Any]]]:
     for name, variable in RAG_VARIABLES.items():
-        if (text := environment.variable(variable)) is None:
+        if (text := environment.get_variable(variable)) is None:
             continue
         try:
             value = RAG_PARSERS[name](text)
@@ -312,7 +314,7 @@ def _read_variables(environment: Environment, base: Path) -> Iterator[tuple[str,
 
 
 def _read_tool_flag(environment: Environment) -> Setting[bool]:
-    text = environment.variable(TOOL_FOR_ALL)
+    text = environment.get_variable(TOOL_FOR_ALL)
     if text is None:
         return Setting(value=False)
     try:
@@ -350,7 +352,9 @@ def _read_layer(
     if document is None:
         return _Layer(path, is_user_file, {}, (), Setting(()), ())
     if not isinstance(document, Mapping):
-        raise reader.error(1, 1, "the document must be a mapping with the keys `rag` and `agents`")
+        raise reader.build_error(
+            1, 1, "the document must be a mapping with the keys `rag` and `agents`"
+        )
     rag = reader.read_block(document, "rag", RAG_PARSERS, "rag")
     allow = rag.pop("allow", Setting(()))
     allowed = tuple(environment.resolve(written, path.parent) for written in allow.value)
@@ -380,23 +384,23 @@ class _AgentsFileReader:
                 f"{self._path} cannot be read: {error.strerror}", hint="check its permissions"
             ) from None
         if len(data) > MAX_BYTES:
-            raise self.error(1, 1, f"the file is larger than {MAX_BYTES:,} bytes")
+            raise self.build_error(1, 1, f"the file is larger than {MAX_BYTES:,} bytes")
         try:
             return YAML(typ="rt", pure=True).load(data.decode("utf-8-sig"))
         except UnicodeDecodeError:
-            raise self.error(1, 1, "the file is not UTF-8 text") from None
+            raise self.build_error(1, 1, "the file is not UTF-8 text") from None
         except MarkedYAMLError as error:
             mark = error.problem_mark or error.context_mark
             line, column = (1, 1) if mark is None else (mark.line + 1, mark.column + 1)
             # The parser's message about a duplicate key quotes values.
             why = "a key occurs twice" if "duplicate" in str(error.problem) else error.problem
-            raise self.error(
+            raise self.build_error(
                 line, column, f"the file is not valid YAML: {why or 'unreadable'}"
             ) from None
         except (YAMLError, RecursionError):
-            raise self.error(1, 1, "the file is not valid YAML") from None
+            raise self.build_error(1, 1, "the file is not valid YAML") from None
 
-    def error(self, line: int, column: int, what: str) -> ConfigurationError:
+    def build_error(self, line: int, column: int, what: str) -> ConfigurationError:
         return ConfigurationError(f"{self._path}:{line}:{column}: {what}", hint="correct the file")
 
     def read_agents(self, document: Any, base: Path, *, is_user_file: bool) -> list[Agent]:
@@ -404,29 +408,31 @@ class _AgentsFileReader:
         if entries is None:
             return []
         if not isinstance(entries, list):
-            raise self._value_error(document, "agents", "must be a list of agents")
+            raise self._invalid_value_error(document, "agents", "must be a list of agents")
         agents: dict[str, Agent] = {}
         positions: Any = document["agents"].lc
         for index, entry in enumerate(entries):
             line, column = (number + 1 for number in positions.item(index))
             if not isinstance(entry, Mapping) or not isinstance(entry.get("id"), str):
-                raise self.error(line, column, "an agent must be a mapping with a text as its `id`")
+                raise self.build_error(
+                    line, column, "an agent must be a mapping with a text as its `id`"
+                )
             id_ = str(entry["id"])
             if not id_.strip() or len(id_) > MAX_ID_LENGTH or not id_.isprintable():
-                raise self._value_error(
+                raise self._invalid_value_error(
                     entry, "id", f"must have 1 to {MAX_ID_LENGTH} printable characters"
                 )
             if id_ in agents:
-                raise self._value_error(entry, "id", f"{id_!r} is declared twice")
+                raise self._invalid_value_error(entry, "id", f"{id_!r} is declared twice")
             docs = self.read_block(entry, "docs", DOCS_PARSERS, f"agent {id_}: docs")
             agents[id_] = Agent(
                 id_,
                 base,
                 DocsSettings(**docs),
                 f"{self._path}:{line}",
-                _first_text(entry, "name"),
-                _first_text(entry, "description"),
-                _first_text(entry, *_PROMPT_KEYS),
+                _get_first_text(entry, "name"),
+                _get_first_text(entry, "description"),
+                _get_first_text(entry, *_PROMPT_KEYS),
                 is_user_file,
             )
         return list(agents.values())
@@ -439,7 +445,7 @@ class _AgentsFileReader:
         if block is None:
             return {}
         if not isinstance(block, Mapping):
-            raise self._value_error(parent, name, "must be a mapping")
+            raise self._invalid_value_error(parent, name, "must be a mapping")
         settings: dict[str, Setting[Any]] = {}
         for key, value in block.items():
             parse = parsers.get(key) if isinstance(key, str) else None
@@ -452,16 +458,16 @@ class _AgentsFileReader:
                 try:
                     parsed = parse(value)
                 except InvalidValue as error:
-                    raise self._value_error(block, key, str(error)) from None
+                    raise self._invalid_value_error(block, key, str(error)) from None
                 settings[str(key)] = Setting(parsed, self._format_origin(block, key))
         return settings
 
     def _format_origin(self, block: Any, key: Any) -> str:
         return f"{self._path}:{_find_owner(block, key).lc.key(key)[0] + 1}"
 
-    def _value_error(self, block: Any, key: str, what: str) -> ConfigurationError:
+    def _invalid_value_error(self, block: Any, key: str, what: str) -> ConfigurationError:
         line, column = _find_owner(block, key).lc.value(key)
-        return self.error(line + 1, column + 1, f"{key} {what}")
+        return self.build_error(line + 1, column + 1, f"{key} {what}")
 
 
 def _find_owner(block: Any, key: Any) -> Any:
@@ -471,5 +477,5 @@ def _find_owner(block: Any, key: Any) -> Any:
     return next((_find_owner(merged, key) for merged in block.merge if key in merged), block)
 
 
-def _first_text(entry: Any, *names: str) -> str:
+def _get_first_text(entry: Any, *names: str) -> str:
     return next((str(entry[name]) for name in names if isinstance(entry.get(name), str)), "")

@@ -30,8 +30,8 @@ from rag_assets.systems.agent_docs.stores import (
     SearchResult,
     Vectors,
     build_agent_file_name,
+    foreign_file_error,
     lock_file,
-    refuse_file,
     rename_damaged,
 )
 
@@ -71,7 +71,7 @@ class FileStore:
 
     def has_index(self, agent_id: str) -> bool:
         self._read_states(agent_id)
-        return self._index_path(agent_id).is_file() and self._load_index(agent_id) is not None
+        return self._get_index_path(agent_id).is_file() and self._load_index(agent_id) is not None
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
         return list(self._read_index(agent_id).chunks)
@@ -86,13 +86,15 @@ class FileStore:
         return None
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
-        return {} if self.state(agent_id) is None else self._read_index(agent_id).vectors_by_id()
+        return (
+            {} if self.state(agent_id) is None else self._read_index(agent_id).get_vectors_by_id()
+        )
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
         """Write the new state to the state file, then replace the index file."""
-        path = self._index_path(agent_id)
+        path = self._get_index_path(agent_id)
         if path.exists() and _parse_index(path.read_bytes()) is None:
             rename_damaged(path)
         index = PassageIndex.from_chunks(chunks, embeddings)
@@ -119,23 +121,27 @@ class FileStore:
         with lock_file(self._folder / f".{build_agent_file_name(agent_id)}.lock"):
             yield
 
-    def _index_path(self, agent_id: str) -> Path:
+    def _get_index_path(self, agent_id: str) -> Path:
         return self._folder / f"{build_agent_file_name(agent_id)}.index.json"
 
-    def _state_path(self, agent_id: str) -> Path:
+    def _get_state_path(self, agent_id: str) -> Path:
         return self._folder / f"{build_agent_file_name(agent_id)}.state.json"
 
     def _read_index(self, agent_id: str) -> PassageIndex:
-        """Return an agent's index; an empty index if the file is missing."""
+        """Return an agent's index; an empty index if the file is missing.
+
+        Raises:
+            DamagedIndex: the file is damaged.
+        """
         index = self._load_index(agent_id)
         if index is None:
-            raise DamagedIndex(str(self._index_path(agent_id)))
+            raise DamagedIndex(str(self._get_index_path(agent_id)))
         return index
 
     def _load_index(self, agent_id: str) -> PassageIndex | None:
-        """Return an agent's index; an empty index if the file is missing, None if it is damaged."""
+        """Return an agent's index: empty if the file is missing, None if the file is damaged."""
         self._read_states(agent_id)
-        path = self._index_path(agent_id)
+        path = self._get_index_path(agent_id)
         if (version := _read_file_version(path)) is None:
             return EMPTY_INDEX
         cached = self._index_cache.get(agent_id)
@@ -146,24 +152,24 @@ class FileStore:
     def _write_states(self, agent_id: str, states: Mapping[str, IndexState]) -> None:
         self._read_states(agent_id)
         records = {digest: state.to_record() for digest, state in states.items()}
-        _replace_file(self._state_path(agent_id), orjson.dumps({**_MARK, "states": records}))
+        _replace_file(self._get_state_path(agent_id), orjson.dumps({**_MARK, "states": records}))
 
     def _read_states(self, agent_id: str) -> Mapping[str, IndexState]:
         """Return the states in an agent's state file, by the digest of their index.
 
         Raises:
-            ConfigurationError: a file or a folder above it is a link, the state file is missing
-                next to an index, or it is damaged or of another version.
+            ConfigurationError: a file or a folder above it is a link, or the state file is damaged,
+                of another version, or missing although an index exists.
         """
-        index_path, path = self._index_path(agent_id), self._state_path(agent_id)
+        index_path, path = self._get_index_path(agent_id), self._get_state_path(agent_id)
         for checked in (index_path, path):
             if os.path.realpath(checked) != str(checked):
-                raise refuse_file(checked, "or a folder above it has become a link")
+                raise foreign_file_error(checked, "or a folder above it has become a link")
         # The state file is written before its index, and deleted after it.
         has_index = _read_file_version(index_path) is not None
         if (version := _read_file_version(path)) is None:
             if has_index and _read_file_version(index_path) is not None:
-                raise refuse_file(
+                raise foreign_file_error(
                     index_path, "has no state file, so it may belong to another program"
                 )
             return {}
@@ -171,14 +177,14 @@ class FileStore:
         if cached is None or cached[0] != version:
             states = _parse_states(path)
             if states is None:
-                raise refuse_file(
+                raise foreign_file_error(
                     path, "is damaged, or was not written by this version of rag-assets"
                 )
             cached = self._state_cache[agent_id] = (version, states)
         return cached[1]
 
     def _compute_digest(self, agent_id: str) -> str | None:
-        path = self._index_path(agent_id)
+        path = self._get_index_path(agent_id)
         if (version := _read_file_version(path)) is None:
             return None
         cached = self._digest_cache.get(agent_id)
@@ -196,14 +202,14 @@ def _read_file_version(path: Path) -> _FileVersion | None:
 
 
 def _parse_states(path: Path) -> Mapping[str, IndexState] | None:
-    """Return the states in a file, by digest; None if the file is not ours.
+    """Return the states in a file, by digest; None if another program wrote the file.
 
-    States in the first format are dropped, so that the indexes are built again.
+    States in the first format of this file are dropped, so that the indexes are built again.
     """
     try:
         content = orjson.loads(path.read_bytes())
         if not _MARK.items() <= content.items():
-            return {} if content and all(map(_is_unmarked_state, content.items())) else None
+            return {} if content and all(map(_is_first_format_state, content.items())) else None
         return {key: IndexState.from_record(record) for key, record in content["states"].items()}
     except FileNotFoundError:
         return {}
@@ -211,7 +217,7 @@ def _parse_states(path: Path) -> Mapping[str, IndexState] | None:
         return None
 
 
-def _is_unmarked_state(item: tuple[str, Mapping[str, object]]) -> bool:
+def _is_first_format_state(item: tuple[str, Mapping[str, object]]) -> bool:
     digest, record = item
     return len(digest) == _DIGEST_LENGTH and set(record) == _UNMARKED_FIELDS
 

@@ -123,9 +123,9 @@ def find_roots(patterns: Sequence[str], base: Path, home: Path | None = None) ->
 def find_outside_patterns(
     patterns: Sequence[str], base: Path, allowed: Sequence[Path], home: Path | None = None
 ) -> dict[str, bool]:
-    """Return the patterns with a root outside a base; True for roots in an allowed path.
+    """Return the patterns with a root outside a base, after links are resolved.
 
-    Links are resolved.
+    The value of each pattern states whether its root is inside an allowed path.
     """
     outside: dict[str, bool] = {}
     for pattern in patterns:
@@ -190,13 +190,13 @@ class _GlobWalker:
             return
         first, rest = parts[0], parts[1:]
         if first == "**":
-            for subfolder, level in self._descend(folder, depth):
+            for subfolder, level in self._iter_subfolders(folder, depth):
                 yield from self._match(subfolder, rest or ("*",), boundary, level)
         elif not _WILDCARD.search(first):
             yield from self._match_path(f"{folder.rstrip('/')}/{first}", rest, boundary, depth)
         else:
-            matches = _compile(first).match
-            for entry in self._list(folder):
+            matches = _compile_pattern(first).match
+            for entry in self._list_entries(folder):
                 if matches(entry.name):
                     yield from self._match_entry(entry, rest, boundary, depth)
 
@@ -229,7 +229,7 @@ class _GlobWalker:
             with suppress(OSError):
                 yield entry.path, entry.stat(follow_symlinks=False)
 
-    def _descend(self, folder: str, depth: int) -> Iterator[tuple[str, int]]:
+    def _iter_subfolders(self, folder: str, depth: int) -> Iterator[tuple[str, int]]:
         """Yield a folder and all its subfolders with their depths, without following links."""
         pending = [(folder, depth)]
         while pending:
@@ -238,11 +238,11 @@ class _GlobWalker:
             if level < _MAX_DEPTH:
                 pending += [
                     (entry.path, level + 1)
-                    for entry in self._list(current)
+                    for entry in self._list_entries(current)
                     if entry.is_dir(follow_symlinks=False)
                 ]
 
-    def _list(self, folder: str) -> list[os.DirEntry[str]]:
+    def _list_entries(self, folder: str) -> list[os.DirEntry[str]]:
         if (listing := self._listings.get(folder)) is not None:
             return listing
         entries: list[os.DirEntry[str]] = []
@@ -273,14 +273,14 @@ class _GlobWalker:
 
 
 @lru_cache(maxsize=256)
-def _compile(pattern: str) -> re.Pattern[str]:
+def _compile_pattern(pattern: str) -> re.Pattern[str]:
     # Shells accept both `!` and `^` for a negated class.
     return re.compile(fnmatch.translate(pattern.replace("[^", "[!")))
 
 
 def _resolves_inside(path: str, folder: str) -> bool:
     """Return whether a path, with links resolved, is a folder or inside it."""
-    return _has_prefix(os.path.realpath(path), folder)
+    return _is_lexically_inside(os.path.realpath(path), folder)
 
 
 class GlobsConfig(SourceConfig):
@@ -336,7 +336,7 @@ class GlobsSource:
         self._follows_links = config.follow_root_link or bool(roots.allowed)
         self._folders: Mapping[str, FolderIdentity] = {}
         for root in self._roots:
-            _require_allowed(config, root.folder, roots)
+            _require_allowed_folder(config, root.folder, roots)
 
     @property
     def name(self) -> str:
@@ -383,7 +383,7 @@ class GlobsSource:
             raise ListingFailed(f"source {self.name}: a root was replaced while it was listed")
         for file in matches.files:
             if not self._is_forbidden(os.path.realpath(file.location)):
-                yield self._describe(file)
+                yield self._build_listed_document(file)
         mounts = {
             self._get_source_path(path): identity for path, identity in matches.mounts.items()
         }
@@ -424,7 +424,7 @@ class GlobsSource:
         """Return a path relative to the base; absolute if it is outside."""
         return path.removeprefix(os.path.join(self._base, ""))  # noqa: PTH118 - called often
 
-    def _describe(self, file: MatchedFile) -> ListedDocument:
+    def _build_listed_document(self, file: MatchedFile) -> ListedDocument:
         path = self._get_source_path(file.location)
         return ListedDocument(
             source=self.name,
@@ -439,22 +439,22 @@ class GlobsSource:
         )
 
     def _is_readable(self, path: Path, real: str) -> bool:
-        """Return whether a path, as written and resolved, is inside a pattern's folder."""
+        """Return whether a path is inside a pattern's folder after links are resolved too."""
         return any(
-            _has_prefix(os.path.normpath(path), root.folder)
-            and _has_prefix(real, os.path.realpath(root.boundary))
+            _is_lexically_inside(os.path.normpath(path), root.folder)
+            and _is_lexically_inside(real, os.path.realpath(root.boundary))
             and (self._follows_links or not is_reached_by_link(resolve_system_link(root.boundary)))
             for root in self._roots
         )
 
     def _is_forbidden(self, real: str) -> bool:
-        return any(_has_prefix(real, folder) for folder in self._forbidden)
+        return any(_is_lexically_inside(real, folder) for folder in self._forbidden)
 
 
-def _require_allowed(config: GlobsConfig, folder: Path, roots: Roots) -> None:
+def _require_allowed_folder(config: GlobsConfig, folder: Path, roots: Roots) -> None:
     """Refuse a folder outside the allowed folders, or within this installation's own state.
 
-    A folder that contains this state is allowed; the files in the state are left out.
+    A folder that contains the state is allowed; its files that belong to the state are left out.
     """
     if config.within and not is_inside(folder, config.within):
         raise ConfigurationError(
@@ -468,8 +468,8 @@ def _require_allowed(config: GlobsConfig, folder: Path, roots: Roots) -> None:
     Roots((), tuple(state)).require(config.name, real)
 
 
-def _has_prefix(path: str, folder: str | Path) -> bool:
-    """Return whether a path, as written, is a folder or inside it."""
+def _is_lexically_inside(path: str, folder: str | Path) -> bool:
+    """Return whether a path is a folder or inside it, judged by the texts of both paths."""
     return path == str(folder) or path.startswith(os.path.join(folder, ""))  # noqa: PTH118
 
 
@@ -508,7 +508,7 @@ def escape_path(path: str) -> str:
     return path.encode("utf-8", "backslashreplace").decode()
 
 
-def _passage_source(config: GlobsConfig, path: str) -> str:
+def _build_id_prefix(config: GlobsConfig, path: str) -> str:
     return build_passage_id_prefix(config.agent or config.name, escape_path(path))
 
 
@@ -519,5 +519,5 @@ GLOBS = SourceKind(
     path_fields=("base",),
     folders=_find_watched_folders,
     source_types=("file",),
-    passage_source=_passage_source,
+    passage_source=_build_id_prefix,
 )

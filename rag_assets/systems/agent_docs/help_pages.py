@@ -34,7 +34,7 @@ from rag_assets.systems.agent_docs.pages import (
     Corpus,
     build_page_from_help,
     convert_roff_to_markdown,
-    drop_empty_name_section,
+    drop_name_section_if_empty,
     drop_repeated_sections,
     is_docutils,
     list_subcommands,
@@ -121,8 +121,8 @@ class _CommandHelp(NamedTuple):
 
     Attributes:
         command_words: the command and any subcommands.
-        levels: levels of subcommands below it that are read.
-        summary: its description in the parent command's help.
+        levels: how many levels of subcommands below the command are read.
+        summary: description of the command in the help of its parent command.
     """
 
     command_words: list[str]
@@ -171,7 +171,7 @@ class _CommandTree:
             one = pending.pop()
             command = " ".join(one.command_words)
             if is_docutils(one.text):
-                markdown = drop_empty_name_section(convert_roff_to_markdown(one.text))
+                markdown = drop_name_section_if_empty(convert_roff_to_markdown(one.text))
                 page = CommandPage(command, self._version, markdown)
             else:
                 page = build_page_from_help(command, self._version, one.text, one.summary)
@@ -183,7 +183,9 @@ class _CommandTree:
         if is_docutils(parent.text):
             listed = dict.fromkeys(list_subcommands(convert_roff_to_markdown(parent.text)), "")
         else:
-            listed = parse_subcommands(self._read_list(parent.command_words) or parent.text)
+            listed = parse_subcommands(
+                self._read_subcommand_list(parent.command_words) or parent.text
+            )
         for name, summary in listed.items():
             if not _WORD.fullmatch(name) or name == parent.command_words[-1]:
                 continue
@@ -193,17 +195,17 @@ class _CommandTree:
             if help_text and help_text != parent.text:
                 yield _CommandHelp(command_words, help_text, parent.levels - 1, summary)
 
-    def _read_list(self, command_words: Sequence[str]) -> str:
+    def _read_subcommand_list(self, command_words: Sequence[str]) -> str:
         name, *subcommands = command_words
         arguments = None if subcommands else _LIST_ARGUMENTS.get(Path(name).name)
         if arguments is None:
             return ""
-        return strip_formatting(self._run([self._program, *arguments], name).text)
+        return strip_formatting(self._run_command([self._program, *arguments], name).text)
 
     def _read_help(self, command_words: Sequence[str]) -> str:
         label = " ".join(command_words)
         for arguments in self._help_arguments:
-            output = self._run([self._program, *command_words[1:], *arguments], label)
+            output = self._run_command([self._program, *command_words[1:], *arguments], label)
             text = strip_formatting(output.text)
             if output.exit_code in _HELP_EXIT_CODES and _is_help(text):
                 self._help_arguments = (arguments,)
@@ -212,7 +214,7 @@ class _CommandTree:
                 break
         return ""
 
-    def _run(self, argv: Sequence[str], label: str) -> CommandOutput:
+    def _run_command(self, argv: Sequence[str], label: str) -> CommandOutput:
         try:
             output = self._runner.run(argv, self._tools)
             if not output.is_complete:
@@ -241,13 +243,16 @@ def parse_subcommands(text: str) -> dict[str, str]:
     The caller runs each name to find out whether it is a subcommand.
     """
     names: dict[str, str] = {}
-    for name, summary in (*_parse_lists(text), *((name, "") for name in _parse_choices(text))):
+    for name, summary in (
+        *_parse_subcommand_lists(text),
+        *((name, "") for name in _parse_argument_choices(text)),
+    ):
         if name not in _IGNORED:
             names[name] = names.get(name) or summary
     return names
 
 
-def _parse_lists(text: str) -> Iterator[tuple[str, str]]:
+def _parse_subcommand_lists(text: str) -> Iterator[tuple[str, str]]:
     """Yield names and summaries from lists below a heading about commands."""
     is_list = is_git = False
     for line in text.split("\n"):
@@ -263,7 +268,7 @@ def _parse_lists(text: str) -> Iterator[tuple[str, str]]:
             yield entry["name"], (entry.groupdict().get("summary") or "").strip()
 
 
-def _parse_choices(text: str) -> Iterator[str]:
+def _parse_argument_choices(text: str) -> Iterator[str]:
     """Yield the choices of a positional argument in argparse's usage line."""
     usage = text.partition("\n\n")[0]
     if not usage.lower().startswith("usage:"):
@@ -293,7 +298,7 @@ class _Renderer:
 
     Attributes:
         argv: the command, without the file.
-        is_markdown: whether it prints Markdown rather than plain text.
+        is_markdown: whether the program prints Markdown rather than plain text.
     """
 
     argv: tuple[str, ...]
@@ -349,7 +354,7 @@ def build_man_pages(
             try:
                 version = read_version(runner, program)
                 for title, file in files:
-                    source = _read_source(file)
+                    source = _read_page_source(file)
                     draft.write_bytes(source)
                     source_format = "mdoc" if _MDOC.search(source) else "man"
                     renderer = renderers[source_format]
@@ -374,7 +379,7 @@ def build_man_pages(
 
 
 def _find_renderers(path: str) -> dict[str, _Renderer | None]:
-    """Return the renderer for each format of man pages; None if none is installed.
+    """Return a renderer by format of man pages; None for a format without an installed renderer.
 
     pandoc's Markdown is preferred to mandoc's text.
     """
@@ -388,7 +393,7 @@ def _find_renderers(path: str) -> dict[str, _Renderer | None]:
 
 
 def _find_man_files(name: str, variables: Mapping[str, str]) -> list[tuple[str, Path]]:
-    """Return title and file of each man page in section 1 about a command or its subcommands."""
+    """Return the man pages of a command and its subcommands in section 1, as (title, file)."""
     configured = map(Path, variables.get("MANPATH", "").split(os.pathsep))
     files: dict[str, Path] = {}
     for root in [folder for folder in configured if folder.is_absolute()] or _DEFAULT_ROOTS:
@@ -399,10 +404,13 @@ def _find_man_files(name: str, variables: Mapping[str, str]) -> list[tuple[str, 
     return sorted(files.items())
 
 
-def _read_source(file: Path) -> bytes:
-    """Return the source of a page, following references to other pages in the same root."""
+def _read_page_source(file: Path) -> bytes:
+    """Return the source of a man page; for an alias, the source of the page that it names.
+
+    Only pages in the same root are read.
+    """
     root = file.parent.parent
-    source = _read_unpacked(file)
+    source = _read_decompressed(file)
     for _ in range(_MAX_ALIASES):
         alias = _ALIAS.match(source)
         if alias is None:
@@ -412,11 +420,11 @@ def _read_source(file: Path) -> bytes:
         existing = next((path for path in candidates if path.is_file()), None)
         if existing is None or not existing.resolve().is_relative_to(root.resolve()):
             break
-        source = _read_unpacked(existing)
+        source = _read_decompressed(existing)
     return source
 
 
-def _read_unpacked(file: Path) -> bytes:
+def _read_decompressed(file: Path) -> bytes:
     with file.open("rb") as source:
         if file.suffix != ".gz":
             return source.read(MAX_BYTES)

@@ -21,8 +21,9 @@ class Host:
     """A program that starts MCP servers.
 
     Attributes:
-        key: key of the servers in that file.
-        extra: values that it needs for each server, in addition to the command.
+        file: path of the configuration file.
+        key: key of the servers in the file.
+        extra: values that the host needs for each server, in addition to the command.
     """
 
     title: str
@@ -55,16 +56,16 @@ def find_host(name: str) -> Host:
     return host
 
 
-def build_servers(
+def build_server_configs(
     host: Host, command: str, agents: Sequence[str], environment: Environment
 ) -> dict[str, dict[str, Any]]:
     """Return the configuration of each agent's server, by server name.
 
-    It includes the working directory and our environment variables that are set now: hosts start
-    servers in their own folder, and pass few variables to them.
+    Hosts start servers in a folder of their own and pass few variables to them. So the
+    configuration includes the working directory, and our environment variables that are set now.
     """
     names = (*VARIABLES, USER_FILE)
-    env = {name: value for name in names if (value := environment.variable(name)) is not None}
+    env = {name: value for name in names if (value := environment.get_variable(name)) is not None}
     servers: dict[str, dict[str, Any]] = {}
     for agent in agents:
         # The server's name must be unique and accepted by all hosts.
@@ -111,9 +112,9 @@ def _merge_json(host: Host, text: str, servers: _Servers) -> str:
     try:
         document = json.loads(text)
     except ValueError:
-        raise _refuse_merge(host, "the file is not valid JSON, or contains comments") from None
+        raise _merge_error(host, "the file is not valid JSON, or contains comments") from None
     if not isinstance(document, dict) or not isinstance(document.get(host.key, {}), dict):
-        raise _refuse_merge(host, f"the file, or its {host.key!r}, is not a JSON object")
+        raise _merge_error(host, f"the file, or its {host.key!r}, is not a JSON object")
     document[host.key] = {**document.get(host.key, {}), **servers}
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
 
@@ -133,20 +134,20 @@ def _merge_toml(host: Host, text: str, servers: _Servers) -> str:
     try:
         before, after = tomllib.loads(text), tomllib.loads(merged)
     except tomllib.TOMLDecodeError:
-        raise _refuse_merge(
-            host, f"the file is not valid TOML, or it {_describe_other_form(host)}"
+        raise _merge_error(
+            host, f"the file is not valid TOML, or it {_describe_unsupported_form(host)}"
         ) from None
     # The lines were edited without parsing TOML, so the result is verified.
     if after != before | {host.key: {**before.get(host.key, {}), **servers}}:
-        raise _refuse_merge(host, f"it {_describe_other_form(host)}")
+        raise _merge_error(host, f"it {_describe_unsupported_form(host)}")
     return merged
 
 
-def _describe_other_form(host: Host) -> str:
+def _describe_unsupported_form(host: Host) -> str:
     return f"declares servers in another form than [{host.key}.NAME] tables"
 
 
-def _refuse_merge(host: Host, reason: str) -> ConfigurationError:
+def _merge_error(host: Host, reason: str) -> ConfigurationError:
     return ConfigurationError(
         f"{host.file} of {host.title} was not changed: {reason}",
         hint="run the command without --write, and add the printed configuration by hand",

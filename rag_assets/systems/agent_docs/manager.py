@@ -79,6 +79,7 @@ class IndexReport:
         secrets: files with masked credentials, and the rules that matched.
         built: whether the index was replaced; False if it was current.
         left_out: files that are not indexed, and why.
+        empty: patterns that match no file.
     """
 
     agent_id: str
@@ -133,12 +134,14 @@ class RagIndexManager:
             ProviderError: the embedder failed; the previous index stays.
         """
         try:
-            return self._ensure(agent_id, doc_sources, base_dir)
+            return self._ensure_index(agent_id, doc_sources, base_dir)
         except DamagedIndex:
             # The store has noticed the damage, and will rename the file before the next build.
-            return self._ensure(agent_id, doc_sources, base_dir)
+            return self._ensure_index(agent_id, doc_sources, base_dir)
 
-    def _ensure(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> IndexReport:
+    def _ensure_index(
+        self, agent_id: str, doc_sources: Sequence[str], base_dir: Path
+    ) -> IndexReport:
         started = time.monotonic()
         looked_ns, matches = time.time_ns(), self._expand_patterns(agent_id, doc_sources, base_dir)
         state = self._read_state(agent_id)
@@ -151,8 +154,8 @@ class RagIndexManager:
                 )
                 state = self._read_state(agent_id)
                 if state is None or not self._is_current(state, matches):
-                    return self._build(agent_id, matches, looked_ns, state, started)
-        return _report(agent_id, state, matches, started)
+                    return self._build_index(agent_id, matches, looked_ns, state, started)
+        return _build_report(agent_id, state, matches, started)
 
     def is_current(self, agent_id: str, doc_sources: Sequence[str], base_dir: Path) -> bool:
         """Return whether an index matches its files, judged by their sizes and times."""
@@ -175,7 +178,7 @@ class RagIndexManager:
     def search_agent(
         self, agent: Agent, query: str, top_k: int | None = None
     ) -> list[SearchResult]:
-        """Search with the agent's settings; see search."""
+        """Search an agent's index with the agent's own settings; see search()."""
         docs = agent.docs
         return self.search(
             *(agent.id, query, top_k or docs.top_k.value),
@@ -230,7 +233,7 @@ class RagIndexManager:
             return fuse_rankings(query, words[1], nearest, count, reading=reading)
 
         for _ in range(_MAX_TRIES):
-            results, failure = self._rank_valid(agent_id, state, rank, top_k)
+            results, failure = self._rank_valid_passages(agent_id, state, rank, top_k)
             # The failure may only mean that the index was replaced after its state was read.
             newer = state if failure is None else self._read_sealed_state(agent_id)
             if newer is None or newer is state:
@@ -240,16 +243,17 @@ class RagIndexManager:
             self._failures[agent_id] = failure
         return results
 
-    def _rank_valid(
+    def _rank_valid_passages(
         self,
         agent_id: str,
         state: IndexState,
         rank: Callable[[IndexState, int], list[SearchResult]],
         top_k: int,
     ) -> tuple[list[SearchResult], Verdict | None]:
-        """Return the best results that match their files, and why others were dropped.
+        """Return the best results whose passages match their files, and why others were dropped.
 
-        The reason is "altered" if any dropped passage was altered, else "stale"; None if all match.
+        The reason is "altered" if any dropped passage was altered, "stale" if others were dropped,
+        and None if none was dropped.
         """
         count, verdicts = top_k, set[Verdict]()
         matches = self._matches.get(agent_id)
@@ -278,17 +282,20 @@ class RagIndexManager:
         return matches
 
     def _read_sealed_state(self, agent_id: str) -> IndexState | None:
-        """Return the state of an index; None if this user did not seal it."""
+        """Return the stored state of an index if this user sealed it.
+
+        The result is None otherwise, and if a search found an altered passage.
+        """
         state = self.store.state(agent_id)
         if state is None or self._failures.get(agent_id) == "altered":
             return None
         return state if self._trust.is_sealed(agent_id, state) else None
 
     def _read_state(self, agent_id: str) -> IndexState | None:
-        """Return the state of an index; None if this user did not seal it.
+        """Return the sealed state of an index, changed so that a build reads all suspect files.
 
-        If a stored passage failed its check, the file times are cleared, so that the next build
-        reads all files.
+        If a search found a passage that does not match its file, the result has no file times, so
+        that the next build reads every file.
         """
         state = self._read_sealed_state(agent_id)
         if state is None or agent_id not in self._failures:
@@ -298,16 +305,16 @@ class RagIndexManager:
 
     def _is_current(self, state: IndexState, matches: Matches) -> bool:
         return (
-            self._has_same_recipe(state)
+            self._was_built_alike(state)
             and state.fingerprint == compute_fingerprint(matches.files)
             and not any(may_have_changed(file, state.looked_ns) for file in state.files)
         )
 
-    def _has_same_recipe(self, state: IndexState) -> bool:
+    def _was_built_alike(self, state: IndexState) -> bool:
         is_same_embedder = state.embedder_id == self._embedder.embedder_id
         return is_same_embedder and state.recipe == self._chunking.recipe
 
-    def _build(
+    def _build_index(
         self,
         agent_id: str,
         matches: Matches,
@@ -315,14 +322,14 @@ class RagIndexManager:
         previous: IndexState | None,
         started: float,
     ) -> IndexReport:
-        reusable = previous if previous is not None and self._has_same_recipe(previous) else None
+        reusable = previous if previous is not None and self._was_built_alike(previous) else None
         fingerprint = compute_fingerprint(matches.files)
         files = None if reusable is None else refresh_file_states(matches.files, reusable)
         if reusable is not None and files is not None:
             state = replace(reusable, fingerprint=fingerprint, looked_ns=looked_ns, files=files)
             self.store.touch(agent_id, self._trust.seal(state))
             self._failures.pop(agent_id, None)
-            return _report(agent_id, state, matches, started)
+            return _build_report(agent_id, state, matches, started)
         known = None if reusable is None else (reusable, self.store.chunks(agent_id))
         passages = collect_passages(agent_id, matches.files, self._chunking, self._mask, known)
         vectors, embedded = self._embed_missing(agent_id, passages, previous)
@@ -343,7 +350,7 @@ class RagIndexManager:
         stacked = np.stack(rows) if rows else no_rows
         self.store.replace(agent_id, chunks, stacked, self._trust.seal(state))
         self._failures.pop(agent_id, None)
-        return _report(agent_id, state, matches, started, embedded=embedded, built=True)
+        return _build_report(agent_id, state, matches, started, embedded=embedded, built=True)
 
     def _embed_missing(
         self, agent_id: str, passages: Passages, previous: IndexState | None
@@ -383,7 +390,7 @@ class RagIndexManager:
             await self._embedder.close()
 
 
-def _report(
+def _build_report(
     agent_id: str,
     state: IndexState,
     matches: Matches,
@@ -468,7 +475,7 @@ def open_embedder(configuration: Configuration) -> Embedder:
 
 
 def require_published_model(folder: Path, origin: str) -> None:
-    """Refuse a model that a project's file names, unless its checksums are published.
+    """Refuse a model that a project's file names if the checksums of the model are not published.
 
     Raises:
         ConfigurationError: the checksums are unknown.
@@ -485,7 +492,7 @@ def require_published_model(folder: Path, origin: str) -> None:
 
 
 def get_default_pooling(folder: Path) -> Literal["cls"] | None:
-    """Return the pooling of bge-small, which its folder may not state; None for other models."""
+    """Return the pooling of bge-small, whose files may not state it; None for other models."""
     return "cls" if _BGE in str(folder) else None
 
 
@@ -535,7 +542,7 @@ def fuse_rankings(
     scores = words.score_passages(terms)
     limit = top_k + _EXTRA_CANDIDATES
     best = next(iter(scores), None)
-    coverage = words.term_coverage(best, terms) if best is not None else 0.0
+    coverage = words.compute_term_coverage(best, terms) if best is not None else 0.0
     cosines = {result.chunk.id: result.score for result in nearest[:limit]}
     top_scores = dict(islice(scores.items(), limit))
     weight = coverage * compare_peaks(top_scores, cosines)
@@ -581,7 +588,7 @@ class WordIndex:
         return cls(ids, index.lengths, index.positions, index.counts, frozenset(analyses))
 
     def score_passages(self, words: Iterable[str]) -> dict[str, float]:
-        """Return the BM25 score of each passage that contains a word, best first, ties by id.
+        """Return the BM25 score of each passage with any of the words, best first, ties by id.
 
         Source: Robertson and Zaragoza, The Probabilistic Relevance Framework, 2009.
         """
@@ -589,7 +596,7 @@ class WordIndex:
         mean = sum(self.lengths) / max(1, total) or 1.0
         scores: dict[int, float] = {}
         for word in sorted(words):
-            counts = self._count_word(word)
+            counts = self._count_word_by_passage(word)
             weight = math.log(1 + (total - len(counts) + 0.5) / (len(counts) + 0.5))
             for position, count in counts.items():
                 saturation = _K1 * (1 - _B + _B * self.lengths[position] / mean)
@@ -598,12 +605,12 @@ class WordIndex:
         order = sorted((-round(score, 9), self.ids[position]) for position, score in scores.items())
         return {id_: -score for score, id_ in order}
 
-    def term_coverage(self, id_: str, words: Collection[str]) -> float:
+    def compute_term_coverage(self, id_: str, words: Collection[str]) -> float:
         """Return the share of these words that occur in a passage, from 0 to 1."""
         position = self.ids.index(id_)
-        return sum(position in self._count_word(word) for word in words) / len(words)
+        return sum(position in self._count_word_by_passage(word) for word in words) / len(words)
 
-    def _count_word(self, word: str) -> dict[int, int]:
+    def _count_word_by_passage(self, word: str) -> dict[int, int]:
         """Return how often a word occurs in each passage that contains it.
 
         If a word has several forms, only the form that is most frequent in the passage counts.

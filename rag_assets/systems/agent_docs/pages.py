@@ -81,8 +81,8 @@ def build_page_from_help(command: str, version: str, text: str, summary: str = "
     return CommandPage(command, version, "\n\n".join(parts))
 
 
-def drop_empty_name_section(text: str) -> str:
-    """Remove the section "Name" of a man page if it contains only the name."""
+def drop_name_section_if_empty(text: str) -> str:
+    """Remove the section "Name" of a man page if the section contains only the name."""
     return re.sub(r"\A## Name\n\n\S+ -\s*(?=## )", "", text)
 
 
@@ -90,7 +90,8 @@ def drop_repeated_sections(page: CommandPage, owners: dict[str, str]) -> Command
     """Replace long sections that an earlier page contains with a reference to that page.
 
     Args:
-        owners: the command of each known section, by its text; this page's sections are added.
+        owners: for the text of each section so far, the command whose page contains it first. The
+            sections of this page are added.
     """
     first, *sections = re.split(r"^(?=## )", page.text, flags=re.MULTILINE)
     kept = [first]
@@ -111,7 +112,7 @@ def write_pages(
 
     Args:
         folder: the folder of the pages; created if it is missing.
-        replacing: commands of which `pages` contains all pages; any other page of these commands is
+        replacing: commands for which `pages` is complete; all other pages of these commands are
             deleted.
 
     Returns:
@@ -177,12 +178,12 @@ def _parse_heading(line: str) -> str | None:
 
 
 def record_programs(programs: Mapping[str, str]) -> None:
-    """Record the file of each documented program, so that find_outdated can run it."""
+    """Record the file of each documented program, so that find_version_warnings can run it."""
     recorded = {**_read_programs(), **programs}
-    write_atomically(_programs_file(), json.dumps(recorded, indent=1, sort_keys=True))
+    write_atomically(_get_programs_path(), json.dumps(recorded, indent=1, sort_keys=True))
 
 
-def find_outdated(files: Iterable[Path]) -> list[str]:
+def find_version_warnings(files: Iterable[Path]) -> list[str]:
     """Return a warning for each recorded program whose version differs from its pages.
 
     Args:
@@ -209,14 +210,14 @@ def find_outdated(files: Iterable[Path]) -> list[str]:
 
 def _read_programs() -> dict[str, str]:
     try:
-        programs = json.loads(_programs_file().read_text(encoding="utf-8"))
+        programs = json.loads(_get_programs_path().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     is_mapping = isinstance(programs, dict)
     return {str(name): str(file) for name, file in programs.items()} if is_mapping else {}
 
 
-def _programs_file() -> Path:
+def _get_programs_path() -> Path:
     configured = os.environ.get("XDG_STATE_HOME")
     folder = Path(configured) if configured else Path.home() / ".local" / "state"
     return folder / "rag-assets" / "agent-docs.json"
@@ -263,7 +264,7 @@ def is_docutils(text: str) -> bool:
 def convert_roff_to_markdown(text: str) -> str:
     """Convert a man page of docutils to Markdown; definitions become list items."""
     reader = _RoffReader()
-    for line in _select_content_lines(text):
+    for line in _iter_content_lines(text):
         reader.read(line)
     parts: list[str] = []
     previous: _Block | None = None
@@ -290,7 +291,7 @@ def list_subcommands(markdown: str) -> list[str]:
     return [name for name in names if name != "help"]
 
 
-def _select_content_lines(text: str) -> Iterator[str]:
+def _iter_content_lines(text: str) -> Iterator[str]:
     """Yield the lines of a page, without comments and macro definitions."""
     is_macro = False
     for line in text.split("\n"):
@@ -327,11 +328,13 @@ class _RoffReader:
             case "SH" | "SS":
                 title = _unescape(rest.strip('"'))
                 marks = "##" if request == "SH" else "###"
-                self._add("heading", [marks, title.capitalize() if request == "SH" else title])
+                self._add_block(
+                    "heading", [marks, title.capitalize() if request == "SH" else title]
+                )
             case "sp":
                 self._is_break = True
             case "nf":
-                self._add("code")
+                self._add_block("code")
                 self._is_code = True
             case "fi":
                 self._is_code = False
@@ -345,10 +348,10 @@ class _RoffReader:
                 self._term = None
             case "IP":
                 self._indents[-1] = self._indents[-2] if len(self._indents) > 1 else 0
-                self._add("item")
+                self._add_block("item")
                 self._indents[-1] += 2
 
-    def _add(self, kind: _BlockKind, lines: Sequence[str] = ()) -> None:
+    def _add_block(self, kind: _BlockKind, lines: Sequence[str] = ()) -> None:
         self.blocks.append(_Block(kind, self._indents[-1], list(lines)))
         self._is_break = kind == "heading"
         self._term = None
@@ -359,7 +362,7 @@ class _RoffReader:
             self._term.lines[-1] += ":"
             self._term, self._is_break = None, False
         if last is None or self._is_break or last.kind == "code":
-            self._add("text")
+            self._add_block("text")
         self.blocks[-1].lines.append(_convert_fonts(line))
 
     def _indent(self, width: float) -> None:

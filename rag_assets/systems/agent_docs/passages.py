@@ -100,11 +100,13 @@ class SecretMasker:
     def __call__(self, parsed: ParsedText) -> ParsedText:
         """Return the document with its credentials masked."""
         if self._scanner is None:
-            self._scanner = SecretScanner(_create_private_folder(self._cache or _default_cache()))
+            self._scanner = SecretScanner(
+                _create_private_folder(self._cache or _get_default_cache())
+            )
         return mask_document(parsed, self._scanner)
 
 
-def _default_cache() -> Path:
+def _get_default_cache() -> Path:
     configured = os.environ.get("XDG_CACHE_HOME")
     parent = Path(configured) if configured else Path.home() / ".cache"
     return parent / "rag-assets" / "rules"
@@ -148,7 +150,7 @@ class CutPassage:
     """A passage and the text that is embedded for it.
 
     Attributes:
-        embedded: the passage with its title and headings.
+        embedded: the embedded text: the passage with its title and headings.
     """
 
     chunk: DocChunk
@@ -170,11 +172,11 @@ class CutFile:
     rules: tuple[str, ...] = ()
 
 
-def split(request: ChunkRequest) -> list[Passage]:
+def split_without_repeated_starts(request: ChunkRequest) -> list[Passage]:
     """Split a text into passages of whole sentences, each with a different start.
 
-    A passage that would start no later than the previous one starts with its new text instead. It
-    is left out if it has no new text.
+    If the repeated text would make a passage start no later than the previous passage, the passage
+    starts with its new text instead. A passage without new text is left out.
     """
     passages: list[Passage] = []
     last = -1
@@ -189,7 +191,7 @@ def split(request: ChunkRequest) -> list[Passage]:
 PASSAGE = ChunkerKind(
     name="passage",
     purpose="like sentence; no two passages start at the same position",
-    split=split,
+    split=split_without_repeated_starts,
     unit="characters",
     limit=SENTENCE.limit,
     overlap=SENTENCE.overlap,
@@ -206,7 +208,7 @@ def cut_file(agent_id: str, path: str, data: bytes, chunking: Chunking, mask: Ma
     parsed, mark_bytes = parse_file(path, data)
     text = mask(parsed)
     request = ChunkRequest(text, chunking.size, chunking.overlap, kind=text.media_type)
-    chunks = list(build_chunks(text, split(request)))
+    chunks = list(build_chunks(text, split_without_repeated_starts(request)))
     passages = []
     for chunk, masks in zip(chunks, find_touched_masks(text.masked, chunks), strict=True):
         if not masks or not is_dropped(chunk, masks):
@@ -229,14 +231,14 @@ def compute_fingerprint(files: Iterable[MatchedFile]) -> str:
 
 
 def may_have_changed(file: FileState, looked_ns: int) -> bool:
-    """Return whether a file may have changed after its listing without a new size or time."""
+    """Return whether a file may have changed since it was listed, with the same size and time."""
     return abs(file.mtime_ns - looked_ns) < _UNRELIABLE_NS
 
 
 def refresh_file_states(
     files: Iterable[MatchedFile], previous: IndexState
 ) -> tuple[FileState, ...] | None:
-    """Return the indexed states of files with their current modification times.
+    """Return the states of the indexed files, updated with their current modification times.
 
     The result is None if a file was added, removed or changed, so that the index is outdated.
     """
@@ -249,7 +251,10 @@ def refresh_file_states(
         before = known[file.path]
         if file.size != before.size:
             return None
-        if not _is_unchanged(file, before, previous) and _hash_file(file) != before.sha256:
+        if (
+            not _has_same_size_and_time(file, before, previous)
+            and _hash_file(file) != before.sha256
+        ):
             return None
         states.append(replace(before, mtime_ns=file.mtime_ns))
     return tuple(states)
@@ -321,7 +326,11 @@ def collect_passages(
     passages = Passages()
     for file in sorted(files, key=lambda file: file.path):
         before, chunks = known_files.get(file.path), known_chunks.get(file.path, ())
-        if state is not None and before is not None and _is_unchanged(file, before, state):
+        if (
+            state is not None
+            and before is not None
+            and _has_same_size_and_time(file, before, state)
+        ):
             passages.reuse(before, chunks, state)
             continue
         sha256 = ""
@@ -364,6 +373,6 @@ def _hash_file(file: MatchedFile) -> str:
         return ""
 
 
-def _is_unchanged(file: MatchedFile, before: FileState, state: IndexState) -> bool:
+def _has_same_size_and_time(file: MatchedFile, before: FileState, state: IndexState) -> bool:
     is_equal = (file.size, file.mtime_ns) == (before.size, before.mtime_ns)
     return is_equal and not may_have_changed(before, state.looked_ns)

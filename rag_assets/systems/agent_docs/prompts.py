@@ -53,8 +53,8 @@ class Documentation:
     left_out: Mapping[str, str]
 
     @property
-    def tokens(self) -> int:
-        """Return the total tokens of all sections."""
+    def token_count(self) -> int:
+        """Return the total number of tokens of all sections."""
         return sum(section.tokens for file in self.files for section in file)
 
 
@@ -63,8 +63,8 @@ class PromptText:
     """A prompt, or the documentation in it.
 
     Attributes:
-        left_out: sections beyond the budget, as `path` or `path: title`, including a section
-            that was cut short; for a whole prompt, unreadable files too.
+        left_out: sections that do not fit into the budget or were cut short, as `path` or
+            `path: title`. For a whole prompt, also the files that cannot be read.
     """
 
     text: str
@@ -127,7 +127,7 @@ def preload(documentation: Documentation, budget: int) -> PromptText:
     section = queue[fitting].text
     separator = whole[len(text) : len(whole) - len(section)]
     text += _fit_sentences(text, separator, section, budget)
-    return PromptText(text, count_text(text), _name_sections(queue[fitting:], documentation))
+    return PromptText(text, count_text(text), _list_section_names(queue[fitting:], documentation))
 
 
 def _join_sections(sections: Sequence[DocSection]) -> str:
@@ -145,7 +145,7 @@ def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
 
 
 def _fit_sentences(text: str, separator: str, section: str, budget: int) -> str:
-    """Return the separator and as many sentences of a section as fit after a text.
+    """Return the first sentences of a section that fit after a text, preceded by the separator.
 
     The result is "" if not even the first sentence fits.
     """
@@ -157,8 +157,10 @@ def _fit_sentences(text: str, separator: str, section: str, budget: int) -> str:
     return cut(_find_largest(len(ends), lambda count: count_text(text + cut(count)) <= budget))
 
 
-def _name_sections(sections: list[DocSection], documentation: Documentation) -> tuple[str, ...]:
-    """Return a name for each section: `path: title`, or once `path` for a whole file."""
+def _list_section_names(
+    sections: list[DocSection], documentation: Documentation
+) -> tuple[str, ...]:
+    """Return the names of sections: `path: title`, or one `path` for all sections of a file."""
     totals = {file[0].path: len(file) for file in documentation.files if file}
     counts = Counter(section.path for section in sections)
     names = [
@@ -199,7 +201,7 @@ def require_query(query: str) -> None:
         raise InvalidRequest("the query is empty", hint="enter the words to search for")
 
 
-def has_tool(configuration: Configuration, agent: Agent) -> bool:
+def has_search_tool(configuration: Configuration, agent: Agent) -> bool:
     """Return whether an agent has the search tool.
 
     It does if it has sources, and its strategy is `rag` or all agents get the tool.
@@ -237,7 +239,7 @@ def build_prompt(
         loaded = preload(documentation, docs.budget.value)
         parts.append(loaded.text)
         left_out = (*loaded.left_out, *documentation.left_out)
-    if can_search and has_tool(configuration, agent):
+    if can_search and has_search_tool(configuration, agent):
         parts.append(build_hint(agent))
     text = "\n\n".join(part for part in parts if part)
     return PromptText(text, count_text(text), left_out)
@@ -280,7 +282,7 @@ def _describe_files(files: Sequence[MatchedFile]) -> list[str]:
     words = Counter(
         word
         for file, path in zip(files, paths, strict=True)
-        for word in {*_split_words(path.stem), *_read_title(file)}
+        for word in {*_split_words(path.stem), *_read_title_words(file)}
     )
     frequent = [word for word, count in words.most_common() if 2 * count > len(files)]
     folders = _find_folders(paths)
@@ -304,7 +306,7 @@ def _find_folders(paths: Sequence[PurePosixPath]) -> list[str]:
     return [name for name, _ in counts.most_common(_MAX_NAMED_FILES)] if len(counts) > 1 else []
 
 
-def _read_title(file: MatchedFile) -> list[str]:
+def _read_title_words(file: MatchedFile) -> list[str]:
     """Return the words of a file's first heading; empty if it cannot be read."""
     try:
         with Path(file.location).open("rb") as opened:
@@ -358,7 +360,7 @@ def advise(configuration: Configuration, agent: Agent, mask: Mask) -> Advice:
     docs, rag = agent.docs, configuration.rag
     matches = expand_patterns(docs.sources.value, agent.base)
     documentation = read_sections(matches.files, mask)
-    files, tokens = len(documentation.files), documentation.tokens
+    files, tokens = len(documentation.files), documentation.token_count
     step = max(1, rag.chunk_size.value - rag.chunk_overlap.value)
     lengths = (sum(len(section.text) for section in file) for file in documentation.files)
     chunks = sum(-(-length // step) for length in lengths)

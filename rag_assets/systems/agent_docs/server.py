@@ -90,13 +90,13 @@ class RefreshingIndex:
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 # A daemon thread, so that the process can end during a build.
-                self._thread = threading.Thread(target=self._build, daemon=True)
+                self._thread = threading.Thread(target=self._run_build, daemon=True)
                 self._thread.start()
             thread = self._thread
         if not self._manager.can_answer(agent.id):
             thread.join()
 
-    def _build(self) -> None:
+    def _run_build(self) -> None:
         agent = self._agent
         try:
             self._manager.ensure_index(agent.id, agent.docs.sources.value, agent.base)

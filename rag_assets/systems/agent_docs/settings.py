@@ -30,7 +30,8 @@ class RagSettings:
     """The settings of the block `rag`.
 
     Attributes:
-        path: a folder; for sqlite, a file or a folder that contains rag.db.
+        path: where indexes are stored: a folder; for the sqlite store, a database file or a folder
+            that contains rag.db.
         chunk_size: maximum characters of a passage.
         chunk_overlap: maximum characters that a passage repeats of the previous passage.
         model: the folder of an embedding model; None for the shipped model.

@@ -42,10 +42,10 @@ from rag_assets.systems.agent_docs.stores import (
     SearchResult,
     Vectors,
     build_agent_file_name,
+    foreign_file_error,
     lock_file,
     normalize_rows,
     rank_rows,
-    refuse_file,
     rename_damaged,
 )
 
@@ -142,7 +142,7 @@ class SqliteStore:
             chunks = rows.read_chunks_by_id([ids[row] for row, _ in ranked])
             return [SearchResult(chunks[ids[row]], score) for row, score in ranked]
 
-        return self._read(search, [])
+        return self._run_read_transaction(search, [])
 
     def has_index(self, agent_id: str) -> bool:
 
@@ -151,16 +151,18 @@ class SqliteStore:
             return rows.read_state_json() is not None or rows.has_rows()
 
         try:
-            return self._read(has_index, if_missing=False)
+            return self._run_read_transaction(has_index, if_missing=False)
         except DamagedIndex:
             return False
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
-        return self._read(lambda connection: _AgentRows(connection, agent_id).read_chunks(), [])
+        return self._run_read_transaction(
+            lambda connection: _AgentRows(connection, agent_id).read_chunks(), []
+        )
 
     def state(self, agent_id: str) -> IndexState | None:
         try:
-            state = self._read(
+            state = self._run_read_transaction(
                 lambda connection: self._load_state(_AgentRows(connection, agent_id)), None
             )
         except DamagedIndex:
@@ -175,24 +177,24 @@ class SqliteStore:
                 return {}
             return dict(zip(*rows.read_vectors(), strict=True))
 
-        return self._read(read_vectors, {})
+        return self._run_read_transaction(read_vectors, {})
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
     ) -> None:
         vectors = normalize_rows(embeddings) if chunks else np.empty((0, 0), dtype=np.float32)
-        with self._write() as connection:
+        with self._open_for_writing() as connection:
             _AgentRows(connection, agent_id).replace(chunks, vectors, state)
 
     def touch(self, agent_id: str, state: IndexState) -> None:
-        with self._write() as connection, connection:
+        with self._open_for_writing() as connection, connection:
             _AgentRows(connection, agent_id).write_state(state)
 
     @contextmanager
     def building(self, agent_id: str) -> Iterator[None]:
         """See PassageStore.building; a damaged database is renamed first."""
         with suppress(DamagedIndex):
-            self._check_file()
+            self._has_marked_database()
         with lock_file(self._get_sibling_path(f"{build_agent_file_name(agent_id)}.lock")):
             if self._is_damaged:
                 with lock_file(self._get_sibling_path("lock")):
@@ -204,7 +206,7 @@ class SqliteStore:
         return self._path.with_name(f".{self._path.name}.{suffix}")
 
     def _load_vectors(self, rows: _AgentRows) -> tuple[list[str], Vectors]:
-        """Return the ids and vectors of an index, from a cache while the state is unchanged."""
+        """Return the ids and vectors of an index; from a cache if its state has not changed."""
         record = rows.read_state_json()
         if record is None:
             return rows.read_vectors()
@@ -227,8 +229,8 @@ class SqliteStore:
             cached = self._state_cache[rows.agent_id] = (hash(record), state)
         return cached[1] if rows.matches_state(cached[1]) else None
 
-    def _read(self, read: Callable[[sqlite3.Connection], T], if_missing: T) -> T:
-        """Call a function with a connection, in one transaction.
+    def _run_read_transaction(self, read: Callable[[sqlite3.Connection], T], if_missing: T) -> T:
+        """Call a function with a connection, in one transaction, and return its result.
 
         Args:
             if_missing: returned if the database does not exist yet.
@@ -236,14 +238,14 @@ class SqliteStore:
         Raises:
             ConfigurationError: the database belongs to another program.
         """
-        if not self._check_file():
+        if not self._has_marked_database():
             return if_missing
         try:
             with closing(self._connect("rw")) as connection:
                 connection.execute("BEGIN")
                 return read(connection) if _has_our_tables(connection) else if_missing
         except _ForeignDatabase:
-            raise refuse_file(self._path, _FOREIGN_DATABASE) from None
+            raise foreign_file_error(self._path, _FOREIGN_DATABASE) from None
         except sqlite3.DatabaseError as error:
             if _indicates_damage(error):
                 self._is_damaged = True
@@ -253,9 +255,9 @@ class SqliteStore:
             raise
 
     @contextmanager
-    def _write(self) -> Iterator[sqlite3.Connection]:
+    def _open_for_writing(self) -> Iterator[sqlite3.Connection]:
         """Yield a connection for writing; meanwhile the database cannot be renamed as damaged."""
-        self._check_file()
+        self._has_marked_database()
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with lock_file(self._get_sibling_path("lock"), shared=True):
             self._path.touch(mode=0o600)
@@ -275,24 +277,24 @@ class SqliteStore:
                     connection.execute(f"PRAGMA journal_size_limit = {_MAX_LOG_BYTES}")
                     yield connection
             except _ForeignDatabase:
-                raise refuse_file(self._path, _FOREIGN_DATABASE) from None
+                raise foreign_file_error(self._path, _FOREIGN_DATABASE) from None
             except sqlite3.DatabaseError as error:
                 if not _indicates_damage(error):
                     raise
                 self._is_damaged = True
                 raise DamagedIndex(str(self._path)) from None
 
-    def _check_file(self) -> bool:
-        """Return whether there is a database with our mark, before SQLite opens or changes it.
+    def _has_marked_database(self) -> bool:
+        """Return whether the database exists and has our mark: our SQLite application id.
 
-        An empty file, or a database of an earlier version, is not marked; the next write adds the
-        mark. A marked file is opened here only once per process, because closing a second handle
-        would release SQLite's locks.
+        This is checked before SQLite opens or changes the file. An empty file, or a database of an
+        earlier version, has no mark; the next write adds it. A marked file is opened here only once
+        per process, because closing a second handle would release SQLite's locks.
 
         Raises:
-            DamagedIndex: the database was ours, and its header is lost.
-            ConfigurationError: it belongs to another program or a later version, or a link or
-                journal next to it would make SQLite write elsewhere.
+            DamagedIndex: the database was ours, but the header of the file is lost.
+            ConfigurationError: the database belongs to another program or another version, or a
+                link or journal next to it would make SQLite write elsewhere.
         """
         self._refuse_links()
         with _CHECK_LOCK:
@@ -302,44 +304,44 @@ class SqliteStore:
                 return False
             if (status.st_dev, status.st_ino) in _CHECKED_FILES:
                 return True
-            if not status.st_size or not self._read_mark():
+            if not status.st_size or not self._has_mark():
                 return False
             _CHECKED_FILES.add((status.st_dev, status.st_ino))
             return True
 
-    def _read_mark(self) -> bool:
+    def _has_mark(self) -> bool:
         with self._path.open("rb") as file:
             header = file.read(_HEADER_BYTES)
         if not header.startswith(_FILE_MAGIC) or len(header) < _HEADER_BYTES:
             if self._get_sibling_path("lock").is_file():
                 self._is_damaged = True
                 raise DamagedIndex(str(self._path))
-            raise refuse_file(self._path, "is not a database of rag-assets")
+            raise foreign_file_error(self._path, "is not a database of rag-assets")
         version, mark = (int.from_bytes(header[at : at + 4], "big") for at in (60, 68))
         if mark == APPLICATION_ID:
             if version != SCHEMA_VERSION:
-                raise refuse_file(
+                raise foreign_file_error(
                     self._path, f"was written by another version of rag-assets ({version})"
                 )
             return True
-        if mark or version or not self._is_unmarked_but_ours():
-            raise refuse_file(self._path, _FOREIGN_DATABASE)
+        if mark or version or not self._has_unmarked_tables_of_ours():
+            raise foreign_file_error(self._path, _FOREIGN_DATABASE)
         return False
 
     def _refuse_links(self) -> None:
         # Someone who replaces a folder or a file with a link could choose what SQLite opens.
         if os.path.realpath(self._path) != str(self._path):
-            raise refuse_file(self._path, "or a folder above it has become a link")
+            raise foreign_file_error(self._path, "or a folder above it has become a link")
         for suffix in ("-wal", "-shm"):
             log = self._path.with_name(self._path.name + suffix)
             if log.is_symlink():
-                raise refuse_file(log, "is a link")
+                raise foreign_file_error(log, "is a link")
         journal = self._path.with_name(f"{self._path.name}-journal")
         if os.path.lexists(journal):
             # Our databases have no journal. Playing one back can delete any file that it names.
-            raise refuse_file(journal, "is a journal of another program")
+            raise foreign_file_error(journal, "is a journal of another program")
 
-    def _is_unmarked_but_ours(self) -> bool:
+    def _has_unmarked_tables_of_ours(self) -> bool:
         """Return whether a database without a mark has our tables, without writing anything."""
         address = f"{self._path.as_uri()}?mode=ro&immutable=1"
         try:
@@ -388,12 +390,13 @@ class _AgentRows:
     def matches_state(self, state: IndexState) -> bool:
         """Return whether the rows are those that a state describes.
 
-        They differ if their number does, or if another program wrote a row (without `vector`).
+        They are not if their number differs, or if another program wrote a row, which then has no
+        value in `vector`.
         """
         if self._is_moving():
             return True
         total, foreign = (
-            self._read_value(f"SELECT count(*) FROM chunks WHERE agent_id = ? {condition}")  # noqa: S608 - ours
+            self._read_integer(f"SELECT count(*) FROM chunks WHERE agent_id = ? {condition}")  # noqa: S608 - ours
             for condition in ("", "AND vector IS NULL")
         )
         return total == len(state.text_hashes) and not foreign
@@ -441,20 +444,20 @@ class _AgentRows:
         """Replace all rows and the state at once."""
         connection = self._connection
         self.finish_move()
-        removed, changed = self._compare(chunks, vectors)
+        removed, changed = self._find_changes(chunks, vectors)
         batches = list(_split_batches(chunks, vectors, changed))
         if len(batches) <= 1 and len(removed) + len(changed) <= MAX_ROWS:
             with connection:
                 connection.executemany(
                     "DELETE FROM chunks WHERE id = ?", [(id_,) for id_ in removed]
                 )
-                self._insert("chunks", chunks, vectors, changed)
+                self._insert_passages("chunks", chunks, vectors, changed)
                 self.write_state(state)
             return
         for batch in batches:
             with connection:
-                self._insert("arriving", chunks, vectors, batch)
-            _checkpoint(connection)
+                self._insert_passages("arriving", chunks, vectors, batch)
+            _write_log_to_database(connection)
         for ids in batched(removed, MAX_ROWS):
             with connection:
                 rows = [(id_, self.agent_id) for id_ in ids]
@@ -465,10 +468,10 @@ class _AgentRows:
         self.finish_move()
 
     def finish_move(self) -> None:
-        """Finish a move that readers already see; undo a move that was interrupted earlier."""
+        """Finish moving arriving and leaving rows if readers see the move already; else undo it."""
         is_visible = self._is_moving()
         query = "SELECT max(length(content) + length(embedding)) FROM arriving WHERE agent_id = ?"
-        longest = self._read_value(query) or 1
+        longest = self._read_integer(query) or 1
         batch = max(1, min(MAX_ROWS, MAX_CHARACTERS // longest))
         parameters = {"agent": self.agent_id, "batch": batch}
         for apply, delete in _MOVES:
@@ -479,22 +482,24 @@ class _AgentRows:
                     deleted = self._connection.execute(delete, parameters).rowcount
                 if not deleted:
                     break
-                _checkpoint(self._connection)
+                _write_log_to_database(self._connection)
         if is_visible:
             with self._connection:
                 self._connection.execute("DELETE FROM moving WHERE agent_id = ?", (self.agent_id,))
 
-    def _read_value(self, query: str) -> int:
+    def _read_integer(self, query: str) -> int:
         return int(self._connection.execute(query, (self.agent_id,)).fetchone()[0] or 0)
 
     def _is_moving(self) -> bool:
-        return bool(self._read_value("SELECT EXISTS (SELECT 1 FROM moving WHERE agent_id = ?)"))
+        return bool(self._read_integer("SELECT EXISTS (SELECT 1 FROM moving WHERE agent_id = ?)"))
 
     def _build_query(self, columns: str) -> str:
-        """Return the query for the agent's visible rows, valid in the current transaction only."""
+        """Return the query for the rows that readers see; valid only in the current transaction."""
         return (_MOVING_ROWS if self._is_moving() else _SETTLED_ROWS).format(columns=columns)
 
-    def _compare(self, chunks: Sequence[DocChunk], vectors: Vectors) -> tuple[list[str], list[int]]:
+    def _find_changes(
+        self, chunks: Sequence[DocChunk], vectors: Vectors
+    ) -> tuple[list[str], list[int]]:
         """Return the ids of rows to delete, and the positions of new or changed passages."""
         positions = {chunk.id: position for position, chunk in enumerate(chunks)}
         removed, same = [], set()
@@ -503,11 +508,11 @@ class _AgentRows:
             position = positions.get(row[0])
             if position is None:
                 removed.append(row[0])
-            elif DocChunk(*row) == chunks[position] and vector == _pack(vectors[position]):
+            elif DocChunk(*row) == chunks[position] and vector == _pack_vector(vectors[position]):
                 same.add(position)
         return removed, [position for position in range(len(chunks)) if position not in same]
 
-    def _insert(
+    def _insert_passages(
         self, table: str, chunks: Sequence[DocChunk], vectors: Vectors, positions: Iterable[int]
     ) -> None:
         self._connection.executemany(
@@ -517,7 +522,7 @@ class _AgentRows:
                     *(chunk.id, chunk.content, chunk.source_path, chunk.byte_offset),
                     chunk.agent_id,
                     orjson.dumps(vector, option=orjson.OPT_SERIALIZE_NUMPY).decode(),
-                    _pack(vector),
+                    _pack_vector(vector),
                 )
                 for chunk, vector in ((chunks[at], vectors[at]) for at in positions)
             ),
@@ -536,12 +541,12 @@ def _split_batches(
     )
 
 
-def _pack(vector: Vectors) -> bytes:
+def _pack_vector(vector: Vectors) -> bytes:
     return vector.astype("<f4").tobytes()
 
 
-def _checkpoint(connection: sqlite3.Connection) -> None:
-    """Copy the log into the database, except what readers still need, without waiting."""
+def _write_log_to_database(connection: sqlite3.Connection) -> None:
+    """Copy the log into the database without waiting, except the part that readers still need."""
     connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
 
 

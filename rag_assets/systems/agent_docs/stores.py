@@ -98,8 +98,8 @@ class IndexState:
     """The state of an index: its files, its embedder, and hashes of its passages.
 
     Attributes:
-        fingerprint: SHA-256 over path, size and modification time of its files, in order.
-        embedder_id: the embedder of its vectors; vectors of different embedders are never mixed.
+        fingerprint: SHA-256 over path, size and modification time of the files, ordered by path.
+        embedder_id: the embedder of the vectors; vectors of different embedders are never mixed.
         recipe: hash of the chunking limits and the versions of parser, chunker and secret rules.
         looked_ns: when the files were listed, in nanoseconds of Unix time.
         text_hashes: hash of the embedded text, by passage id.
@@ -118,7 +118,10 @@ class IndexState:
     seal: str = ""
 
     def to_record(self) -> dict[str, Any]:
-        """Return the state as JSON values; each digest is appended to its hash to save space."""
+        """Return the state as JSON values.
+
+        To save space, the digest of a passage is appended to the hash of its text.
+        """
         values = {name: getattr(self, name) for name in self.__slots__ if name != "digests"}
         digests = self.digests
         hashes = {id_: sha256 + digests.get(id_, "") for id_, sha256 in self.text_hashes.items()}
@@ -204,7 +207,7 @@ def normalize_rows(vectors: npt.ArrayLike) -> Vectors:
 def rank_rows(
     rows: Vectors, query: npt.ArrayLike, ids: Sequence[str], top_k: int
 ) -> list[tuple[int, float]]:
-    """Return row number and score of the rows nearest to a vector, best first, ties by id.
+    """Return the number and score of each of the rows nearest to a vector, best first, ties by id.
 
     Candidates are scored in float32. Those near the top are scored again one by one in float64 and
     rounded, so that the order depends neither on the math library nor on the other rows.
@@ -235,7 +238,7 @@ class PassageIndex:
 
     Attributes:
         chunks: ordered by id.
-        rows: their unit vectors.
+        rows: unit vectors of the chunks, in the same order.
         state: None if it is unknown.
     """
 
@@ -258,7 +261,7 @@ class PassageIndex:
         ranked = rank_rows(self.rows, query, [chunk.id for chunk in self.chunks], top_k)
         return [SearchResult(self.chunks[row], score) for row, score in ranked]
 
-    def vectors_by_id(self) -> dict[str, Vectors]:
+    def get_vectors_by_id(self) -> dict[str, Vectors]:
         """Return the vector of each passage by its id."""
         return {chunk.id: row for chunk, row in zip(self.chunks, self.rows, strict=True)}
 
@@ -274,25 +277,25 @@ class MemoryStore:
         self._build_locks: dict[str, RLock] = {}
         self._lock = Lock()
 
-    def _index(self, agent_id: str) -> PassageIndex:
+    def _get_index(self, agent_id: str) -> PassageIndex:
         return self._indexes.get(agent_id, EMPTY_INDEX)
 
     def search(
         self, query_embedding: npt.ArrayLike, agent_id: str, top_k: int
     ) -> list[SearchResult]:
-        return self._index(agent_id).search(query_embedding, top_k)
+        return self._get_index(agent_id).search(query_embedding, top_k)
 
     def has_index(self, agent_id: str) -> bool:
         return agent_id in self._indexes
 
     def chunks(self, agent_id: str) -> list[DocChunk]:
-        return list(self._index(agent_id).chunks)
+        return list(self._get_index(agent_id).chunks)
 
     def state(self, agent_id: str) -> IndexState | None:
-        return self._index(agent_id).state
+        return self._get_index(agent_id).state
 
     def vectors(self, agent_id: str) -> dict[str, Vectors]:
-        return self._index(agent_id).vectors_by_id()
+        return self._get_index(agent_id).get_vectors_by_id()
 
     def replace(
         self, agent_id: str, chunks: Sequence[DocChunk], embeddings: Vectors, state: IndexState
@@ -322,7 +325,7 @@ def lock_file(path: Path, *, shared: bool = False) -> Iterator[None]:
         os.close(descriptor)
 
 
-def refuse_file(path: Path, reason: str) -> ConfigurationError:
+def foreign_file_error(path: Path, reason: str) -> ConfigurationError:
     """Return the error for a file that does not belong to this store."""
     return ConfigurationError(
         f"{path} {reason}; nothing was changed",
@@ -394,7 +397,10 @@ class Trust:
     def check_passage(
         self, state: IndexState, passage: DocChunk, locations: Mapping[str, str] | None
     ) -> Verdict:
-        """Check that a stored passage was indexed by this user and still matches its file.
+        """Return "valid" if this user indexed a stored passage and its file still contains it.
+
+        Otherwise return "altered" if the passage was not indexed like this, or "stale" if the file
+        no longer contains it.
 
         Args:
             locations: absolute path of each file by its source_path; None skips the comparison with
@@ -431,10 +437,10 @@ def _matches_file(location: str, passage: DocChunk) -> bool:
         return False
     finally:
         os.close(descriptor)
-    return actual == expected or _equals_unmasked(actual, passage.content)
+    return actual == expected or _equals_except_masked(actual, passage.content)
 
 
-def _equals_unmasked(data: bytes, text: str) -> bool:
+def _equals_except_masked(data: bytes, text: str) -> bool:
     """Return whether bytes equal a text in UTF-8.
 
     A mask character in the text matches any bytes of its own length.

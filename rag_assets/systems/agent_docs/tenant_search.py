@@ -56,12 +56,14 @@ class ExactOrder:
         if vector is None or not any(one.kind == "vector" for one in progress.rankings):
             return progress
         rankings = [
-            await self._order(progress, ranking, vector) if ranking.kind == "vector" else ranking
+            await self._order_candidates(progress, ranking, vector)
+            if ranking.kind == "vector"
+            else ranking
             for ranking in progress.rankings
         ]
         return replace(progress, rankings=rankings)
 
-    async def _order(
+    async def _order_candidates(
         self, progress: SearchProgress, ranking: Ranking, vector: npt.NDArray[np.float32]
     ) -> Ranking:
         depth = progress.search.depth
@@ -97,7 +99,7 @@ async def order_exactly(
     while (
         request.limit <= len(candidates)
         and request.limit < _MAX_CANDIDATES
-        and candidates[-1].score >= _minimum_score(candidates, count)
+        and candidates[-1].score >= _compute_minimum_score(candidates, count)
     ):
         # If the last candidate is as near as the first ones, there may be further candidates with
         # the same score.
@@ -106,7 +108,7 @@ async def order_exactly(
     near = [
         candidate
         for candidate in candidates
-        if candidate.score >= _minimum_score(candidates, count)
+        if candidate.score >= _compute_minimum_score(candidates, count)
     ]
     vectors = await searcher.vectors(index_name, owner, [one.id for one in near])
     present = [one for one in near if one.id in vectors]
@@ -119,7 +121,7 @@ async def order_exactly(
     return [*(replace(present[row], score=score) for row, score in ranked), *rest]
 
 
-def _minimum_score(candidates: Sequence[Candidate], count: int) -> float:
+def _compute_minimum_score(candidates: Sequence[Candidate], count: int) -> float:
     """Return the score that a candidate needs to be among the first `count`.
 
     The score allows for the error of float32.
@@ -129,7 +131,7 @@ def _minimum_score(candidates: Sequence[Candidate], count: int) -> float:
     return candidates[min(count, len(candidates)) - 1].score - SCORE_TOLERANCE
 
 
-def _create_search(knowledge: Knowledge) -> ToolFunction:
+def _build_search_tool(knowledge: Knowledge) -> ToolFunction:
     async def rag_search(
         query: Annotated[str, Field(max_length=MAX_QUERY, description=QUERY_DESCRIPTION)],
     ) -> str:
@@ -148,7 +150,7 @@ def _create_search(knowledge: Knowledge) -> ToolFunction:
 SEARCH = Tool(
     name=TOOL,
     description=DESCRIPTION,
-    function=_create_search,
+    function=_build_search_tool,
     profiles=frozenset({"agent-docs"}),
     read_only=True,
 )

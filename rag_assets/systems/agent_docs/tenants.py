@@ -56,7 +56,7 @@ def list_tenants(value: Any, folder: Path, cache: Path | None) -> ListedTenants:
     collector = _TenantCollector()
     for path in _parse_paths(value, folder):
         try:
-            tenants, errors = _read_file(path, cache)
+            tenants, errors = _read_tenants(path, cache)
         except ConfigurationError as error:
             # An invalid variable causes the same error for every file.
             if error.advice not in {problem.advice for problem in collector.problems}:
@@ -93,7 +93,7 @@ class _TenantCollector:
         id_, agent = config["id"], config["sources"][0]["agent"]
         if id_ in self.origins:
             self.configs.pop(id_, None)
-            self._report(
+            self._report_problem(
                 id_,
                 f"agent {agent!r} is declared at {self.origins[id_]} and at {origin}",
                 "remove or rename one of the two agents",
@@ -103,11 +103,11 @@ class _TenantCollector:
         try:
             Tenant.from_config(config)
         except ConfigurationError as error:
-            self._report(id_, f"{origin}: {error.message}", error.hint)
+            self._report_problem(id_, f"{origin}: {error.message}", error.hint)
         else:
             self.configs[id_] = config
 
-    def _report(self, id_: str, what: str, hint: str | None) -> None:
+    def _report_problem(self, id_: str, what: str, hint: str | None) -> None:
         self.kept.add(id_)
         self.problems.append(ConfigurationError(what, hint=hint))
 
@@ -133,10 +133,10 @@ class _Uncacheable(Exception):
         self.configuration = configuration
 
 
-def _read_file(
+def _read_tenants(
     path: Path, cache: Path | None
 ) -> tuple[list[tuple[dict[str, Any], str]], list[ConfigurationError]]:
-    """Return the configuration and the origin of each tenant in a file, and errors of agents."""
+    """Return (configuration, origin) of each tenant in a file, and the errors of its agents."""
     environment = Environment.from_process()
     with suppress(ConfigurationError):
         # The home folder is the same in every process of this user, whatever HOME is.
@@ -154,7 +154,7 @@ def _read_file(
         if cache is None:
             parsed = parse(b"")
         else:
-            variables = {name: environment.variable(name) for name in VARIABLES}
+            variables = {name: environment.get_variable(name) for name in VARIABLES}
             facts = [_CACHE_VERSION, str(path), str(environment.home), variables]
             key = json.dumps(facts, sort_keys=True).encode()
             name = hashlib.sha256(str(path).encode("utf-8", "surrogateescape")).hexdigest()[:16]
@@ -181,7 +181,7 @@ def _read_bytes(path: Path) -> bytes:
 
 
 def _build_tenants(configuration: Configuration) -> Iterator[list[Any]]:
-    """Yield configuration and origin of each tenant, and the origin of a project's own model."""
+    """Yield [configuration, origin, model origin] of each tenant; see _add_embedder."""
     model_origin = configuration.rag.model.origin if configuration.has_project_model else ""
     for agent in configuration.agents.values():
         if agent.docs.strategy.value == "rag" and agent.docs.sources.value:
@@ -229,7 +229,7 @@ def _build_embedder_config(folder: Path, pooling: str | None) -> dict[str, Any]:
 
 
 def _add_embedder(config: dict[str, Any], model_origin: str) -> dict[str, Any]:
-    """Return a tenant's configuration; if it names no model, add one from another program's cache.
+    """Return a tenant's configuration, with a cached model of another program if it names none.
 
     Args:
         model_origin: file and line if a project's file names the model; else "".

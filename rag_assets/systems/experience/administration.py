@@ -78,7 +78,7 @@ class Administration:
         self._clock = clock
 
     def compute_cutoff(self, record: TenantRecord) -> datetime | None:
-        """Return the time before which embedded entries are expired; None if none expire."""
+        """Return the time such that entries embedded before it are expired; None if none expire."""
         return compute_cutoff(Tenant.from_config(record.config), self._clock.now())
 
     def list_patterns(
@@ -186,7 +186,7 @@ class Administration:
         """Retract all entries of a project or a token; return their number.
 
         Raises:
-            InvalidRequest: the draft names neither a project nor a token, or both.
+            InvalidRequest: the draft does not name exactly one of a project and a token.
             OnHold: a hold covers one of the entries.
         """
         require_no_problem(find_retraction_problems(draft))

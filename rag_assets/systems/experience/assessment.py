@@ -67,7 +67,9 @@ class Grade:
     """A grade that a model gave.
 
     Attributes:
-        pattern: id of the graded pattern; for clarity, of the pattern whose problem was asked.
+        aspect: relevance, clarity or worth.
+        pattern: id of the graded pattern. If the aspect is "clarity", a whole answer is graded, and
+            this is the id of the pattern whose problem was asked.
     """
 
     aspect: Aspect

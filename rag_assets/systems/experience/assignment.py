@@ -57,7 +57,8 @@ class Assignment:
     Attributes:
         home_id: the entry's pattern if manual merges are ignored; the entry's own id for a new
             pattern.
-        way: exact or near; None if the entry was not merged.
+        way: how the entry was merged: exact (equal text) or near (similar vectors); None if it was
+            not merged.
         kept_texts: hashes of the entry's texts that were embedded for the comparison.
     """
 
@@ -92,10 +93,10 @@ class Assigner:
     def assign(self, entries: Sequence[Entry]) -> tuple[list[Assignment], str | None]:
         """Return the assignment of each entry, and why some were not compared by vectors."""
         keys = {entry.id: compute_exact_key(entry) for entry in entries}
-        by_key = self._find_by_key(set(keys.values()))
-        problems = self._find_problems(set(filter(None, map(compute_problem_key, entries))))
-        near, vectors, reason = self._find_nearest(entries)
-        known = self._find_by_id({id_ for ids in near.values() for id_ in ids})
+        by_key = self._find_entries_by_key(set(keys.values()))
+        problems = self._find_problem_ids(set(filter(None, map(compute_problem_key, entries))))
+        near, vectors, reason = self._find_nearest_entries(entries)
+        known = self._find_entries_by_id({id_ for ids in near.values() for id_ in ids})
         assigned: list[Assignment] = []
         for entry in entries:
             same = by_key.get(keys[entry.id])
@@ -105,7 +106,7 @@ class Assigner:
                 others = [known[id_] for id_ in near.get(entry.id, ()) if id_ in known]
                 problem = problems.get(compute_problem_key(entry) or "")
                 found = self._assign_similar(entry, others, vectors, problem)
-            found = _add_kept_texts(found, vectors)
+            found = _with_kept_texts(found, vectors)
             assigned.append(found)
             now = _KnownEntry(entry, found.home_id, found.problem_id or found.home_id)
             by_key.setdefault(keys[entry.id], now)
@@ -121,12 +122,15 @@ class Assigner:
         vectors: _Vectors,
         alternative: UUID | None,
     ) -> Assignment:
-        """Assign an entry to the most similar pattern, or else a new pattern to a known problem.
+        """Assign an entry to the most similar pattern, or else to a new pattern.
+
+        The new pattern belongs to a known problem if one has similar or the same words.
 
         Args:
             entry: an entry without an equal entry.
             vectors: vectors of problems and solutions, by hash of the text.
-            alternative: the problem of an entry that describes its problem in the same words.
+            alternative: id of the problem that another entry describes in the same words; None
+                without such an entry.
         """
         if self._bounds is None:
             return Assignment(entry, entry.id, alternative)
@@ -161,10 +165,10 @@ class Assigner:
                 best = assignment
         return best or Assignment(entry, entry.id, alternative)
 
-    def _find_nearest(
+    def _find_nearest_entries(
         self, entries: Sequence[Entry]
     ) -> tuple[dict[UUID, list[UUID]], _Vectors, str | None]:
-        """Return the nearest entries of each entry, and the vectors with which to compare them.
+        """Return the entries nearest to each entry, and the vectors for comparing them.
 
         The third value states why some entries were not compared. Without bounds for the embedder,
         nothing is searched or embedded.
@@ -186,7 +190,7 @@ class Assigner:
             entry.id: [by_document[id_] for id_ in ranking if id_ in by_document]
             for entry, ranking in zip(asked, rankings, strict=True)
         }
-        known = self._find_by_id({id_ for ids in near.values() for id_ in ids})
+        known = self._find_entries_by_id({id_ for ids in near.values() for id_ in ids})
         compared = [*entries, *(other.entry for other in known.values())]
         texts = {
             sha256_hex(text): text
@@ -213,24 +217,26 @@ class Assigner:
         with self._ctx.catalog.database.begin() as connection:
             return {row.document_id: row.id for row in connection.execute(query)}
 
-    def _find_by_id(self, ids: set[UUID]) -> dict[UUID, _KnownEntry]:
-        known = self._read_known(_STAGED.id.in_(ids)) if ids else []
+    def _find_entries_by_id(self, ids: set[UUID]) -> dict[UUID, _KnownEntry]:
+        known = self._read_known_entries(_STAGED.id.in_(ids)) if ids else []
         return {entry.entry.id: entry for entry in known}
 
-    def _find_by_key(self, keys: set[str]) -> dict[str, _KnownEntry]:
+    def _find_entries_by_key(self, keys: set[str]) -> dict[str, _KnownEntry]:
         found: dict[str, _KnownEntry] = {}
-        for known in self._read_known(matches_any(_STAGED.exact_key, keys)):
+        for known in self._read_known_entries(matches_any(_STAGED.exact_key, keys)):
             found.setdefault(compute_exact_key(known.entry), known)
         return found
 
-    def _find_problems(self, keys: set[str]) -> dict[str, UUID]:
+    def _find_problem_ids(self, keys: set[str]) -> dict[str, UUID]:
         """Return the id of the stored problem for each problem key; new keys are left out."""
         found: dict[str, UUID] = {}
-        for known in self._read_known(matches_any(_STAGED.problem_key, keys)) if keys else ():
+        for known in (
+            self._read_known_entries(matches_any(_STAGED.problem_key, keys)) if keys else ()
+        ):
             found.setdefault(compute_problem_key(known.entry) or "", known.problem_id)
         return found
 
-    def _read_known(self, condition: ColumnElement[bool]) -> list[_KnownEntry]:
+    def _read_known_entries(self, condition: ColumnElement[bool]) -> list[_KnownEntry]:
         """Return the embedded entries that match a condition, in the order of embedding.
 
         Entries without a pattern are left out.
@@ -268,7 +274,7 @@ def _compute_cosine(vectors: _Vectors, first: str, second: str) -> float | None:
     return None if one is None or other is None else float(one @ other)
 
 
-def _add_kept_texts(found: Assignment, vectors: _Vectors) -> Assignment:
+def _with_kept_texts(found: Assignment, vectors: _Vectors) -> Assignment:
     texts = (describe_comparable_problem(found.entry), describe_solution(found.entry))
     kept = tuple(key for key in map(sha256_hex, texts) if key in vectors)
     return replace(found, kept_texts=kept)

@@ -25,7 +25,7 @@ _STAGED = knowledge_staging.c
 
 @dataclass(frozen=True, slots=True)
 class CodeFiles:
-    """Looks up content hashes in a code tenant; the hash of a symbol is that of its file."""
+    """Looks up content hashes in a tenant for code; the hash of a symbol is that of its file."""
 
     catalog: Catalog
     tenant: Tenant
@@ -51,8 +51,8 @@ class CodeFiles:
         }
 
 
-def find_code(catalog: Catalog, tenant: Tenant) -> CodeFiles | None:
-    """Return the files of a tenant's code tenant; None if it has no active code tenant."""
+def find_code_files(catalog: Catalog, tenant: Tenant) -> CodeFiles | None:
+    """Return the files of the tenant that indexes a tenant's code; None if it is not active."""
     if tenant.experience.code_tenant is None:
         return None
     record = catalog.tenants.find(tenant.experience.code_tenant)
@@ -62,7 +62,7 @@ def find_code(catalog: Catalog, tenant: Tenant) -> CodeFiles | None:
 
 
 def add_contents(code: CodeFiles | None, locations: Sequence[About]) -> tuple[CapturedAbout, ...]:
-    """Return locations as an entry stores them, each with the current hash of its content."""
+    """Return locations in the form that an entry stores, with the current hashes of contents."""
     contents = code.read_contents(locations) if code is not None and locations else {}
     return tuple(
         CapturedAbout(path=location.path, symbol=location.symbol, content=contents.get(location))
@@ -76,11 +76,12 @@ def add_stale_paths(
     patterns: Sequence[Pattern],
     living: ColumnElement[bool],
 ) -> list[Pattern]:
-    """Add the stale paths to patterns: files that were deleted or changed.
+    """Return patterns with their stale paths: files that were deleted or changed.
 
-    A path is not stale if one entry of the pattern was captured with its current content.
+    A path is not stale if any entry of the pattern was captured when the file had its current
+    content.
     """
-    code = find_code(catalog, tenant)
+    code = find_code_files(catalog, tenant)
     if code is None or not patterns:
         return list(patterns)
     query = select(_STAGED.pattern_id, _STAGED.about).where(
@@ -104,7 +105,7 @@ def add_stale_paths(
 def _find_stale_paths(
     abouts: Iterable[CapturedAbout], contents: Mapping[About, str | None]
 ) -> tuple[str, ...]:
-    """Return the paths whose current content differs from the content in every entry."""
+    """Return the paths whose current content differs from the content stored by every entry."""
     captured: dict[About, set[str]] = {}
     for about in abouts:
         if about.content is not None:

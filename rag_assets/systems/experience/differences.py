@@ -64,13 +64,13 @@ def load_words() -> Mapping[str, Any]:
 
 @lru_cache(maxsize=3)
 def _load_kinds(table: str) -> Mapping[str, frozenset[str]]:
-    """Return the words of each kind in a table of words.toml: scopes, hinges or units."""
+    """Return the words of each kind in one table (scopes, hinges or units) of words.toml."""
     return {kind: frozenset(words.split()) for kind, words in load_words()[table].items()}
 
 
 @lru_cache(maxsize=1)
 def _load_units() -> Mapping[str, str]:
-    """Return the unit of each unit word in words.toml, by word."""
+    """Return the unit that each unit word in words.toml stands for, by word."""
     return {word: unit for unit, words in _load_kinds("units").items() for word in words}
 
 
@@ -83,7 +83,7 @@ def find_problem_difference(first: str, second: str) -> str | None:
     """Return how two similar problems differ; None if no rule finds a difference.
 
     Descriptions of one problem vary in detail, so only contradictions count: each text has a number
-    or a name that the other lacks, or they have opposite words in the same position.
+    or a name that the other lacks_name_of, or they have opposite words in the same position.
     """
     one, other = _ComparedText(first), _ComparedText(second)
     if one.numbers - other.numbers and other.numbers - one.numbers:
@@ -91,7 +91,7 @@ def find_problem_difference(first: str, second: str) -> str | None:
     if one.names - other.names and other.names - one.names:
         return "an identifier"
     replaced = _find_replacements(one.stems, other.stems)
-    return "a word" if any(_are_opposed(here, there) for here, there in replaced) else None
+    return "a word" if any(_have_opposite_words(here, there) for here, there in replaced) else None
 
 
 def find_solution_difference(first: str, second: str) -> str | None:
@@ -99,9 +99,9 @@ def find_solution_difference(first: str, second: str) -> str | None:
     one, other = _ComparedText(first), _ComparedText(second)
     if one.numbers != other.numbers or one.units != other.units:
         return "a number or a version"
-    if one.identifiers != other.identifiers or one.lacks(other) or other.lacks(one):
+    if one.identifiers != other.identifiers or one.lacks_name_of(other) or other.lacks_name_of(one):
         return "an identifier"
-    if one.scopes != other.scopes or _are_opposed(one.stems, other.stems):
+    if one.scopes != other.scopes or _have_opposite_words(one.stems, other.stems):
         return "a negation"
     if _is_swapped(one, other):
         return "an order"
@@ -167,8 +167,8 @@ class _ComparedText:
             for kind, words in _load_kinds("scopes").items()
         }
 
-    def lacks(self, other: _ComparedText) -> bool:
-        """Return whether the other text has a name or compound that this text lacks."""
+    def lacks_name_of(self, other: _ComparedText) -> bool:
+        """Return whether the other text has a name or compound that this text lacks_name_of."""
         letters = "".join(self.words)
         names = {_stem(name.casefold()) for name in _NAME.findall(other.plain)}
         compounds = {word.replace("-", "") for word in _COMPOUND.findall(other.plain.casefold())}
@@ -177,11 +177,11 @@ class _ComparedText:
         )
 
 
-def _are_opposed(first: Sequence[str], second: Sequence[str]) -> bool:
+def _have_opposite_words(first: Sequence[str], second: Sequence[str]) -> bool:
     """Return whether one text contains the opposite of a word in the other text."""
-    if _negates(first, second) or _negates(second, first):
+    if _negates_a_word(first, second) or _negates_a_word(second, first):
         return True
-    for pole, opposite in _stem_opposites():
+    for pole, opposite in _load_opposite_stems():
         more = _count_stems(first, pole) - _count_stems(second, pole)
         if more * (_count_stems(first, opposite) - _count_stems(second, opposite)) < 0:
             return True
@@ -193,12 +193,12 @@ def _count_stems(stems: Sequence[str], wanted: frozenset[str]) -> int:
 
 
 @lru_cache(maxsize=1)
-def _stem_opposites() -> list[tuple[frozenset[str], frozenset[str]]]:
+def _load_opposite_stems() -> list[tuple[frozenset[str], frozenset[str]]]:
     pairs = (line.split(" / ") for line in load_words()["opposites"].strip().splitlines())
     return [(_stem_words(pole), _stem_words(opposite)) for pole, opposite in pairs]
 
 
-def _negates(first: Sequence[str], second: Sequence[str]) -> bool:
+def _negates_a_word(first: Sequence[str], second: Sequence[str]) -> bool:
     """Return whether the second text contains a word of the first with a negating prefix."""
     there, prefixes = set(second), load_words()["negating_prefixes"].split()
     alone = [stem for stem in set(first) - there if len(stem) > _SHORT_STEM]
@@ -234,7 +234,7 @@ def _find_words_around_hinge(text: _ComparedText, hinge: frozenset[str]) -> _Sid
     words = text.words
     at = next((at for at, word in enumerate(words) if word in hinge), 0)
     return (
-        (_list_content_stems(words[:at]), _list_content_stems(words[at + 1 :]))
+        (_collect_content_stems(words[:at]), _collect_content_stems(words[at + 1 :]))
         if at
         else (set(), set())
     )
@@ -246,8 +246,8 @@ def _find_words_near_hinges(text: _ComparedText, hinge: frozenset[str]) -> _Side
     for clause in text.clauses:
         for at, word in enumerate(clause):
             if word in hinge:
-                before |= _list_content_stems(clause[:at][::-1], _NEAR_WORDS)
-                behind |= _list_content_stems(clause[at + 1 :], _NEAR_WORDS)
+                before |= _collect_content_stems(clause[:at][::-1], _NEAR_WORDS)
+                behind |= _collect_content_stems(clause[at + 1 :], _NEAR_WORDS)
     return before, behind
 
 
@@ -259,14 +259,14 @@ def _find_words_in_scope(text: _ComparedText, scope: frozenset[str]) -> _Sides:
     about, others = set[str](), set[str]()
     for clause in text.clauses:
         at = next((at for at, word in enumerate(clause) if word in scope), len(clause))
-        about |= _list_content_stems(clause[at + 1 :], _NEAR_WORDS + 1)
-        others |= _list_content_stems(clause[:at]) | _list_content_stems(
+        about |= _collect_content_stems(clause[at + 1 :], _NEAR_WORDS + 1)
+        others |= _collect_content_stems(clause[:at]) | _collect_content_stems(
             clause[at + 1 :][_NEAR_WORDS + 1 :]
         )
     return (about, others - about) if about else (set(), set())
 
 
-def _list_content_stems(words: Sequence[str], most: int | None = None) -> set[str]:
+def _collect_content_stems(words: Sequence[str], most: int | None = None) -> set[str]:
     """Return the stems of the first `most` words that are not function words."""
     content = [word for word in words if word not in _load_function_words()]
     return set(map(_stem, content[:most]))
@@ -290,7 +290,7 @@ def _find_replacements(
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     if matcher.ratio() < _MIN_MATCHED:
         return
-    function_words = _stem_function_words()
+    function_words = _load_function_word_stems()
     for tag, begin, end, from_, to in matcher.get_opcodes():
         here = [stem for stem in first[begin:end] if stem not in function_words]
         there = [stem for stem in second[from_:to] if stem not in function_words]
@@ -300,26 +300,26 @@ def _find_replacements(
 
 def _compute_shared_share(one: _ComparedText, other: _ComparedText) -> float:
     """Return the lower of two shares: the content words of each text that the other has."""
-    here, there = _list_content_stems(one.words), _list_content_stems(other.words)
-    return min(_compute_share(here, there), _compute_share(there, here))
+    here, there = _collect_content_stems(one.words), _collect_content_stems(other.words)
+    return min(_compute_contained_share(here, there), _compute_contained_share(there, here))
 
 
-def _compute_share(words: set[str], others: set[str]) -> float:
+def _compute_contained_share(words: set[str], others: set[str]) -> float:
     found = sum(any(_are_synonyms(word, other) for other in others) for word in words)
     return found / len(words) if words else 1.0
 
 
 def _are_synonyms(one: str, other: str) -> bool:
-    return one == other or any(one in group and other in group for group in _stem_synonyms())
+    return one == other or any(one in group and other in group for group in _load_synonym_stems())
 
 
 @lru_cache(maxsize=1)
-def _stem_synonyms() -> list[frozenset[str]]:
+def _load_synonym_stems() -> list[frozenset[str]]:
     return [_stem_words(group) for group in load_words()["synonyms"].strip().splitlines()]
 
 
 @lru_cache(maxsize=1)
-def _stem_function_words() -> frozenset[str]:
+def _load_function_word_stems() -> frozenset[str]:
     # Scope words are compared by their number.
     words = _load_function_words().union(*_load_kinds("scopes").values())
     return frozenset(map(_stem, words))

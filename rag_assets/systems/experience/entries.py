@@ -89,7 +89,7 @@ class CaptureResult:
 
 
 def mask_draft(masker: Masker, draft: EntryDraft) -> tuple[EntryDraft, tuple[str, ...]]:
-    """Replace the credentials in an entry, and return it with the names of their rules."""
+    """Replace the credentials in an entry; return the entry and the rules that found them."""
     found: set[str] = set()
     changed: dict[str, Any] = {}
     for name in _TEXTS:
@@ -125,7 +125,7 @@ def assign_staged_entries(
     conditions = [_STAGED.tenant == ref.id, _STAGED.checkpoint_id.is_(None)]
     if project is not None:
         conditions.append(_STAGED.project_id == project)
-    elif is_limited_to_own(caller):
+    elif is_limited_to_own_projects(caller):
         own = select(projects.c.id).where(projects.c.tenant == ref.id, is_own_project(caller))
         conditions.append(_STAGED.project_id.in_(own))
     query = select(knowledge_staging).where(*conditions).with_for_update()
@@ -204,7 +204,11 @@ def build_record(ref: TenantRef, source: str, entry: Entry) -> dict[str, Any]:
 def find_by_external_id(
     connection: Connection, table: Table, external_id: str | None, **owner: object
 ) -> Row[Any] | None:
-    """Return the row of an entry or checkpoint with an external id, among the rows of its owner."""
+    """Return the row of an owner's entry or checkpoint with an external id.
+
+    Args:
+        owner: values of the columns that identify the rows of the owner.
+    """
     if external_id is None:
         return None
     query = select(table).filter_by(**owner, external_id=external_id)
@@ -238,7 +242,7 @@ def has_project(connection: Connection, tenant_id: str, project: UUID, caller: C
     return connection.scalar(select(projects.c.id).where(*wanted)) is not None
 
 
-def is_limited_to_own(caller: Caller) -> bool:
+def is_limited_to_own_projects(caller: Caller) -> bool:
     """Return whether a caller has access only to its own projects, unlike admins and operators."""
     return caller.role not in {None, "admin"} and caller.name is not None
 
@@ -248,7 +252,7 @@ def is_own_project(caller: Caller) -> ColumnElement[bool]:
 
     A project belongs to the organization of the token that created it, or to the token itself.
     """
-    if not is_limited_to_own(caller):
+    if not is_limited_to_own_projects(caller):
         return true()
     owner, name = projects.c, caller.name or ""
     own = [

@@ -98,11 +98,11 @@ class ExperienceFollowUp:
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
         """Return why a tenant needs a run although no source changed; None if it needs none."""
         with catalog.database.begin() as connection:
-            if connection.scalar(select(_select_published(tenant_id).exists())):
+            if connection.scalar(select(_select_published_entries(tenant_id).exists())):
                 return "entries of a checkpoint have no pattern yet"
-            if connection.scalar(select(_select_ended(tenant_id).exists())):
+            if connection.scalar(select(_select_finished_checkpoints(tenant_id).exists())):
                 return "a finished checkpoint is not marked as done yet"
-            if connection.scalar(select(select_outdated(tenant_id).exists())):
+            if connection.scalar(select(select_outdated_entries(tenant_id).exists())):
                 return "records of entries must be rewritten by newer rules"
         return None
 
@@ -115,7 +115,7 @@ class ExperienceFollowUp:
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
         """Assign published entries to patterns; return counts as run metadata."""
         with ctx.catalog.database.begin() as connection:
-            rows = connection.execute(_select_published(ctx.ref.id)).all()
+            rows = connection.execute(_select_published_entries(ctx.ref.id)).all()
         entries = [entry_from_row(row) for row in rows]
         assigner = Assigner(ctx, serving)
         merged, reasons = 0, set[str]()
@@ -126,7 +126,7 @@ class ExperienceFollowUp:
             merged += sum(assignment.way is not None for assignment in assigned)
             reasons.update(filter(None, [reason]))
         done = self._update_checkpoints(ctx)
-        rewritten = rewrite_outdated(ctx)
+        rewritten = rewrite_outdated_records(ctx)
         if not entries and not done and not rewritten:
             return {}
         shown: dict[str, Any] = {
@@ -143,11 +143,11 @@ class ExperienceFollowUp:
     def _store_assignments(self, ctx: TenantContext, assigned: Sequence[Assignment]) -> None:
         now = ctx.clock.now()
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
-            present = _select_pending(
+            present = _read_pending_ids(
                 connection, ctx.ref, [assignment.entry.id for assignment in assigned]
             )
             homes = {assignment.home_id for assignment in assigned}
-            placed = _find_present_patterns(
+            placed = _find_current_patterns(
                 [assignment for assignment in assigned if assignment.entry.id in present],
                 find_living_roots(connection, ctx.ref.id, homes),
             )
@@ -161,7 +161,7 @@ class ExperienceFollowUp:
         trusted = get_deletion_time(ctx.catalog, ctx.clock)
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
             _record_failures(connection, ctx.ref)
-            restore_ages(connection, ctx.ref)
+            _restore_embedding_times(connection, ctx.ref)
             open_ids = select(checkpoints.c.id).where(
                 checkpoints.c.tenant == ctx.ref.id,
                 checkpoints.c.state.in_((*OPEN_STATES, "stopped")),
@@ -178,7 +178,7 @@ class ExperienceFollowUp:
 FOLLOW_UP = ExperienceFollowUp()
 
 
-def _select_published(tenant_id: str) -> Select[Any]:
+def _select_published_entries(tenant_id: str) -> Select[Any]:
     """Return the query for published entries that have no pattern yet, in capture order.
 
     An entry is published if the serving build contains it.
@@ -202,7 +202,7 @@ def _select_published(tenant_id: str) -> Select[Any]:
     )
 
 
-def _select_ended(tenant_id: str) -> Select[Any]:
+def _select_finished_checkpoints(tenant_id: str) -> Select[Any]:
     """Return the query for checkpoints that are still open although no entry is pending.
 
     An interrupted run leaves such checkpoints.
@@ -225,12 +225,12 @@ def _is_pending() -> ColumnElement[bool]:
     return _STAGED.checkpoint_id.is_not(None) & ~_STAGED.embedded & _STAGED.failure.is_(None)
 
 
-def _select_pending(connection: Connection, ref: TenantRef, ids: Sequence[UUID]) -> set[UUID]:
+def _read_pending_ids(connection: Connection, ref: TenantRef, ids: Sequence[UUID]) -> set[UUID]:
     query = select(_STAGED.id).where(_STAGED.tenant == ref.id, _STAGED.id.in_(ids), _is_pending())
     return set(connection.scalars(query))
 
 
-def _find_present_patterns(
+def _find_current_patterns(
     assigned: Sequence[Assignment], roots: Mapping[UUID, UUID]
 ) -> list[_PlacedEntry]:
     """Return assigned entries with their current patterns.
@@ -239,7 +239,7 @@ def _find_present_patterns(
 
     Args:
         assigned: the assignments, in the order in which the entries were captured.
-        roots: root of each home pattern that still has an entry.
+        roots: id of the root pattern, by id of each home pattern whose root still has an entry.
     """
     places = {home: (home, root) for home, root in roots.items()}
     placed = []
@@ -361,7 +361,7 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
         )
         .where(*of_it, experience_merges.c.split_at.is_(None), experience_merges.c.way != "manual")
     )
-    kind = _find_waiting_failure(connection, ctx.ref, checkpoint) if left else None
+    kind = _find_failure_kind(connection, ctx.ref, checkpoint) if left else None
     state = "running" if embedded else "waiting"
     if not left:
         state = "done"
@@ -382,7 +382,7 @@ def _update_checkpoint(connection: Connection, ctx: TenantContext, checkpoint: U
     return not left
 
 
-def _find_waiting_failure(
+def _find_failure_kind(
     connection: Connection, ref: TenantRef, checkpoint: UUID
 ) -> FailureKind | None:
     """Return why an unfinished entry of a checkpoint failed; None if none has failed."""
@@ -406,8 +406,8 @@ def _find_waiting_failure(
     return kind
 
 
-def select_outdated(tenant_id: str) -> Select[Any]:
-    """Return the query for entries with records of an earlier version of the rules."""
+def select_outdated_entries(tenant_id: str) -> Select[Any]:
+    """Return the query for entries with records that an earlier version of the rules wrote."""
     return select(knowledge_staging).where(
         _STAGED.tenant == tenant_id,
         _STAGED.record_version < WORDING_VERSION,
@@ -415,8 +415,8 @@ def select_outdated(tenant_id: str) -> Select[Any]:
     )
 
 
-def rewrite_outdated(ctx: TenantContext) -> int:
-    """Rewrite outdated records in batches; return the number of entries.
+def rewrite_outdated_records(ctx: TenantContext) -> int:
+    """Rewrite outdated records in batches; return the number of rewritten entries.
 
     Each batch is a separate transaction.
     """
@@ -424,7 +424,7 @@ def rewrite_outdated(ctx: TenantContext) -> int:
     while count < MAX_ENTRIES_PER_RUN:
         ctx.guard()
         with ctx.catalog.database.begin_exclusive(ctx.ref) as connection:
-            query = select_outdated(ctx.ref.id).order_by(_STAGED.id).limit(_REWRITE_BATCH)
+            query = select_outdated_entries(ctx.ref.id).order_by(_STAGED.id).limit(_REWRITE_BATCH)
             rows = connection.execute(query).all()
             if not rows:
                 return count
@@ -434,7 +434,7 @@ def rewrite_outdated(ctx: TenantContext) -> int:
     return count
 
 
-def restore_ages(connection: Connection, ref: TenantRef) -> None:
+def _restore_embedding_times(connection: Connection, ref: TenantRef) -> None:
     """Set the embedding time of documents to the embedding time of their entries.
 
     A rewritten text is embedded again; this must not extend its retention.
@@ -498,11 +498,11 @@ def _rewrite_records(connection: Connection, ref: TenantRef, rows: Sequence[Row[
             kept_texts=bindparam("texts"),
             record_version=WORDING_VERSION,
         ),
-        [_compute_keys(row) for row in rows],
+        [_compute_key_columns(row) for row in rows],
     )
 
 
-def _compute_keys(row: Row[Any]) -> dict[str, Any]:
+def _compute_key_columns(row: Row[Any]) -> dict[str, Any]:
     entry = entry_from_row(row)
     compared = {
         sha256_hex(describe_comparable_problem(entry)),

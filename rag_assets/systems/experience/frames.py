@@ -121,13 +121,13 @@ def split_lines(text: str) -> list[str]:
     return text.splitlines()
 
 
-def strip_prefix(line: str) -> str:
+def strip_log_prefix(line: str) -> str:
     """Return a line without the time, level or name that a logger put before it."""
     match = _PREFIX.match(line)
     return line[match.end() :] if match else line
 
 
-def is_gap(lines: Sequence[str], at: int) -> bool:
+def is_blank_between_frames(lines: Sequence[str], at: int) -> bool:
     """Return whether a line is a blank line between frames."""
     if lines[at].strip():
         return False
@@ -141,7 +141,7 @@ def is_gap(lines: Sequence[str], at: int) -> bool:
 
 
 def parse_frame(lines: Sequence[str], at: int) -> tuple[Frame, int] | None:
-    """Return the frame that starts at a line, and its number of lines; None if no frame does."""
+    """Return the frame that starts at a line, and its number of lines; None if none starts."""
     line = lines[at]
     if python := PYTHON_FRAME.match(line):
         return build_frame(python[2], python[3] or ""), _count_python_lines(
@@ -204,22 +204,22 @@ def _split_qualified_name(qualified: str) -> str:
     return ".".join(qualified.split(".")[-2:])
 
 
-def _read_script(match: re.Match[str]) -> Frame:
+def _build_script_frame(match: re.Match[str]) -> Frame:
     name = re.sub(r"^(?:new |Object\.|async )+|<anonymous>| \[as [^\]]+\]", "", match[1] or "")
     return build_frame(match[2], name.strip("."))
 
 
-def _read_dotnet(match: re.Match[str]) -> Frame:
+def _build_dotnet_frame(match: re.Match[str]) -> Frame:
     # Only builds with symbols show the file.
     return build_frame("", _split_qualified_name(match[1]), match[1])
 
 
 _READERS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Frame]], ...] = (
     (_JAVA, lambda m: build_frame(m[2].partition(":")[0], _split_qualified_name(m[1]), m[1])),
-    (_JAVASCRIPT, _read_script),
-    (_FIREFOX, _read_script),
+    (_JAVASCRIPT, _build_script_frame),
+    (_FIREFOX, _build_script_frame),
     (_JAVASCRIPT_BUILT_IN, lambda _: _RUNTIME),
-    (_DOTNET, _read_dotnet),
+    (_DOTNET, _build_dotnet_frame),
     # PHP shows the called function, not the surrounding one.
     (_PHP, lambda m: build_frame(m[1], "") if m[1] else _RUNTIME),
     (_PYTEST, lambda m: build_frame(m[1], m[2])),

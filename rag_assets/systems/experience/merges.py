@@ -101,17 +101,17 @@ def split_entry(
             "entry_id: the only entry of a pattern cannot be split off",
             hint="choose a pattern with at least two entries",
         )
-    path = _read_path(connection, ref.id, homes[entry_id])
+    path = _read_with_ancestors(connection, ref.id, homes[entry_id])
     if len(path) > 1:
         result = path[-2]
-        parts = _read_subtree(connection, ref.id, result)
+        parts = _read_with_descendants(connection, ref.id, result)
         moved = [entry for entry, home in homes.items() if home in parts]
         _set_parent(connection, ref, result, None)
         values = {"pattern_id": result}
     else:
         result = entry_id if entry_id != pattern else uuid5(_SPLIT_IDS, str(entry_id))
         moved = [entry_id]
-        _add_alternative(connection, ref, pattern, result)
+        _ensure_pattern(connection, ref, pattern, result)
         values = {"pattern_id": result, "home_id": result}
     connection.execute(
         update(knowledge_staging)
@@ -125,9 +125,9 @@ def split_entry(
 def have_same_problem(connection: Connection, tenant_id: str, one: UUID, other: UUID) -> bool:
     """Return whether two patterns are known to solve one problem.
 
-    That is the case if both belong to the same stored problem, or if an entry of each describes its
-    problem in the same words. All approvals of a gate use the same words, so their words are not
-    compared.
+    That is the case if both belong to the same stored problem, or if an entry of one describes its
+    problem in the same words as an entry of the other. All approvals of a gate
+    use the same words, so their words are not compared.
     """
     return any(
         problems_of(connection, tenant_id, one) & problems_of(connection, tenant_id, other)
@@ -162,7 +162,7 @@ def find_living_roots(
 
 def _read_problem_ids(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
     """Return the problems of a pattern and of all patterns below it."""
-    family = _read_subtree(connection, tenant_id, pattern)
+    family = _read_with_descendants(connection, tenant_id, pattern)
     query = select(_PATTERNS.problem_id).where(
         _PATTERNS.tenant == tenant_id, _PATTERNS.id.in_(family)
     )
@@ -187,7 +187,7 @@ def _read_problem_texts(connection: Connection, tenant_id: str, pattern: UUID) -
     }
 
 
-def _read_path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
+def _read_with_ancestors(connection: Connection, tenant_id: str, pattern: UUID) -> list[UUID]:
     """Return a pattern and its ancestors up to the root."""
     path = [pattern]
     while True:
@@ -201,7 +201,7 @@ def _read_path(connection: Connection, tenant_id: str, pattern: UUID) -> list[UU
         path.append(above)
 
 
-def _read_subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
+def _read_with_descendants(connection: Connection, tenant_id: str, pattern: UUID) -> set[UUID]:
     """Return a pattern and its descendants."""
     below = (
         select(_PATTERNS.id)
@@ -214,8 +214,8 @@ def _read_subtree(connection: Connection, tenant_id: str, pattern: UUID) -> set[
     return set(connection.scalars(select(below.union(parts).c.id)))
 
 
-def _add_alternative(connection: Connection, ref: TenantRef, pattern: UUID, result: UUID) -> None:
-    """Create the pattern `result` with the same problem as a pattern, unless it exists."""
+def _ensure_pattern(connection: Connection, ref: TenantRef, pattern: UUID, result: UUID) -> None:
+    """Create the pattern `result` with the problem of `pattern`; do nothing if `result` exists."""
     of_tenant = _PATTERNS.tenant == ref.id
     problem = connection.scalar(
         select(_PATTERNS.problem_id).where(of_tenant, _PATTERNS.id == pattern)

@@ -432,7 +432,7 @@ class EntriesConfig(SourceConfig):
     type: Literal["experience"] = "experience"
 
 
-def _build(config: EntriesConfig, context: SourceContext) -> RecordsSource:
+def _build_source(config: EntriesConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
             f"source {config.name!r}: reading entries needs an open catalog",
@@ -441,4 +441,6 @@ def _build(config: EntriesConfig, context: SourceContext) -> RecordsSource:
     return RecordsSource(RecordsConfig(name=config.name, scope=config.scope), context.records)
 
 
-EXPERIENCE = SourceKind("experience", EntriesConfig, _build, kept=True, source_types=(SOURCE_TYPE,))
+EXPERIENCE = SourceKind(
+    "experience", EntriesConfig, _build_source, kept=True, source_types=(SOURCE_TYPE,)
+)

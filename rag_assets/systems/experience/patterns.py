@@ -73,7 +73,7 @@ class PatternCounts:
     Attributes:
         problem_id: id of the problem; equal for alternative solutions of one problem.
         contributions: number of checkpoints that contributed to the pattern, counted per project.
-        helped, did_not_help: number of answers, each by its latest feedback.
+        helped, did_not_help: number of answers whose latest feedback has this outcome.
     """
 
     problem_id: UUID
@@ -100,7 +100,7 @@ class AnsweringEntries:
 
 
 def compute_cutoff(tenant: Tenant, now: datetime) -> datetime | None:
-    """Return the time before which embedded entries are expired; None if none expire."""
+    """Return the time such that entries embedded before it are expired; None if none expire."""
     days = tenant.get_retention_days("experience")
     return None if days is None else now - timedelta(days=days)
 
@@ -172,7 +172,7 @@ class PatternReader(CatalogQueries):
                 if after is not None:
                     query = query.where(_STAGED.pattern_id > after)
             else:
-                sort_keys = _select_sort_keys(
+                sort_keys = _build_sort_keys_query(
                     tenant_id, cutoff, by_use=pattern_filter.order == "use"
                 )
                 key = sort_keys.c
@@ -255,7 +255,7 @@ class PatternReader(CatalogQueries):
         )
         entries = [entry_from_row(row) for row in connection.execute(first)]
         counts = read_counts(connection, tenant_id, ids, cutoff)
-        uses = _count_answers(tenant_id).subquery()
+        uses = _build_answer_counts_query(tenant_id).subquery()
         of_ids = select(uses).where(uses.c.root.in_(ids))
         shown = {row.root: row for row in connection.execute(of_ids)}
         patterns = []
@@ -344,7 +344,7 @@ def read_counts(
 def _build_conditions(
     pattern_filter: PatternFilter, names: Mapping[str, Collection[str]]
 ) -> list[ColumnElement[bool]]:
-    """Return the SQL conditions on entries that a filter sets."""
+    """Return the SQL conditions that a filter sets on entries."""
     conditions: list[ColumnElement[bool]] = [
         _STAGED[field].in_(spellings) for field, spellings in names.items()
     ]
@@ -364,14 +364,14 @@ def _build_conditions(
     return conditions
 
 
-def _select_sort_keys(tenant_id: str, cutoff: datetime | None, *, by_use: bool) -> CTE:
-    """Return the patterns of a tenant with their sort keys."""
+def _build_sort_keys_query(tenant_id: str, cutoff: datetime | None, *, by_use: bool) -> CTE:
+    """Return the query for the patterns of a tenant and their sort keys."""
     query: Any = select(
         _STAGED.pattern_id.label("id"), func.max(_STAGED.embedded_at).label("last_at")
     )
     shown: ColumnElement[int] = literal(0)
     if by_use:
-        uses = _count_answers(tenant_id).subquery()
+        uses = _build_answer_counts_query(tenant_id).subquery()
         query = query.outerjoin(uses, uses.c.root == _STAGED.pattern_id)
         shown = func.coalesce(func.max(uses.c.shown_count), 0)
     query = query.add_columns(shown.label("shown_count"))
@@ -396,10 +396,10 @@ def _is_after(connection: Connection, sort_keys: CTE, after: UUID) -> ColumnElem
     )
 
 
-def _count_answers(tenant_id: str) -> Select[Any]:
+def _build_answer_counts_query(tenant_id: str) -> Select[Any]:
     """Return a query for the number of answers that contained each root pattern.
 
-    Answers with a pattern that was merged into the root count too.
+    An answer with a pattern that was merged into the root counts for the root.
     """
     asked, pattern = experience_questions.c, experience_patterns.c
     shown = (
@@ -442,7 +442,7 @@ def _count_answers(tenant_id: str) -> Select[Any]:
 def _count_feedback(
     connection: Connection, tenant_id: str, ids: Sequence[UUID]
 ) -> dict[UUID, dict[str, int]]:
-    """Count the feedback on each of these patterns by outcome, with patterns merged into it.
+    """Count the feedback on each pattern and on the patterns merged into it, by outcome.
 
     Only the latest feedback of each question counts.
     """

@@ -52,7 +52,7 @@ from rag_assets.systems.experience.entries import (
     ERROR_KEYS,
     EXACT_KEY,
     has_project,
-    is_limited_to_own,
+    is_limited_to_own_projects,
 )
 from rag_assets.systems.experience.model import (
     ANY_AGENT,
@@ -211,12 +211,12 @@ class Questions:
     async def _find_own_project(
         self, record: TenantRecord, project: UUID | None, caller: Caller
     ) -> UUID | None:
-        """Return the asking project, to exclude its entries; None if it is not the caller's.
+        """Return the asking project, whose entries are excluded; None if another caller owns it.
 
         If a caller could name the project of another caller, the missing entries would reveal that
         project's entries.
         """
-        if project is None or not is_limited_to_own(caller):
+        if project is None or not is_limited_to_own_projects(caller):
             return project
 
         def is_own() -> bool:
@@ -247,14 +247,14 @@ class Questions:
                 return Answer.of_disabled()
             scored = _score_entries(answer.hits)
             scores = scored | scores
-            found = await self._read_found(record, tenant, scores, project, request)
+            found = await self._read_found_entries(record, tenant, scores, project, request)
             has_enough = len(found.counts) >= _ENOUGH_PATTERNS or len(scored) < count
             if has_enough or len(found.keys) > _MAX_KEYS:
                 break
         matching, same = await self._find_same_error(record, request, keys)
         if matching.keys() - scores.keys():
             scores = matching | scores
-            found = await self._read_found(record, tenant, scores, project, request)
+            found = await self._read_found_entries(record, tenant, scores, project, request)
         exact = {
             entry.pattern_id for entry in found.entries if entry.pattern_id and entry.id in matching
         }
@@ -271,7 +271,7 @@ class Questions:
     async def _find_same_error(
         self, record: TenantRecord, request: SearchRequest, keys: QuestionKeys
     ) -> tuple[dict[UUID, float], bool]:
-        """Return cosines of entries with the question's error, and whether locations are equal.
+        """Return the cosines of entries with the question's error, and whether locations are equal.
 
         An entry with the same error at the same location answers with any cosine. If one of the
         locations is unknown, the cosine must reach the threshold.
@@ -291,7 +291,7 @@ class Questions:
                 return _score_entries(answer.hits), is_same
         return {}, False
 
-    async def _read_found(
+    async def _read_found_entries(
         self,
         record: TenantRecord,
         tenant: Tenant,

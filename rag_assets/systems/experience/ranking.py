@@ -93,7 +93,7 @@ def rank_patterns(
 
 
 def add_conflicts(patterns: Sequence[Pattern], problems: Sequence[object]) -> list[Pattern]:
-    """Keep the first three patterns of each problem, each with the ids of the others.
+    """Return the first three patterns of each problem, each with the ids of the others.
 
     Args:
         problems: the problem of each pattern; equal for alternatives.

@@ -28,7 +28,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, notify
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.experience.administration import Administration
-from rag_assets.systems.experience.code_contents import add_contents, find_code
+from rag_assets.systems.experience.code_contents import add_contents, find_code_files
 from rag_assets.systems.experience.entries import (
     OPERATOR,
     CaptureResult,
@@ -36,7 +36,7 @@ from rag_assets.systems.experience.entries import (
     entry_from_row,
     find_by_external_id,
     has_project,
-    is_limited_to_own,
+    is_limited_to_own_projects,
     is_own_project,
     mask_draft,
     require_project,
@@ -103,7 +103,7 @@ class Experience:
         name, _ = self._masker.replaced(draft.name)
         values = {"name": name, "state": draft.state, "updated_at": func.now()}
         owner = {"owner_organization": caller.organization}
-        if is_limited_to_own(caller) and caller.organization is None:
+        if is_limited_to_own_projects(caller) and caller.organization is None:
             owner["owner_token"] = caller.name
         if draft.owner is not None:
             owner = {"owner_token": draft.owner, "owner_organization": None}
@@ -143,7 +143,7 @@ class Experience:
         )
         clean, rules = mask_draft(self._masker, draft)
         about = add_contents(
-            find_code(self._catalog, Tenant.from_config(record.config)), clean.about
+            find_code_files(self._catalog, Tenant.from_config(record.config)), clean.about
         )
         row = {
             **clean.model_dump(exclude={"about", "success_verified", "tenant"}),
@@ -302,7 +302,7 @@ class Checkpoints(CatalogQueries):
         )
         with self._database.begin() as connection:
             row = connection.execute(query).first()
-            is_own = row is not None and _is_own(row, connection, caller)
+            is_own = row is not None and _has_checkpoint_access(row, connection, caller)
         if row is None or not is_own:
             raise UnknownExperience(
                 "the tenant has no checkpoint with this id",
@@ -319,7 +319,7 @@ class Checkpoints(CatalogQueries):
         return [checkpoint_from_row(row) for row in rows]
 
     def find_waiting(self, before: datetime) -> dict[str, tuple[UUID, ...]]:
-        """Return the ids of checkpoints that no run has processed, by tenant."""
+        """Return the ids of checkpoints requested before a time and not yet run, by tenant."""
         query = (
             select(checkpoints.c.tenant, func.array_agg(checkpoints.c.id).label("ids"))
             .where(checkpoints.c.state == "waiting", checkpoints.c.requested_at < before)
@@ -340,7 +340,7 @@ def _create_checkpoint(
     if draft.project_id is not None:
         require_project(connection, ref, draft.project_id, caller)
     known = find_by_external_id(connection, checkpoints, draft.external_id, tenant=ref.id)
-    if known is not None and not _is_own(known, connection, caller):
+    if known is not None and not _has_checkpoint_access(known, connection, caller):
         known, draft = None, draft.model_copy(update={"external_id": None})
     if known is not None:
         wanted = (draft.checkpoint_type, draft.project_id)
@@ -373,11 +373,11 @@ def checkpoint_from_row(row: Row[Any]) -> Checkpoint:
     return Checkpoint(**{field.name: getattr(row, field.name) for field in fields(Checkpoint)})
 
 
-def _is_own(row: Row[Any], connection: Connection, caller: Caller) -> bool:
+def _has_checkpoint_access(row: Row[Any], connection: Connection, caller: Caller) -> bool:
     """Return whether a caller has access to a checkpoint.
 
     A checkpoint of all projects belongs to the caller who requested it.
     """
     if row.project_id is None:
-        return not is_limited_to_own(caller) or row.requested_by == caller.name
+        return not is_limited_to_own_projects(caller) or row.requested_by == caller.name
     return has_project(connection, row.tenant, row.project_id, caller)

@@ -23,10 +23,10 @@ from rag_assets.systems.experience.frames import (
     TIME,
     Frame,
     build_frame,
-    is_gap,
+    is_blank_between_frames,
     parse_frame,
     split_lines,
-    strip_prefix,
+    strip_log_prefix,
 )
 
 MAX_PLAIN_LINES: Final = 12
@@ -52,7 +52,7 @@ class RaisedError:
     frame: Frame | None = None
 
     @property
-    def line(self) -> str:
+    def one_line(self) -> str:
         """Return type and message in one line."""
         return ": ".join(filter(None, (self.type, self.message)))
 
@@ -93,8 +93,8 @@ class QuestionKeys:
 
     Attributes:
         located: keys for the same error at the same location in the project's own code.
-        unlocated: keys for the same error if the question or the entry lacks a location, or the
-            folder of the file.
+        unlocated: keys for the same error without a complete location, for a question or an entry
+            that lacks the location or the folder of the file.
     """
 
     located: tuple[str, ...]
@@ -142,13 +142,16 @@ def compute_question_keys(prose: str, error: str | None) -> QuestionKeys:
 
 
 def condense_traces(text: str) -> str:
-    """Return a text with each trace reduced to its exceptions and their own locations."""
+    """Reduce each trace in a text to its exceptions and their locations in the project's code."""
     return "\n".join(_condense_lines(text, _format_with_location))
 
 
 def condense_errors(text: str) -> str:
-    """Return the text to embed for errors: the distinct templates of their lines."""
-    lines = [normalize_line(line) for line in _condense_lines(text, lambda raised: raised.line)]
+    """Return the text to embed for errors: their distinct lines, normalized by normalize_line().
+
+    Of many lines, only the first and the last that report errors are kept.
+    """
+    lines = [normalize_line(line) for line in _condense_lines(text, lambda raised: raised.one_line)]
     distinct = list(dict.fromkeys(filter(None, lines)))
     if len(distinct) <= MAX_PLAIN_LINES:
         return "\n".join(distinct)
@@ -161,11 +164,11 @@ def condense_errors(text: str) -> str:
 def condense_prose(text: str) -> str:
     """Return the text to embed for a description, with pasted traces and logs condensed."""
     lines = split_lines(text)
-    logged = {line for line in lines if strip_prefix(line) != line}
+    logged = {line for line in lines if strip_log_prefix(line) != line}
     has_log = len(logged) > MAX_PLAIN_LINES
     if not has_log and not read_traces(lines):
         return text
-    condensed = list(_condense_lines(text, lambda raised: normalize_line(raised.line)))
+    condensed = list(_condense_lines(text, lambda raised: normalize_line(raised.one_line)))
     if not has_log:
         return "\n".join(condensed)
     log = condense_errors("\n".join(line for line in condensed if line in logged))
@@ -173,12 +176,12 @@ def condense_prose(text: str) -> str:
 
 
 def find_error_line(prose: str, error: str | None) -> str | None:
-    """Return the line of the first root cause; None if the texts contain no error.
+    """Return type and message of the first root cause; None if the texts contain no error.
 
     Args:
         prose, error: see compute_stored_keys.
     """
-    return next((failure.chain[-1].line for failure in _find_failures(prose, error)), None)
+    return next((failure.chain[-1].one_line for failure in _find_failures(prose, error)), None)
 
 
 def normalize_line(line: str) -> str:
@@ -186,7 +189,7 @@ def normalize_line(line: str) -> str:
 
     Exit codes, HTTP status codes and error numbers are kept.
     """
-    line = strip_prefix(line[:MAX_LINE]).strip()
+    line = strip_log_prefix(line[:MAX_LINE]).strip()
     for pattern, replacement in _VARYING:
         line = pattern.sub(replacement, line)
     codes: list[str] = []
@@ -203,7 +206,7 @@ def normalize_line(line: str) -> str:
 
 def read_traces(lines: Sequence[str]) -> list[Trace]:
     """Return the traces in the lines of a text, in order."""
-    bare = [strip_prefix(line[:MAX_LINE]) for line in lines]
+    bare = [strip_log_prefix(line[:MAX_LINE]) for line in lines]
     traces: list[Trace] = []
     at = 0
     while at < len(bare) and len(traces) < _MAX_TRACES:
@@ -211,7 +214,7 @@ def read_traces(lines: Sequence[str]) -> list[Trace]:
             floor = traces[-1].end_line if traces else 0
             trace = _parse_trace(bare, at, floor)
             at = max(trace.end_line, at + 1)
-            traces = _join_trace(bare, traces, trace)
+            traces = _add_trace(bare, traces, trace)
         else:
             at += 1
     return traces
@@ -289,20 +292,20 @@ _VARYING: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def _find_failures(prose: str, error: str | None) -> list[Trace]:
-    """Return the traces in both texts, and their error lines outside of traces."""
-    found = [*_find_errors(prose), *_find_errors(error or "")]
+    """Return the traces in both texts, and each error line outside them as a further trace."""
+    found = [*_find_failures_in_text(prose), *_find_failures_in_text(error or "")]
     if found or error is None:
         return found[:_MAX_TRACES]
     lines = [line for line in map(str.strip, error.splitlines()) if line]
     errors = [line for line in lines if _ERROR_WORD.search(line)] or lines
     if not errors:
         return []
-    line = strip_prefix(errors[0])
-    typed = _parse_typed(line, _ANY_TYPED)
+    line = strip_log_prefix(errors[0])
+    typed = _parse_typed_error(line, _ANY_TYPED)
     return [Trace((typed if typed and typed.message else RaisedError("", line),), 0, 1)]
 
 
-def _find_errors(text: str) -> list[Trace]:
+def _find_failures_in_text(text: str) -> list[Trace]:
     lines = split_lines(text)
     traces = read_traces(lines)
     inside = {at for trace in traces for at in range(trace.first_line, trace.end_line)}
@@ -314,8 +317,8 @@ def _find_errors(text: str) -> list[Trace]:
 
 def _parse_error_line(line: str) -> RaisedError | None:
     """Return the error in a line; None if the line has no error."""
-    line = strip_prefix(line[:MAX_LINE]).strip()
-    typed = _parse_typed(line, _TYPED)
+    line = strip_log_prefix(line[:MAX_LINE]).strip()
+    typed = _parse_typed_error(line, _TYPED)
     if typed is not None:
         return typed if typed.message else None
     general = _GENERAL.match(line)
@@ -339,17 +342,17 @@ def _condense_lines(text: str, format_error: Callable[[RaisedError], str]) -> It
 
 def _format_with_location(raised: RaisedError) -> str:
     if raised.frame is None:
-        return raised.line
+        return raised.one_line
     location = " in ".join(filter(None, (raised.frame.function, raised.frame.file)))
-    return f"{raised.line} (at {location})"
+    return f"{raised.one_line} (at {location})"
 
 
 def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
     """Parse the trace that contains a line; its exceptions may be above or below.
 
     Args:
-        start: number of the trace's first line or first frame.
-        floor: end of the previous trace.
+        start: index of the trace's first line or first frame.
+        floor: index of the first line after the previous trace.
     """
     panic = _RUST_PANIC.match(lines[start])
     at, frames = start + 1 if panic or _PYTHON_START.match(lines[start]) else start, []
@@ -360,7 +363,7 @@ def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
         if step is not None:
             frames.append(step[0])
             at += step[1]
-        elif NON_FRAME_LINE.match(lines[at]) or is_gap(lines, at):
+        elif NON_FRAME_LINE.match(lines[at]) or is_blank_between_frames(lines, at):
             at += 1
         else:
             break
@@ -383,7 +386,7 @@ def _parse_trace(lines: Sequence[str], start: int, floor: int) -> Trace:
             else RaisedError("", ruby[3], own)
         )
         return Trace((raised,), start, at)
-    return _parse_headed_trace(lines, start, at, floor, own)
+    return _parse_trace_below_exceptions(lines, start, at, floor, own)
 
 
 def _parse_python_trace(
@@ -391,12 +394,12 @@ def _parse_python_trace(
 ) -> Trace:
     """Parse a trace whose exception is below the frames, the innermost frame last."""
     own = next((frame for frame in reversed(frames) if frame.is_own), None)
-    if end < len(lines) and (raised := _parse_typed(lines[end].lstrip(" |+"), _ANY_TYPED)):
+    if end < len(lines) and (raised := _parse_typed_error(lines[end].lstrip(" |+"), _ANY_TYPED)):
         return Trace((RaisedError(raised.type, raised.message, own),), start, end + 1)
     return Trace((RaisedError("", "", own),), start, end)
 
 
-def _parse_headed_trace(
+def _parse_trace_below_exceptions(
     lines: Sequence[str], start: int, end: int, floor: int, own: Frame | None
 ) -> Trace:
     """Parse a trace whose exceptions are above the frames."""
@@ -406,7 +409,7 @@ def _parse_headed_trace(
         line = lines[at].strip()
         if not line and chain:
             break
-        raised = _parse_header(line)
+        raised = _parse_line_above_frames(line)
         if raised is not None:
             chain.append(raised)
             above = at
@@ -430,7 +433,7 @@ def _parse_headed_trace(
     return Trace((*reversed(chain[1:]), root), above, end)
 
 
-def _parse_header(line: str) -> RaisedError | None:
+def _parse_line_above_frames(line: str) -> RaisedError | None:
     """Return the exception in a line above frames; None if the line has no exception."""
     named = _RAILS_RAISED.match(line) or _LARAVEL_RAISED.match(line)
     if named:
@@ -438,22 +441,22 @@ def _parse_header(line: str) -> RaisedError | None:
     served = _GO_SERVED.match(line)
     if served:
         return RaisedError("panic", served[1])
-    bare = _strip_introduction(line)
-    typed = _parse_typed(bare, _TYPED)
+    bare = _strip_words_before_type(line)
+    typed = _parse_typed_error(bare, _TYPED)
     if typed is not None or bare != line:
-        return typed or _parse_typed(bare, _ANY_TYPED)
+        return typed or _parse_typed_error(bare, _ANY_TYPED)
     general = _parse_error_line(line)
     return None if general is None else RaisedError(general.type, general.message)
 
 
-def _strip_introduction(line: str) -> str:
+def _strip_words_before_type(line: str) -> str:
     while match := _BEFORE_TYPE.match(line):
         line = line[match.end() :]
     return line
 
 
-def _parse_typed(line: str, pattern: re.Pattern[str]) -> RaisedError | None:
-    match = pattern.match(_strip_introduction(line.strip()))
+def _parse_typed_error(line: str, pattern: re.Pattern[str]) -> RaisedError | None:
+    match = pattern.match(_strip_words_before_type(line.strip()))
     if match is None:
         return None
     code = f" [{match['code']}]" if match["code"] else ""
@@ -463,7 +466,7 @@ def _parse_typed(line: str, pattern: re.Pattern[str]) -> RaisedError | None:
 
 
 def _split_php_location(message: str) -> tuple[str, Frame | None]:
-    """Split a PHP message into the message and the file that PHP appends."""
+    """Split a PHP message into the actual message and the file that PHP appends."""
     location = _PHP_LOCATION.search(message)
     return (
         (message, None)
@@ -472,8 +475,8 @@ def _split_php_location(message: str) -> tuple[str, Frame | None]:
     )
 
 
-def _join_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:
-    """Add a trace to the traces; join it to the last trace if both belong to one failure."""
+def _add_trace(lines: Sequence[str], traces: list[Trace], trace: Trace) -> list[Trace]:
+    """Return the traces with one more; merged with the last trace if both are of one failure."""
     if not traces:
         return [trace]
     last = traces[-1]

@@ -39,13 +39,13 @@ def describe_problem(entry: EntryDraft | Entry) -> str:
             return "\n".join(condense_traces(text) for text in texts if text)
         case "gate_rejection":
             feedback = entry.human_feedback or ""
-            return f"A reviewer rejected the change at the {_name_gate(entry)}: {feedback}"
+            return f"A reviewer rejected the change at the {_format_gate(entry)}: {feedback}"
         case "gate_approval":
-            return f"Pass the {_name_gate(entry)} at the first attempt"
+            return f"Pass the {_format_gate(entry)} at the first attempt"
 
 
 def describe_comparable_problem(entry: EntryDraft | Entry) -> str:
-    """Return the problem as compared with other problems, without machine-specific details."""
+    """Return the problem in the form that is compared: without machine-specific details."""
     match entry.entry_type:
         case "failure_solution":
             description = condense_prose(entry.failure_description or "")
@@ -70,9 +70,9 @@ def describe_solution(entry: EntryDraft | Entry) -> str:
 
 
 def describe_when_to_try(entry: EntryDraft | Entry) -> str | None:
-    """Return when to try the solution: the captured value, or after the entry's error.
+    """Return when to try the solution of an entry: the captured text, or "After the error …".
 
-    Returns None if the entry has neither.
+    The result is None if the entry has neither a captured text nor an error.
     """
     if entry.when_to_try:
         return entry.when_to_try
@@ -143,7 +143,7 @@ def normalize_text(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _name_gate(entry: EntryDraft | Entry) -> str:
+def _format_gate(entry: EntryDraft | Entry) -> str:
     name = entry.gate_type or ""
     return name if name.casefold().endswith("gate") else f"{name} gate"
 
@@ -159,19 +159,19 @@ def shorten_text(text: str, tokens: int) -> str:
     lines = text.splitlines()
     if len(lines) <= 2:  # noqa: PLR2004 - no line between the first and the last
         return _cut_middle(text, tokens)
-    kept = _find_largest(len(lines) // 2, lambda n: count_text(_join_ends(lines, n)) <= tokens)
-    ends = _join_ends(lines, max(1, kept))
+    kept = _find_largest(len(lines) // 2, lambda n: count_text(_join_line_ends(lines, n)) <= tokens)
+    ends = _join_line_ends(lines, max(1, kept))
     return ends if count_text(ends) <= tokens else _cut_middle(ends, tokens)
 
 
-def _join_ends(lines: list[str], count: int) -> str:
+def _join_line_ends(lines: list[str], count: int) -> str:
     return "\n".join([*lines[:count], _GAP, *lines[-count:]])
 
 
 def _cut_middle(text: str, tokens: int) -> str:
     """Return a text without its middle: as many characters of both ends as fit."""
-    fits = _find_largest(len(text) // 2, lambda n: count_text(_keep_ends(text, n)) <= tokens)
-    return _keep_ends(text, fits)
+    fits = _find_largest(len(text) // 2, lambda n: count_text(_join_text_ends(text, n)) <= tokens)
+    return _join_text_ends(text, fits)
 
 
 def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
@@ -179,5 +179,5 @@ def _find_largest(maximum: int, fits: Callable[[int], bool]) -> int:
     return bisect_left(range(1, maximum + 1), True, key=lambda number: not fits(number))
 
 
-def _keep_ends(text: str, count: int) -> str:
+def _join_text_ends(text: str, count: int) -> str:
     return f"{text[:count]} {_GAP} {text[len(text) - count :]}"

@@ -308,7 +308,7 @@ def text(
     from rag_assets.privacy.masker import get_masker
     from rag_assets.systems.team_guidelines.texts import (
         GuidelineTexts,
-        build_response,
+        build_text_response,
         require_usable,
     )
 
@@ -322,7 +322,7 @@ def text(
         replaces = None if stored is None else {stored.version}
         stored = texts.put(opened.ref, new, by=operator(), replaces=replaces)
     if as_json:
-        print_json(_to_json(build_response(stored)))
+        print_json(_to_json(build_text_response(stored)))
     elif is_change:
         say("The text is saved." if stored and stored.text else "The text is removed.")
     elif stored is None or stored.is_blank:

@@ -147,7 +147,7 @@ class Contexts:
             ServiceUnavailable: Postgres does not respond.
         """
         if not record.has_opted_in or record.state != "ACTIVE":
-            return await self._fall_back("feature-off", record, caller)
+            return await self._build_fallback("feature-off", record, caller)
         principals = self.reader.policy.principals(caller)
         has_documents = await self.run_blocking(
             record.id, caller.name, lambda: self.catalog.readable.any(record.id, principals)
@@ -156,7 +156,7 @@ class Contexts:
             reason = await self.run_blocking(
                 record.id, caller.name, lambda: self._explain_no_documents(record.id)
             )
-            return await self._fall_back(reason, record, caller)
+            return await self._build_fallback(reason, record, caller)
         search = SearchRequest(query=request.task, top_k=request.top_k, caller=caller)
         files = find_files(request.task, request.paths)
         rules = await self.run_blocking(
@@ -167,12 +167,12 @@ class Contexts:
         except RagAssetsError as error:
             failure = failure_kind(error)
             detail = WORDS[failure].text_of_request if failure in OF_PROVIDERS else None
-            context = await self._fall_back(_explain_error(error), record, caller, detail)
+            context = await self._build_fallback(_explain_error(error), record, caller, detail)
             return _add_rules(context, rules, request)
         if answer.hits:
             context = _build_from_hits(answer, request, rules)
         else:
-            context = await self._fall_back(_explain_no_hits(answer), record, caller)
+            context = await self._build_fallback(_explain_no_hits(answer), record, caller)
             context = _add_rules(context, rules, request)
         return await self._add_search_details(
             context, answer, record, search, explain=request.explain
@@ -187,10 +187,10 @@ class Contexts:
             return "documents-failed"
         return "no-documents"
 
-    async def _fall_back(
+    async def _build_fallback(
         self, reason: Reason, record: TenantRecord, caller: Caller, detail: str | None = None
     ) -> GuidelinesContext:
-        """Return a context with the plain text, or an empty context without a plain text."""
+        """Return a context with the plain text; if the project has none, an empty context."""
 
         def read() -> GuidelinesContext:
             text = GuidelineTexts(self.catalog.database).get(record.id)
@@ -280,9 +280,9 @@ def _build_from_hits(
 def _add_rules(
     context: GuidelinesContext, rules: Sequence[tuple[Hit, RuleKind]], request: ContextRequest
 ) -> GuidelinesContext:
-    """Return a context with the passages of rules, followed by its plain text.
+    """Return a context with the passages of rules, followed by the plain text in `context`.
 
-    Without passages of rules, the context is returned unchanged.
+    Without passages of rules, `context` is returned unchanged.
     """
     kinds = {hit.document_id: kind for hit, kind in rules}
     section = render_passages([hit for hit, _ in rules], request.token_budget, kinds)
@@ -388,12 +388,12 @@ def render_passages(
         if _fits([*packed, hit], tokens):
             packed.append(hit)
             continue
-        packed += _trim(packed, hit, tokens)
+        packed += _cut_to_fit(packed, hit, tokens)
         if packed:
             break
     if not packed:
         return PromptSection("", 0, (), len(hits))
-    rendered = _render(packed)
+    rendered = _render_section(packed)
     chunks = tuple(
         _build_chunk(number, hit, rules.get(hit.document_id))
         for number, hit in enumerate(packed, start=1)
@@ -407,10 +407,10 @@ def get_file_name(hit: Hit) -> str:
 
 
 def _fits(hits: Sequence[Hit], tokens: int) -> bool:
-    return count_text(_render(hits)) <= tokens
+    return count_text(_render_section(hits)) <= tokens
 
 
-def _trim(before: Sequence[Hit], hit: Hit, tokens: int) -> list[Hit]:
+def _cut_to_fit(before: Sequence[Hit], hit: Hit, tokens: int) -> list[Hit]:
     """Return the hit cut to the first sentences that fit after other hits; [] if none fits."""
     text = take_first_sentences(
         hit.text, lambda text: _fits([*before, truncate_hit(hit, text)], tokens)
@@ -418,7 +418,7 @@ def _trim(before: Sequence[Hit], hit: Hit, tokens: int) -> list[Hit]:
     return [truncate_hit(hit, text)] if text else []
 
 
-def _render(hits: Sequence[Hit]) -> str:
+def _render_section(hits: Sequence[Hit]) -> str:
     passages = (_render_passage(number, hit) for number, hit in enumerate(hits, start=1))
     return "\n\n".join((HEADING, *passages))
 

@@ -35,7 +35,7 @@ from rag_assets.systems.team_guidelines.texts import (
     MAX_CHARACTERS,
     GuidelineText,
     GuidelineTexts,
-    build_response,
+    build_text_response,
     require_usable,
 )
 
@@ -232,7 +232,7 @@ prompting = APIRouter(
 )
 
 
-class LongText(Guarded):
+class LongTextRoute(Guarded):
     """A route whose body has a plain text; it may be larger than the bodies of other routes.
 
     A character of the text may take two JSON escapes.
@@ -245,7 +245,7 @@ texts = APIRouter(
     prefix=prompting.prefix,
     tags=["guidelines"],
     responses=_REFUSED,
-    route_class=LongText,
+    route_class=LongTextRoute,
 )
 
 
@@ -285,7 +285,7 @@ async def text(request: ProjectDependency, response: Response) -> GuidelinesText
     """Return the plain text and its ETag. For admins."""
     record = request.project.record
     stored = GuidelineTexts(request.admin.backend.catalog.database)
-    return _respond(await request.read(lambda: stored.get(record.id)), response)
+    return _build_text_response(await request.read(lambda: stored.get(record.id)), response)
 
 
 @texts.put("/text", responses=document_problems(400, 408, 412, 413, 428))
@@ -314,11 +314,11 @@ async def put_text(
     replaces = None if if_match is None else parse_if_match(if_match)
     stored, ref = GuidelineTexts(backend.catalog.database), request.project.ref
     put = partial(stored.put, ref, body.text, by=request.caller, replaces=replaces)
-    return _respond(await request.write(put), response)
+    return _build_text_response(await request.write(put), response)
 
 
-def _respond(text: GuidelineText | None, response: Response) -> GuidelinesText:
-    body = build_response(text)
+def _build_text_response(text: GuidelineText | None, response: Response) -> GuidelinesText:
+    body = build_text_response(text)
     if body.etag is not None:
         response.headers["ETag"] = body.etag
     return body

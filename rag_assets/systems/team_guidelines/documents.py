@@ -122,19 +122,19 @@ class Progress:
     missing: frozenset[str] = frozenset()
 
     @property
-    def total(self) -> int | None:
+    def chunk_count(self) -> int | None:
         """Return the number of passages; None before chunking."""
         return None if self.chunks is None else len(self.chunks.chunks)
 
     @property
-    def done(self) -> int:
+    def embedded_count(self) -> int:
         """Return the number of passages with a vector."""
         if self.chunks is None:
             return 0
         return sum(chunk.text_sha256 not in self.missing for chunk in self.chunks.chunks)
 
     @property
-    def tokens(self) -> int | None:
+    def token_count(self) -> int | None:
         """Return the number of tokens in the passages; None before chunking."""
         return None if self.chunks is None else sum(c.token_count for c in self.chunks.chunks)
 
@@ -158,7 +158,7 @@ NO_PROGRESS = Progress()
 def read_progress(
     project: OpenProject, lake: TenantLake, documents: Sequence[Document]
 ) -> dict[str, Progress]:
-    """Return the progress of documents by id, read from the tenant's lake in four queries."""
+    """Return the progress of documents by id; four queries of the tenant's lake suffice."""
     tenant = project.tenant
     options = tenant.parser.options
     keys = {
@@ -203,7 +203,7 @@ def build_document(
         is_selected: whether the current run works on the document.
     """
     words = None if state.error_kind is None else WORDS[state.error_kind]
-    tokens = state.token_count if state.answers else progress.tokens
+    tokens = state.token_count if state.answers else progress.token_count
     price = project.price
     document = GuidelineDocument(
         id=state.id,
@@ -212,7 +212,7 @@ def build_document(
         file_name=state.file_name,
         mime_type=state.media_type,
         status=state.status,
-        chunk_count=state.chunk_count if state.answers else progress.total,
+        chunk_count=state.chunk_count if state.answers else progress.chunk_count,
         error_message=None if words is None else words.text,
         error_kind=state.error_kind,
         uploaded_by=state.uploaded_by,
@@ -233,11 +233,11 @@ def build_document(
     )
     if state.status != "PROCESSING":
         return document
-    total = progress.total if state.listed else None
+    total = progress.chunk_count if state.listed else None
     return replace(
         document,
         stage=_determine_stage(state, progress, is_selected=is_selected),
-        done=None if total is None else progress.done,
+        done=None if total is None else progress.embedded_count,
         total=total,
     )
 
@@ -399,9 +399,11 @@ class GuidelineLibrary:
         else:
             row = self._read_progress(project, [state]).get(document_id, NO_PROGRESS).chunks
         chunks = _build_chunks(document_id, row, answers=state.answers)
-        return replace(chunks, masked=self._find_masked(project, document_id))
+        return replace(chunks, masked=self._find_masked_secrets(project, document_id))
 
-    def _find_masked(self, project: OpenProject, document_id: str) -> tuple[MaskedSecrets, ...]:
+    def _find_masked_secrets(
+        self, project: OpenProject, document_id: str
+    ) -> tuple[MaskedSecrets, ...]:
         """Return the masked credentials in the current text of a document."""
         lake, options = self._open_lake(project), project.tenant.parser.options
         keys = [

@@ -19,7 +19,7 @@ class GuidelinesOff(NotOptedIn):
 
     @classmethod
     def from_organization(cls, organization: str | None) -> GuidelinesOff:
-        """Return the error for the projects of an organization."""
+        """Return the error for a project of an organization."""
         return GuidelinesOff(
             f"organization {organization!r} has its guidelines switched off",
             hint=f"`rag-assets organizations put {organization} --guidelines` to switch them on",

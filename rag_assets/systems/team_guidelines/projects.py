@@ -73,7 +73,7 @@ class OpenProject:
 
     @property
     def ref(self) -> TenantRef:
-        """Return the reference of the project's tenant."""
+        """Return the id and incarnation of the project's tenant."""
         return self.record.ref
 
     @property
@@ -115,7 +115,7 @@ class OpenProject:
     def passage_cost(self) -> float:
         """Return the maximum cost of embedding one passage, in dollars; 0 if the price is unknown.
 
-        A cap with less than this left stops all embedding.
+        If less than this is left of a cap, nothing is embedded.
         """
         return (self.price or FREE).compute_cost(self.tenant.chunker.parameters.limit)
 
@@ -215,10 +215,10 @@ class GuidelineProjects:
         project = _parse_project(scope.organization, project_id)
         record = None if project is None else self._catalog.projects.find(project)
         if record is None:
-            record = self._find_covered(scope, project_id)
+            record = self._find_record_in_scope(scope, project_id)
         return self.open_record(record)
 
-    def _find_covered(self, scope: ProjectScope, project_id: str) -> TenantRecord:
+    def _find_record_in_scope(self, scope: ProjectScope, project_id: str) -> TenantRecord:
         try:
             return self._projects.get_covered(scope.tenants, PROFILE, project_id)
         except UnknownProject:
@@ -290,11 +290,11 @@ class GuidelineProjects:
             organization_id=organization_id,
             rag_guidelines=stored is not None and stored.has_opted_in,
             chat_model=None if stored is None else stored.chat_model,
-            projects=self._list_names(organization_id),
+            projects=self._list_project_names(organization_id),
             updated_at=None if stored is None else stored.updated_at,
         )
 
-    def _list_names(self, organization_id: str) -> tuple[ProjectName, ...]:
+    def _list_project_names(self, organization_id: str) -> tuple[ProjectName, ...]:
         records = self._catalog.projects.list_of_organization(organization_id, PROFILE)
         return tuple(
             ProjectName(record.project or "", record.config.get("name"), record.id)
@@ -321,7 +321,7 @@ class GuidelineProjects:
 
 
 def _parse_project(organization: str | None, project_id: str) -> Project | None:
-    """Return the project of an organization; None without an organization or for an invalid id."""
+    """Return the project of an organization; None if that is None or an id is invalid."""
     if organization is None:
         return None
     try:
@@ -389,16 +389,16 @@ class GuidelineKeys:
     def get_state(self, project: OpenProject) -> KeyState:
         """Return the state of the key that embeds a project's documents."""
         provider = project.choice.embedder.provider
-        entry = None if project.choice.key == "none needed" else self._find_entry(project)
+        entry = None if project.choice.key == "none needed" else self._find_embedder_key(project)
         return KeyState(
             provider=provider,
-            state=_build_key_use(project, entry),
+            state=_determine_key_use(project, entry),
             source=None if entry is None else _determine_source(entry),
             address=build_key_path(project.project_id, provider),
             worked=None if entry is None else entry.worked,
         )
 
-    def _find_entry(self, project: OpenProject) -> KeyEntry | None:
+    def _find_embedder_key(self, project: OpenProject) -> KeyEntry | None:
         embedder = project.choice.embedder
         is_operators = embedder.api_key is not None
         # A variable for the provider "auto" applies to every provider.
@@ -422,15 +422,17 @@ class GuidelineKeys:
             raise _missing_key_error(state)
 
     def list_for_project(self, project: OpenProject) -> Keys:
-        """List the keys that a project may use by provider, its own before its organization's."""
+        """List the keys that a project may use, by provider: its own key before inherited keys."""
         entries = self._ring.entries(project.record.id)
         order = {"project": 0, "organization": 1, "operator": 2}
-        shown = [_build_view(entry) for entry in entries]
+        shown = [_build_key_view(entry) for entry in entries]
         return Keys(tuple(sorted(shown, key=lambda key: (key.provider, order[key.source]))))
 
     def list_for_organization(self, organization_id: str) -> Keys:
         """List an organization's own keys."""
-        return Keys(tuple(map(_build_view, self._ring.entries_of_organization(organization_id))))
+        return Keys(
+            tuple(map(_build_key_view, self._ring.entries_of_organization(organization_id)))
+        )
 
     def put(self, owner: KeyOwner, provider: str, key: SecretStr) -> None:
         """Set a key, and retry the documents that lacked one.
@@ -442,12 +444,12 @@ class GuidelineKeys:
         """
         _require_provider(provider)
         if isinstance(owner, TenantRef):
-            self._require_own(owner, provider)
+            self._require_no_operator_key(owner, provider)
         try:
             self._ring.set(owner, provider, key)
         except ConfigurationError as error:
             raise InvalidRequest(error.message, hint=error.hint) from None
-        self._retry(owner)
+        self._retry_documents(owner)
 
     def delete(self, owner: KeyOwner, provider: str) -> bool:
         """Delete a key; return whether it was set."""
@@ -455,7 +457,7 @@ class GuidelineKeys:
         return self._ring.remove(owner, provider)
 
     def test(self, owner: KeyOwner, provider: str) -> KeyTested:
-        """Test a key by one small call: the owner's own key, or else the key that it inherits.
+        """Test the owner's own key, or else the key that it inherits, by one small call.
 
         Raises:
             NoProviderKey, KeyUnreadable: there is no key to test.
@@ -473,7 +475,7 @@ class GuidelineKeys:
             raise InvalidRequest(error.message, hint=error.hint) from None
         return KeyTested(test.worked, test.reason, test.latency_ms)
 
-    def _require_own(self, owner: TenantRef, provider: str) -> None:
+    def _require_no_operator_key(self, owner: TenantRef, provider: str) -> None:
         for entry in self._ring.entries(owner.id):
             if entry.provider == provider and _determine_source(entry) == "operator":
                 raise ConfiguredByOperator(
@@ -481,7 +483,7 @@ class GuidelineKeys:
                     hint="ask the operator to change the key",
                 )
 
-    def _retry(self, owner: KeyOwner) -> None:
+    def _retry_documents(self, owner: KeyOwner) -> None:
         if isinstance(owner, TenantRef):
             self._catalog.quarantine.retry_transient_failures(owner)
             return
@@ -505,7 +507,7 @@ def _missing_key_error(state: KeyState) -> NoProviderKey:
     )
 
 
-def _build_key_use(project: OpenProject, entry: KeyEntry | None) -> KeyUse:
+def _determine_key_use(project: OpenProject, entry: KeyEntry | None) -> KeyUse:
     if project.choice.key == "none needed":
         return "not-needed"
     if entry is None or entry.state in {"not set", "missing"}:
@@ -519,7 +521,7 @@ def _determine_source(entry: KeyEntry) -> KeySource:
     return "project" if entry.organization is None else "organization"
 
 
-def _build_view(entry: KeyEntry) -> KeyView:
+def _build_key_view(entry: KeyEntry) -> KeyView:
     source = _determine_source(entry)
     return KeyView(
         provider=entry.provider,

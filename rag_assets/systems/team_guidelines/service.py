@@ -169,7 +169,7 @@ class GuidelineUsage:
         caps = project.tenant.caps.model_copy(update={"per_run": None})
         tenant = project.tenant.model_copy(update={"caps": caps})
         present = find_present_caps(self._catalog, project.ref, tenant, run=0.0)
-        stopped = self._find_stopped_caps(project, present)
+        stopped = self._find_stopping_caps(project, present)
         return tuple(
             _build_cap(
                 cap,
@@ -180,10 +180,10 @@ class GuidelineUsage:
             for cap in present
         )
 
-    def _find_stopped_caps(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
+    def _find_stopping_caps(self, project: OpenProject, caps: Sequence[Cap]) -> Collection[CapName]:
         """Return the caps that make documents wait now.
 
-        Such a cap may have room for a passage, but not for the whole request that it stopped.
+        There may be enough left of such a cap for a passage, but not for the whole stopped request.
         """
         states = self._catalog.upload_states.page(project.record.id)
         if all(state.error_kind != "cap-reached" for state in states):

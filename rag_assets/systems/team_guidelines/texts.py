@@ -75,8 +75,8 @@ class GuidelineText:
         return not self.text.strip()
 
 
-def build_response(text: GuidelineText | None) -> GuidelinesText:
-    """Return the API's response with a project's text and its ETag; empty for None."""
+def build_text_response(text: GuidelineText | None) -> GuidelinesText:
+    """Return the API's response with a project's text and ETag; an empty text if it is None."""
     if text is None:
         return GuidelinesText(text="", updated_by=None, updated_at=None)
     return GuidelinesText(
@@ -130,7 +130,7 @@ class GuidelineTexts(CatalogQueries):
                     raise _version_changed_error()
                 return _text_from_row(row)
             stored = _text_from_row(row)
-            _require_replaceable(stored, replaces)
+            _require_current_version(stored, replaces)
             if stored.text == text:
                 return stored
             change = update(guideline_texts).where(columns.tenant == ref.id).values(**values)
@@ -169,7 +169,7 @@ def _text_from_row(row: Row[Any]) -> GuidelineText:
     return GuidelineText(row.text, row.updated_by, row.updated_at)
 
 
-def _require_replaceable(present: GuidelineText, replaces: Collection[str] | None) -> None:
+def _require_current_version(present: GuidelineText, replaces: Collection[str] | None) -> None:
     if replaces is None:
         raise VersionMissing(
             "a text already exists", hint="read the text, and send its version with the new text"
@@ -196,7 +196,7 @@ _PATH_IN_TEXT = re.compile(r"(?<![\w@:/.])(?:[\w.-]+/)*[\w-]+(?:\.[\w-]+)*\.[A-Z
 class Rule:
     """A rule in a document's front matter: to which tasks the document is added.
 
-    By default, it is added to none.
+    A rule with the default values adds the document to no task.
 
     Attributes:
         is_always: whether the document is added to every task.
@@ -213,7 +213,7 @@ class RuleFollowUp:
     def unfinished(self, catalog: Catalog, tenant_id: str) -> str | None:
         """Return why a tenant needs a run although no source changed; None if it needs none."""
         with catalog.database.begin() as connection:
-            has_unread = connection.scalar(select(_select_unread(tenant_id).exists()))
+            has_unread = connection.scalar(select(_select_unread_documents(tenant_id).exists()))
         return "the front matter of some documents has not been read yet" if has_unread else None
 
     def kept_texts(self, catalog: Catalog, tenant_id: str) -> frozenset[str]:
@@ -223,7 +223,7 @@ class RuleFollowUp:
     def finish(self, ctx: TenantContext, serving: Generation) -> Mapping[str, Any]:
         """Store the rules of published documents; return their number as run metadata."""
         with ctx.catalog.database.begin() as connection:
-            documents = connection.execute(_select_unread(ctx.ref.id)).all()
+            documents = connection.execute(_select_unread_documents(ctx.ref.id)).all()
         if not documents:
             return {}
         parsed = ctx.lake.parsed({document.parse_key for document in documents})
@@ -305,7 +305,7 @@ def matches_any_file(globs: Sequence[str], files: Sequence[str]) -> bool:
 
 
 def _split_path(file: str) -> Iterator[tuple[bytes, bytes, bool]]:
-    """Yield the arguments of Rules.decide() for a file and each folder that contains it."""
+    """Yield the arguments of Rules.decide() for a file and for each folder that contains it."""
     parts = [part for part in file.encode(errors="replace").split(b"/") if part not in {b"", b"."}]
     for at, name in enumerate(parts):
         folder = b"".join(part + b"/" for part in parts[:at])
@@ -334,7 +334,7 @@ def read_rule_hits(
 
 
 def _find_rules(catalog: Catalog, tenant_id: str, files: Sequence[str]) -> dict[str, RuleKind]:
-    """Return the kind of each applicable rule by document id, ordered by kind and file name."""
+    """Return the kinds of the applicable rules by document id, ordered by kind and file name."""
     rule = guideline_rules.c
     query = (
         select(rule.document_id, rule.is_always, rule.paths)
@@ -354,7 +354,7 @@ def _find_rules(catalog: Catalog, tenant_id: str, files: Sequence[str]) -> dict[
     }
 
 
-def _select_unread(tenant_id: str) -> Select[Any]:
+def _select_unread_documents(tenant_id: str) -> Select[Any]:
     """Return the query for served Markdown documents whose front matter has not been read."""
     served, rule = document_index.c, guideline_rules.c
     return (

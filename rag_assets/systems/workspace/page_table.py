@@ -53,7 +53,7 @@ from rag_assets.systems.workspace.tree import (
     Page,
     TreePlan,
     create_root,
-    find_loops,
+    find_pages_in_loops,
     loop_error,
     plan_tree,
 )
@@ -117,7 +117,7 @@ class TreeTable(CatalogQueries):
                 for uuid, page in wanted.items()
                 if uuid not in stored or stored[uuid].shape != page.shape
             }
-            known = former | _select_neighbours(connection, ref.id, shaped, stored)
+            known = former | _select_related_rows(connection, ref.id, shaped, stored)
             for uuid in _remove_loops(shaped, {u: page_from_row(row) for u, row in known.items()}):
                 del wanted[uuid]
                 refused |= {n: loop_error() for n, (one, _) in enumerate(edits) if one == uuid}
@@ -133,11 +133,11 @@ class TreeTable(CatalogQueries):
                 for uuid, scope in plan.scopes.items()
                 if uuid in shaped or known[uuid].scope != scope
             }
-            documents_moved = _move_documents(connection, ref, moved) if moved else 0
+            documents_moved = _set_document_scopes(connection, ref, moved) if moved else 0
             if moved:
-                _move_pages(connection, ref, moved, followed=not documents_moved)
-                _write_ancestors(connection, ref, shaped, plan)
-            narrowed = _write_grants(connection, ref, written)
+                _set_page_scopes(connection, ref, moved, followed=not documents_moved)
+                _replace_ancestors(connection, ref, shaped, plan)
+            narrowed = _replace_grants(connection, ref, written)
             narrowed |= {uuid for uuid in shaped if uuid in stored}
             if narrowed:
                 # One event is enough, because after an earlier dump is restored, the whole tree
@@ -207,7 +207,7 @@ def _apply_edits(
     return wanted, refused
 
 
-def _select_neighbours(
+def _select_related_rows(
     connection: Connection, tenant_id: str, shaped: Mapping[str, Page], stored: Mapping[str, Page]
 ) -> dict[str, Row[Any]]:
     """Return the rows of the pages above and below the changed pages, by uuid."""
@@ -225,9 +225,9 @@ def _select_neighbours(
 
 
 def _remove_loops(shaped: dict[str, Page], known: Mapping[str, Page]) -> set[str]:
-    """Remove the pages that would be below themselves from `shaped`, and return them."""
+    """Remove from `shaped` the pages that would be below themselves, and return their uuids."""
     removed = set[str]()
-    while looping := find_loops({**known, **shaped}) & shaped.keys():
+    while looping := find_pages_in_loops({**known, **shaped}) & shaped.keys():
         removed |= looping
         for uuid in looping:
             del shaped[uuid]
@@ -249,7 +249,7 @@ def _write_pages(
     )
 
 
-def _write_grants(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
+def _replace_grants(connection: Connection, ref: TenantRef, written: Sequence[Page]) -> set[str]:
     """Make the scope of each page grant access to exactly the page's readers.
 
     Returns:
@@ -280,7 +280,7 @@ def _write_grants(connection: Connection, ref: TenantRef, written: Sequence[Page
     return {scope.removeprefix(build_page_scope("")) for scope in removed}
 
 
-def _write_ancestors(
+def _replace_ancestors(
     connection: Connection, ref: TenantRef, shaped: Collection[str], plan: TreePlan
 ) -> None:
     """Store from which scopes each affected scope inherits; see TreePlan.ancestors.
@@ -314,7 +314,7 @@ def _write_ancestors(
         )
 
 
-def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str, str]) -> int:
+def _set_document_scopes(connection: Connection, ref: TenantRef, scopes: Mapping[str, str]) -> int:
     """Set the access scope of the documents on pages; return how many documents changed.
 
     Args:
@@ -337,10 +337,14 @@ def _move_documents(connection: Connection, ref: TenantRef, scopes: Mapping[str,
     ).rowcount
 
 
-def _move_pages(
+def _set_page_scopes(
     connection: Connection, ref: TenantRef, scopes: Mapping[str, str], *, followed: bool
 ) -> None:
-    """Set the access scope of pages; unless `followed`, mark their index entries for an update."""
+    """Set the access scope of pages.
+
+    Args:
+        followed: if False, the index entries of the pages are marked for an update.
+    """
     new = unnest_pairs(scopes.items(), name="new")
     table = pages.c
     move = {} if followed else {"moved": connection.scalar(select(page_moves.next_value()))}
@@ -352,7 +356,7 @@ def _move_pages(
 
 
 def _ensure_root(connection: Connection, tenant_id: str) -> None:
-    """Add the root, which all members may read, unless it exists."""
+    """Add the root, which all members may read, if it does not exist yet."""
     root = create_root()
     made = connection.execute(
         upsert(pages)
@@ -389,7 +393,7 @@ class PageLists(CatalogQueries):
     """Lists of pages, from the table `pages`."""
 
     def read_path(self, tenant_id: str, uuid: str) -> list[Page]:
-        """Return a page, preceded by the pages above it from the highest known page down."""
+        """Return the pages from the highest known page above a page down to the page itself."""
         return [
             page_from_row(row)
             for row in self._database.fetch_rows(_build_path_query(tenant_id, uuid))
@@ -431,13 +435,13 @@ class PageLists(CatalogQueries):
         Args:
             parent: uuid of the page, which may be unknown.
         """
-        return self._list(tenant_id, pages.c.parent == parent, after, limit)
+        return self._list_pages(tenant_id, pages.c.parent == parent, after, limit)
 
     def list_unplaced(self, tenant_id: str, *, after: str | None, limit: int) -> list[ListedPage]:
         """Return the pages with an unknown parent; see list_children()."""
         above = pages.alias("above")
         known = exists().where(above.c.tenant == pages.c.tenant, above.c.uuid == pages.c.parent)
-        return self._list(tenant_id, (pages.c.kind != "root") & ~known, after, limit)
+        return self._list_pages(tenant_id, (pages.c.kind != "root") & ~known, after, limit)
 
     def read_titles(
         self, tenant_id: str, uuids: Collection[str], principals: Collection[str]
@@ -454,7 +458,7 @@ class PageLists(CatalogQueries):
         )
         return dict(self._database.fetch_rows(query))
 
-    def _list(
+    def _list_pages(
         self, tenant_id: str, condition: ColumnElement[bool], after: str | None, limit: int
     ) -> list[ListedPage]:
         lower = pages.alias("lower")
@@ -491,7 +495,7 @@ def build_tree_query(tenant_id: str, uuids: Sequence[str], *, upwards: bool) -> 
 
 
 def _build_path_query(tenant_id: str, uuid: str) -> Select[Any]:
-    """Return the query for a page and the pages above it, from the highest known page down."""
+    """Return the query for the pages from the highest known page above a page down to itself."""
     first = select(pages, literal(0).label("distance")).where(
         pages.c.tenant == tenant_id, pages.c.uuid == uuid
     )

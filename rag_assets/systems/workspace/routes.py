@@ -244,14 +244,16 @@ _LINES: Final[dict[str, Any]] = {
 }
 
 
-class _Manifest(BulkRoute):
+class _ManifestRoute(BulkRoute):
     """A guarded route for bodies that name all pages of a workspace, up to 64 MiB."""
 
     most_bytes: ClassVar[int] = 64 * 1024 * 1024
 
 
 tree_lines = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=BulkRoute)
-manifests = APIRouter(prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=_Manifest)
+manifests = APIRouter(
+    prefix="/rag", tags=["workspace"], responses=REFUSED, route_class=_ManifestRoute
+)
 
 
 @tree_lines.post("/tree", openapi_extra=_LINES)

@@ -150,11 +150,11 @@ class SettingsService:
         self._catalog.application_settings.change(record.ref, apply_draft, by)
         present = self._catalog.tenants.get(tenant_id)
         if Tenant.from_config(present.config).workspace.vector_backend != "pgvector":
-            self._answer_from_index(record)
+            self._stop_pgvector_searches(record)
         return build_settings_response(present)
 
-    def _answer_from_index(self, record: TenantRecord) -> None:
-        """Stop searches in pgvector immediately; the next sync deletes its vectors."""
+    def _stop_pgvector_searches(self, record: TenantRecord) -> None:
+        """Stop searches in pgvector immediately; the next sync deletes the vectors there."""
         serving = self._catalog.generations.serving(record.id)
         if serving is not None and serving.vectors_beside == "answering":
             self._catalog.generations.set_vectors_state(record.ref, serving, "filling")

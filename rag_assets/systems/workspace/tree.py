@@ -69,7 +69,7 @@ def create_root() -> Page:
 
 @dataclass(frozen=True, slots=True)
 class EffectiveAccess:
-    """Who may read a page, as it and all pages above it determine.
+    """Who may read a page, as determined by the page and all pages above it.
 
     Attributes:
         scopes: the scopes that grant access to the page: the nearest scope, then the inherited
@@ -92,7 +92,7 @@ class EffectiveAccess:
         return self.scopes[0] if self.is_known and self.scopes else NOBODY
 
     def extend(self, page: Page) -> EffectiveAccess:
-        """Return the access to a page that is directly below this page."""
+        """Return the access to `page`, which is directly below the page of this access."""
         scopes = self.scopes
         if page.has_own_scope:
             scopes = (build_page_scope(page.uuid), *(scopes if page.inherit else ()))
@@ -114,7 +114,7 @@ class TreePlan:
 
 
 def compute_effective_access(path: Iterable[Page]) -> EffectiveAccess:
-    """Return the access to the last page of a path, in which each page is below the previous page.
+    """Return the access to the last page of a path; each page in it is below the previous page.
 
     If the first page is not the root, a page above it is unknown.
     """
@@ -147,7 +147,7 @@ def plan_tree(changed: Iterable[Page], pages: Iterable[Page]) -> TreePlan:
             affected.add(uuid)
             left += below.get(uuid, ())
     for uuid in affected:
-        _add_accesses(uuid, tree, accesses)
+        _add_access_along_path(uuid, tree, accesses)
     if max((accesses[uuid].depth for uuid in affected), default=0) > MAX_DEPTH:
         raise InvalidRequest(
             f"parent: the tree would be more than {MAX_DEPTH} levels deep",
@@ -163,7 +163,7 @@ def plan_tree(changed: Iterable[Page], pages: Iterable[Page]) -> TreePlan:
     )
 
 
-def _add_accesses(
+def _add_access_along_path(
     uuid: str, tree: Mapping[str, Page], accesses: dict[str, EffectiveAccess]
 ) -> None:
     """Add the access to a page, and to each page above it, to `accesses` by uuid."""
@@ -177,7 +177,7 @@ def _add_accesses(
         access = accesses[page.uuid] = access.extend(page)
 
 
-def find_loops(tree: Mapping[str, Page]) -> set[str]:
+def find_pages_in_loops(tree: Mapping[str, Page]) -> set[str]:
     """Return the pages of a tree that are below themselves."""
     looping, done = set[str](), set[str]()
     for uuid in tree:
@@ -208,7 +208,7 @@ def order_pages(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
     below: dict[str | None, list[Page]] = {}
     for page in known.values():
         below.setdefault(page.parent if page.parent in known else None, []).append(page)
-    left = [(page, 0) for page in sorted(below.get(None, ()), key=_root_first)]
+    left = [(page, 0) for page in sorted(below.get(None, ()), key=_build_root_last_key)]
     while left:
         page, depth = left.pop()
         yield page, depth
@@ -216,7 +216,7 @@ def order_pages(pages: Iterable[Page]) -> Iterator[tuple[Page, int]]:
         left += [(child, depth + 1) for child in children]
 
 
-def _root_first(page: Page) -> tuple[bool, str]:
+def _build_root_last_key(page: Page) -> tuple[bool, str]:
     return page.kind == "root", page.uuid
 
 

@@ -40,7 +40,7 @@ from rag_assets.systems.workspace.tree import (
     Page,
     compute_effective_access,
     decide_access,
-    find_loops,
+    find_pages_in_loops,
     loop_error,
     order_pages,
 )
@@ -216,7 +216,7 @@ class TreeService:
             InvalidRequest: a page would be too far from the root. The tree is left unchanged.
         """
         record = self._require_workspace(tenant_id)
-        return self._tree.change(record.ref, [*map(self._check_edit, edits)])
+        return self._tree.change(record.ref, [*map(self._add_credential_check, edits)])
 
     def reconcile(
         self,
@@ -237,14 +237,15 @@ class TreeService:
             as_of: time of the list; pages that were put later are not extra.
             remove_extra: whether to also remove extra pages, with all their records.
             allow_deletes: whether to remove extra pages even if they are suspiciously many.
-            keep: pages that are not removed although `wanted` lacks them; nor are pages above them.
+            keep: pages that are not removed even if `wanted` lacks them; nor are the pages above
+                them.
 
         Raises:
             UnknownTenant, NoWorkspace, InvalidRequest: see put(). The tree is left unchanged.
             DeletionsHeld: suspiciously many pages would be removed. The tree is left unchanged.
         """
         record = self._require_workspace(tenant_id)
-        if find_loops(wanted):
+        if find_pages_in_loops(wanted):
             raise loop_error()
         known = self._lists.read_all_with_times(record.id)
         ancestors = _add_ancestors(keep, {uuid: page for uuid, (page, _) in known.items()})
@@ -342,15 +343,15 @@ class TreeService:
             raise error
         return TreeChange(done.scopes[uuid], done.documents)
 
-    def _check_edit(self, edit: PageEdit) -> PageEdit:
+    def _add_credential_check(self, edit: PageEdit) -> PageEdit:
         uuid, change = edit
 
-        def change_checked(former: Page | None) -> Page:
+        def change_and_check(former: Page | None) -> Page:
             page = change(former)
             self.require_no_credential(page)
             return page
 
-        return uuid, change_checked
+        return uuid, change_and_check
 
     def require_no_credential(self, page: Page) -> None:
         """Refuse a page with a credential in its ids or readers, which are never masked.
@@ -397,7 +398,7 @@ def _replace_page(page: Page, _former: Page | None) -> Page:
 
 
 def _require_few_removals(extra: int, known: int) -> None:
-    """Refuse to remove suspiciously many pages: over 20 that are over 30 % of all pages."""
+    """Refuse to remove suspiciously many pages: more than 20 and more than 30 % of all pages."""
     if extra > _MANY_PAGES and extra > _MANY_SHARE * known:
         raise DeletionsHeld(
             f"{extra:,} of {known:,} pages are not in the manifest",

@@ -80,22 +80,22 @@ class DocumentListing:
     @property
     def summary(self) -> str:
         """Return the counts of all documents as one line."""
-        return _summarize(self.whole)
+        return _format_status_counts(self.whole)
 
 
 async def show_overview(visit: Visit) -> Response:
     """Show the plain text on the left, and the documents on the right."""
     services = await open_services(visit)
-    listing = await _list_matching(services)
+    listing = await _list_matching_documents(services)
     done = _MESSAGES.get(visit.request.query_params.get("done", ""), "")
-    text = await show_text(services)
+    text = await build_text_form(services)
     return visit.html("overview.html", listing=listing, done=done, **text)
 
 
 async def show_list(visit: Visit) -> Response:
     """Return the HTML of the document list alone, which the script puts into the page."""
     services = await open_services(visit)
-    return visit.html("list.html", listing=await _list_matching(services))
+    return visit.html("list.html", listing=await _list_matching_documents(services))
 
 
 async def watch(visit: Visit) -> Response:
@@ -103,7 +103,7 @@ async def watch(visit: Visit) -> Response:
     services = await open_services(visit)
     ids = [id_ for id_ in visit.request.query_params.get("ids", "").split(",") if id_]
     shown = {id_ for id_ in ids[:DOCUMENTS_PER_PAGE] if _ID.fullmatch(id_)}
-    whole = await _read_all(services)
+    whole = await _read_all_documents(services)
     documents = {document.id: document for document in whole.documents if document.id in shown}
     watched = [id_ for id_, document in documents.items() if document.status == "PROCESSING"]
     settled = [document for document in documents.values() if document.status != "PROCESSING"]
@@ -112,8 +112,8 @@ async def watch(visit: Visit) -> Response:
         documents=list(documents.values()),
         gone=sorted(shown - documents.keys()),
         watched=watched,
-        said=" ".join(map(_announce, settled)),
-        summary=_summarize(whole),
+        said=" ".join(map(_format_announcement, settled)),
+        summary=_format_status_counts(whole),
     )
 
 
@@ -124,7 +124,7 @@ async def find_same_name(visit: Visit) -> Response:
     """
     services = await open_services(visit)
     name = clean_file_name(visit.request.query_params.get("name", ""))
-    whole = await _read_all(services)
+    whole = await _read_all_documents(services)
     ids = (document.id for document in whole.documents if document.file_name == name)
     return JSONResponse({"id": next(ids, None)})
 
@@ -161,7 +161,7 @@ async def delete(visit: Visit) -> Response:
     """Delete documents, after a confirmation."""
     services = await open_services(visit)
     ids = {id_ for id_ in visit.form.get("document", ()) if _ID.fullmatch(id_)}
-    whole = await _read_all(services)
+    whole = await _read_all_documents(services)
     selected = [document for document in whole.documents if document.id in ids]
     if not visit.field("confirmed"):
         return visit.html("delete.html", documents=selected)
@@ -227,17 +227,17 @@ async def set_enabled(visit: Visit) -> Response:
     return visit.redirect(f"?done={'enabled' if enabled else 'disabled'}")
 
 
-async def _read_all(services: ProjectServices) -> DocumentPage:
+async def _read_all_documents(services: ProjectServices) -> DocumentPage:
     list_page = services.guidelines.library.list_page
     return await services.visit.read(partial(list_page, services.project, limit=MAX_DOCUMENTS))
 
 
-async def _list_matching(services: ProjectServices) -> DocumentListing:
+async def _list_matching_documents(services: ProjectServices) -> DocumentListing:
     parameters = services.visit.request.query_params
     status = parameters.get("status", "")
     status = status if status in get_args(UploadStatus) else ""
     query = clean_file_name(parameters.get("q", "").strip())
-    whole = await _read_all(services)
+    whole = await _read_all_documents(services)
     matching = [
         document
         for document in whole.documents
@@ -258,14 +258,14 @@ async def _list_matching(services: ProjectServices) -> DocumentListing:
     )
 
 
-def _summarize(whole: DocumentPage) -> str:
+def _format_status_counts(whole: DocumentPage) -> str:
     states = Counter(document.status for document in whole.documents)
     counts = {"processing": states["PROCESSING"], "failed": states["FAILED"]}
     parts = [f"{count} {state}" for state, count in counts.items() if count]
     return ", ".join([format_count(states.total(), "document"), *parts])
 
 
-def _announce(document: GuidelineDocument) -> str:
+def _format_announcement(document: GuidelineDocument) -> str:
     if document.status == "FAILED":
         return f"{document.file_name} failed: {document.error_message or ''}"
     if document.note is not None:
@@ -315,7 +315,7 @@ _CONFLICT = 412
 _UNPROCESSABLE = 422
 
 
-async def show_text(services: ProjectServices) -> dict[str, Any]:
+async def build_text_form(services: ProjectServices) -> dict[str, Any]:
     """Return the template variables of the form that edits the plain text."""
 
     def read() -> dict[str, Any]:
@@ -345,11 +345,13 @@ async def save(visit: Visit) -> Response:
         put = partial(texts.put, services.project.ref, text, by=visit.user, replaces=replaces)
         await visit.write(put)
     except TextRefused as error:
-        return await _show_again(services, text, version, _UNPROCESSABLE, problems=error.problems)
+        return await _show_unsaved_text(
+            services, text, version, _UNPROCESSABLE, problems=error.problems
+        )
     except (VersionChanged, VersionMissing):
-        return await _show_again(services, text, None, _CONFLICT, conflict=True)
+        return await _show_unsaved_text(services, text, None, _CONFLICT, conflict=True)
     if _is_from_script(visit):
-        return visit.html("text.html", done=True, **await show_text(services))
+        return visit.html("text.html", done=True, **await build_text_form(services))
     return visit.redirect("?done=saved")
 
 
@@ -360,7 +362,7 @@ async def count_tokens(visit: Visit) -> Response:
     return HTMLResponse(f"{count:,} tokens")
 
 
-async def _show_again(
+async def _show_unsaved_text(
     services: ProjectServices,
     text: str,
     version: str | None,
@@ -375,7 +377,7 @@ async def _show_again(
         version: the version that was edited; None for the stored version.
         conflict: whether a different text was saved meanwhile.
     """
-    shown = await show_text(services)
+    shown = await build_text_form(services)
     count = await services.visit.read(partial(count_text, text[: MAX_CHARACTERS + 1]))
     shown |= {"text": text, "tokens": count, "problems": problems, "conflict": conflict}
     shown |= {} if version is None else {"version": version}

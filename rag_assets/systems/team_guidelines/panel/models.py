@@ -45,8 +45,8 @@ class ProviderChange:
 
     Attributes:
         is_same: whether the embedder stays the same, so that no document is embedded again.
-        documents, passages, tokens: number of each to embed again.
-        seconds: estimated duration; None if the embedder was never measured on this project.
+        documents, passages, tokens: how many of each must be embedded again.
+        seconds: estimated duration; None if the new embedder was never used in this project.
         lacks_key: whether the new provider still needs a key.
     """
 
@@ -195,7 +195,7 @@ async def change_provider(visit: Visit) -> Response:
     services = await open_services(visit)
     provider = visit.field("provider")
     try:
-        if provider not in _list_choices():
+        if provider not in _list_selectable_providers():
             raise InvalidRequest(
                 "the provider cannot be used for embeddings", hint="choose a provider of the list"
             )
@@ -212,7 +212,7 @@ async def change_provider(visit: Visit) -> Response:
     return visit.redirect("/models?done=changed")
 
 
-def _list_choices() -> tuple[str, ...]:
+def _list_selectable_providers() -> tuple[str, ...]:
     """Return the providers that admins can select; only operators can select the local model."""
     return ("auto", *list_auto_embeddings())
 
@@ -242,7 +242,7 @@ async def _render_page(
         problem=problem,
         change=change,
         providers=WITH_KEYS,
-        choices=_list_choices(),
+        choices=_list_selectable_providers(),
         provider_name=_format_provider,
         duration=duration,
     )

@@ -63,7 +63,7 @@ async def open_workspace(visit: Visit) -> TenantRecord:
     return record
 
 
-def query_text(visit: Visit, name: str) -> str:
+def get_query_text(visit: Visit, name: str) -> str:
     """Return a query parameter, cut to 1,000 characters and without NUL characters."""
     return visit.request.query_params.get(name, "").replace("\x00", "")[:_MAX_PARAMETER_CHARACTERS]
 
@@ -186,7 +186,7 @@ _LONGEST = 18
 async def show_warnings(visit: Visit) -> Response:
     """List all warnings, newest first, without URLs of documents that the user may not read."""
     record = await open_workspace(visit)
-    after = query_text(visit, "after")
+    after = get_query_text(visit, "after")
     before = (
         int(after) if after.isascii() and after.isdecimal() and len(after) <= _LONGEST else None
     )
@@ -256,7 +256,7 @@ async def save_settings(visit: Visit) -> Response:
     else:
         return visit.redirect("/settings?done=saved")
     return await _render_form(
-        visit, record, problem=_use_field_label(problem), sent=sent, status=422
+        visit, record, problem=_replace_field_name_by_label(problem), sent=sent, status=422
     )
 
 
@@ -287,7 +287,7 @@ async def _render_form(
     )
 
 
-def _use_field_label(problem: str) -> str:
+def _replace_field_name_by_label(problem: str) -> str:
     """Replace the name of the field in a problem by its label in the form."""
     field, colon, rest = problem.partition(": ")
     return f"{_LABELS.get(field, field)}{colon}{rest}."
@@ -306,15 +306,15 @@ _RECORD_KEY: Final = ("source", "type", "id")
 async def show_records(visit: Visit) -> Response:
     """List the records that the user may read, page by page."""
     record = await open_workspace(visit)
-    status, source_type = query_text(visit, "status"), query_text(visit, "type")
-    after = tuple(query_text(visit, f"after_{name}") for name in _RECORD_KEY)
+    status, source_type = get_query_text(visit, "status"), get_query_text(visit, "type")
+    after = tuple(get_query_text(visit, f"after_{name}") for name in _RECORD_KEY)
     chosen = RecordFilter(
         status=_parse_status(status),
         source_type=source_type if source_type in BODIES else None,
-        page_uuid=query_text(visit, "page").strip() or None,
+        page_uuid=get_query_text(visit, "page").strip() or None,
         after=after if all(after) else None,  # type: ignore[arg-type]
     )
-    found = await visit.read(partial(_read_page, visit, record, chosen))
+    found = await visit.read(partial(_read_record_page, visit, record, chosen))
     shown = found[:PAGE]
     return visit.html(
         "records.html",
@@ -331,8 +331,8 @@ async def show_records(visit: Visit) -> Response:
 async def show_record(visit: Visit) -> Response:
     """Show one record; respond with 404 if it does not exist or the user may not read it."""
     record = await open_workspace(visit)
-    source, source_type, source_id = (query_text(visit, name) for name in _RECORD_KEY)
-    pushed = _find_source(record, source)
+    source, source_type, source_id = (get_query_text(visit, name) for name in _RECORD_KEY)
+    pushed = _find_records_source_and_scope(record, source)
     scope, document_id = pushed[1], compute_record_document_id(pushed[0], source_type, source_id)
 
     def read() -> tuple[RecordState | None, RecordWhereabouts]:
@@ -358,16 +358,18 @@ async def show_record(visit: Visit) -> Response:
     return visit.html("record.html", state=state, found=found, remedy=_find_remedy)
 
 
-def _read_page(visit: Visit, record: TenantRecord, chosen: RecordFilter) -> list[RecordState]:
+def _read_record_page(
+    visit: Visit, record: TenantRecord, chosen: RecordFilter
+) -> list[RecordState]:
     tenant = Tenant.from_config(record.config)
     return list_record_states(visit.backend.reader, tenant, visit.caller, chosen, limit=PAGE + 1)
 
 
-def _find_source(record: TenantRecord, name: str) -> tuple[str, str]:
-    """Return the name of a source of records, and the scope of its records without a page.
+def _find_records_source_and_scope(record: TenantRecord, name: str) -> tuple[str, str]:
+    """Return the name of a source of records, and the access scope of records without a page.
 
     Args:
-        name: empty for the only source of the tenant.
+        name: name of the source; "" stands for the only source of the tenant.
 
     Raises:
         NoRecordsSource: no source has this name, or the tenant has several sources.
@@ -404,9 +406,9 @@ _SHOWN_READERS = 50
 async def show_tree(visit: Visit) -> Response:
     """Show one page of the tree, and the first pages below it."""
     record = await open_workspace(visit)
-    uuid = query_text(visit, "page").strip() or ROOT
-    after = query_text(visit, "after") or None
-    names = [name.strip() for name in query_text(visit, "who").split(",")]
+    uuid = get_query_text(visit, "page").strip() or ROOT
+    after = get_query_text(visit, "after") or None
+    names = [name.strip() for name in get_query_text(visit, "who").split(",")]
     who = tuple(dict.fromkeys(name for name in names if name))[:_MOST_NAMES]
     found = await visit.read(partial(_build_page_view, visit, record, uuid, after, who))
     return visit.html("tree.html", uuid=uuid, root=ROOT, who=", ".join(who), **found)
@@ -416,7 +418,7 @@ async def list_unplaced_pages(visit: Visit) -> Response:
     """List the pages below an unknown page."""
     record = await open_workspace(visit)
     lists = PageLists(visit.backend.catalog.database)
-    after = query_text(visit, "after") or None
+    after = get_query_text(visit, "after") or None
 
     def read() -> tuple[list[Any], dict[str, str]]:
         found = lists.list_unplaced(record.id, after=after, limit=PAGE + 1)
@@ -447,7 +449,9 @@ def _build_page_view(
         "page": path[-1] if path else None,
         "access": access,
         "out": next((page for page in path if page.is_excluded), None),
-        "readers": _list_readers(catalog, tenant_id, access.scopes, is_new=path == [create_root()]),
+        "readers": _list_readers_by_page(
+            catalog, tenant_id, access.scopes, is_new=path == [create_root()]
+        ),
         "below": below[:PAGE],
         "following": _find_next_uuid(below),
         "titles": _read_titles(visit, uuids),
@@ -457,7 +461,7 @@ def _build_page_view(
     }
 
 
-def _list_readers(
+def _list_readers_by_page(
     catalog: Catalog, tenant_id: str, scopes: tuple[str, ...], *, is_new: bool
 ) -> list[tuple[str, list[str]]]:
     """Return the pages that these scopes belong to, each with the principals that may read it.

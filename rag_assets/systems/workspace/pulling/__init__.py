@@ -35,7 +35,7 @@ def _strip_semicolon(query: str) -> str:
     return query.rstrip().rstrip(";").rstrip()
 
 
-def _require_reference(url: str) -> str:
+def _require_variable_reference(url: str) -> str:
     try:
         require_reference("url", url)
     except ConfigurationError as error:
@@ -67,7 +67,7 @@ class SqlConfig(SourceConfig):
     """
 
     type: Literal["sql"] = "sql"
-    url: Annotated[str, AfterValidator(_require_reference)]
+    url: Annotated[str, AfterValidator(_require_variable_reference)]
     queries: Annotated[dict[RecordType, Query], Field(min_length=1)]
     tree: Query | None = None
     timezone: Annotated[str, AfterValidator(_require_known_zone)] = "UTC"
@@ -75,7 +75,7 @@ class SqlConfig(SourceConfig):
     every_seconds: int = Field(default=60, ge=5, le=86_400)
     timeout_seconds: int = Field(default=120, ge=1, le=3_600)
 
-    def query_key(self, source_type: RecordType) -> str:
+    def compute_query_key(self, source_type: RecordType) -> str:
         """Return a hash of a query and the settings that affect its rows.
 
         If the hash changes, the next pull reads all rows again.
@@ -83,7 +83,7 @@ class SqlConfig(SourceConfig):
         return compute_key("query", self.url, self.timezone, source_type, self.queries[source_type])
 
 
-def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
+def _build_source(config: SqlConfig, context: SourceContext) -> RecordsSource:
     if context.records is None:
         raise ConfigurationError(
             f"source {config.name!r}: reading records needs an open catalog",
@@ -98,4 +98,4 @@ def _build(config: SqlConfig, context: SourceContext) -> RecordsSource:
     return RecordsSource(plain, context.records, context.uploads)
 
 
-SQL = SourceKind("sql", SqlConfig, _build, pulled=True, source_types=TYPES)
+SQL = SourceKind("sql", SqlConfig, _build_source, pulled=True, source_types=TYPES)

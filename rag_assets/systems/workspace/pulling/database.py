@@ -123,7 +123,7 @@ class SourceDatabase:
             ListingFailed: the query failed. The rows before the failure are incomplete.
         """
         columns = self._read_columns(source_type)
-        statement = self._statements_for_type(source_type).select_rows(
+        statement = self._build_statements_for_type(source_type).select_rows(
             columns, since=since is not None, of_pages=of_pages is not None
         )
         parameters: dict[str, Any] = {}
@@ -146,7 +146,7 @@ class SourceDatabase:
             with_page: whether to also read `page_uuid`; the query must have this column.
         """
         names = ("id", "updated_at", *(("page_uuid",) if with_page else ()))
-        statement = self._statements_for_type(source_type).select_keys(
+        statement = self._build_statements_for_type(source_type).select_keys(
             self._read_columns(source_type), names
         )
         with self._explain_errors(source_type):
@@ -175,7 +175,7 @@ class SourceDatabase:
         """
         if source_type not in self._columns:
             with self._explain_errors(source_type):
-                columns = self._describe_columns(self._statements_for_type(source_type))
+                columns = self._describe_columns(self._build_statements_for_type(source_type))
             self._require_columns(
                 source_type, [column.name.lower() for column in columns], ("id", "updated_at")
             )
@@ -206,7 +206,7 @@ class SourceDatabase:
                 hint="add this column to the query, with exactly this name",
             )
 
-    def _statements_for_type(self, source_type: RecordType) -> Statements:
+    def _build_statements_for_type(self, source_type: RecordType) -> Statements:
         return self._build_statements(self._config.queries[source_type])
 
     def _build_statements(self, query: str) -> Statements:
@@ -326,7 +326,7 @@ def _create_engine(config: SqlConfig) -> tuple[Engine, Dialect]:
         url = make_url(_SCHEME.sub("postgresql+psycopg://", reference))
         dialect = _require_dialect(url, config)
         is_postgres = url.get_backend_name() == "postgresql"
-        options = _postgres_arguments(config) if is_postgres else {}
+        options = _build_postgres_arguments(config) if is_postgres else {}
         engine = create_engine(url, poolclass=NullPool, hide_parameters=True, connect_args=options)
     except ModuleNotFoundError as error:
         raise ConfigurationError(
@@ -349,7 +349,7 @@ def _create_engine(config: SqlConfig) -> tuple[Engine, Dialect]:
     return engine, dialect
 
 
-def _postgres_arguments(config: SqlConfig) -> dict[str, Any]:
+def _build_postgres_arguments(config: SqlConfig) -> dict[str, Any]:
     # A server that vanishes silently is noticed about when a statement would time out.
     return {
         "connect_timeout": _CONNECT_SECONDS,

@@ -36,7 +36,8 @@ class Dialect:
         size: returns an SQL expression for a column's size in bytes, from its quoted name and the
             driver's type code; None for types that are always small.
         text: SQL type to which a value is cast for comparison with a text.
-        fence: SQL that ends a derived table, so that the values are computed only once.
+        fence: SQL at the end of a derived table, so that the database computes its values only
+            once.
         is_ordered_by_time: whether times can be ordered; false if they may be stored as texts.
         counts_reading: whether a statement's time limit includes reading its rows.
     """
@@ -70,10 +71,10 @@ def _prepare_postgres(connection: Connection, config: SqlConfig) -> None:
     for name, value in settings.items():
         parameters = {"name": name, "value": value}
         connection.execute(text("SELECT set_config(:name, :value, true)"), parameters)
-    read_leniently(connection.connection.driver_connection)
+    _return_texts_for_unparsable_values(connection.connection.driver_connection)
 
 
-def _size_in_postgres(column: str, type_code: Any) -> str | None:
+def _build_postgres_size(column: str, type_code: Any) -> str | None:
     if type_code in _SHORT:
         return None
     return f"octet_length({column})" if type_code in _WITH_SIZE else f"octet_length({column}::text)"
@@ -108,7 +109,7 @@ _MYSQL: Final = Dialect(
 )
 _DIALECTS: Final = {
     "postgresql": Dialect(
-        "Postgres", _prepare_postgres, _size_in_postgres, "text", fence=" OFFSET 0"
+        "Postgres", _prepare_postgres, _build_postgres_size, "text", fence=" OFFSET 0"
     ),
     "mysql": _MYSQL,
     "mariadb": _MYSQL,
@@ -126,7 +127,7 @@ _AS_TEXT = ("json", "jsonb", "interval", "time", "timetz")
 
 
 class _LenientLoader(Loader):
-    """Returns a time that Python cannot represent as text."""
+    """Loads a time; a time that Python cannot represent stays a text."""
 
     def load(self, data: Any) -> Any:
         try:
@@ -144,7 +145,7 @@ class _Timestamp(_LenientLoader, TimestampLoader): ...
 class _Timestamptz(_LenientLoader, TimestamptzLoader): ...
 
 
-def read_leniently(connection: Any) -> None:
+def _return_texts_for_unparsable_values(connection: Any) -> None:
     """Make a psycopg connection return JSON, and times that Python cannot represent, as texts."""
     for name, loader in (("date", _Date), ("timestamp", _Timestamp), ("timestamptz", _Timestamptz)):
         connection.adapters.register_loader(name, loader)
@@ -215,18 +216,20 @@ class Statements:
         return self._build_limited_select(wanted, inner, MAX_KEY_BYTES)
 
     def select_all_rows(self, columns: Sequence[QueryColumn]) -> str:
-        """Return the statement that selects all rows of a query without times.
+        """Return the statement that selects all rows of a query that has no times.
 
         See select_rows() for the additional last column.
         """
         return self._build_limited_select(columns, f"SELECT * FROM {self._pulled}", MAX_ROW_BYTES)  # noqa: S608
 
     def _build_limited_select(self, columns: Sequence[QueryColumn], inner: str, most: int) -> str:
-        """Return a statement whose values are null in rows above the size limit, except the id.
+        """Return a statement that selects only the id of rows above the size limit.
 
-        Its additional last column is explained in select_rows().
+        All other values of such a row are null. select_rows() explains the additional last column.
         """
-        sizes = {column.name: size for column in columns if (size := self._build_size(column))}
+        sizes = {
+            column.name: size for column in columns if (size := self._build_size_expression(column))
+        }
         if not sizes:
             names = ", ".join(map(self._quote_column, columns))
             return f"SELECT {names}, 0 FROM ({inner}) judged"  # noqa: S608
@@ -234,7 +237,7 @@ class Statements:
         fenced = f"({inner}{fence}) fenced"
         sized = f"(SELECT fenced.*, {total} AS {_SIZE} FROM {fenced}{fence}) judged"  # noqa: S608
         values = ", ".join(
-            self._build_value(column, sizes.get(column.name), most) for column in columns
+            self._build_value_expression(column, sizes.get(column.name), most) for column in columns
         )
         # The largest of n columns has at least one nth of the bytes.
         places = " ".join(
@@ -245,7 +248,7 @@ class Statements:
         largest = f"CASE WHEN {_SIZE} <= {most} THEN 0 {places} END"
         return f"SELECT {values}, {largest} AS {_LARGEST} FROM {sized}"  # noqa: S608
 
-    def _build_value(self, column: QueryColumn, size: str | None, most: int) -> str:
+    def _build_value_expression(self, column: QueryColumn, size: str | None, most: int) -> str:
         name = self._quote_column(column)
         if size is None:
             return name
@@ -253,7 +256,7 @@ class Statements:
             return f"CASE WHEN {size} <= {MAX_KEY_BYTES} THEN {name} END AS {name}"
         return f"CASE WHEN {_SIZE} <= {most} THEN {name} END AS {name}"
 
-    def _build_size(self, column: QueryColumn) -> str | None:
+    def _build_size_expression(self, column: QueryColumn) -> str | None:
         size = self._dialect.size(self._quote_column(column), column.type_code)
         return None if size is None else f"coalesce({size}, 0)"
 

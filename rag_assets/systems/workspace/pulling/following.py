@@ -52,7 +52,7 @@ class _Batch:
 
     Attributes:
         bad: rows that cannot become records.
-        watermark: time of the last change among them.
+        watermark: time of the last change among the rows.
         advances_watermark: whether storing these rows advances the watermark.
     """
 
@@ -111,12 +111,12 @@ class Follower:
             reader = self._create_reader(source_type, names)
             batch = _Batch(watermark=watermark)
             for row in rows:
-                self._add(batch, source_type, reader, row)
+                self._add_row(batch, source_type, reader, row)
                 if batch.is_full:
-                    batch = self._store(batch, source_type, watermark, is_last=False)
+                    batch = self._store_batch(batch, source_type, watermark, is_last=False)
                     if self._may_pause(since, batch.watermark):
                         return False
-            self._store(batch, source_type, watermark, is_last=True)
+            self._store_batch(batch, source_type, watermark, is_last=True)
         return True
 
     def read_again(self, source_type: RecordType) -> None:
@@ -141,10 +141,10 @@ class Follower:
         """Store rows without advancing the watermark."""
         reader, batch = self._create_reader(source_type, names), _Batch(advances_watermark=False)
         for row in rows:
-            self._add(batch, source_type, reader, row)
+            self._add_row(batch, source_type, reader, row)
             if batch.is_full:
-                batch = self._store(batch, source_type, None, is_last=False)
-        self._store(batch, source_type, None, is_last=True)
+                batch = self._store_batch(batch, source_type, None, is_last=False)
+        self._store_batch(batch, source_type, None, is_last=True)
 
     def _may_pause(self, since: datetime | None, watermark: datetime | None) -> bool:
         """Return whether pulling may stop here and continue in a new snapshot.
@@ -160,7 +160,7 @@ class Follower:
         following = watermark - timedelta(seconds=self.config.overlap_seconds)
         return since is None or following > since
 
-    def write_event(self) -> None:
+    def write_set_aside_event(self) -> None:
         """Write an event with the counts of rows that were set aside, without their ids."""
         counts = self.report.set_aside
         if counts:
@@ -180,28 +180,28 @@ class Follower:
             message = f"source {self.config.name!r}: {error.message}"
             raise ListingFailed(message, hint=error.hint) from None
 
-    def _add(
+    def _add_row(
         self, batch: _Batch, source_type: RecordType, reader: RowReader, source_row: SourceRow
     ) -> None:
         self.report.rows += 1
         row = (
             reader.read(source_row.values)
             if source_row.largest is None
-            else reader.report_too_large(source_row.values, source_row.largest)
+            else reader.describe_oversized_row(source_row.values, source_row.largest)
         )
         if isinstance(row, SetAsideRow):
             batch.bad.append(row)
             return
         draft = draft_row(self._drafting, source_type, row)
         if batch.advances_watermark:
-            batch.watermark = self._choose_later(batch.watermark, row.updated_at)
+            batch.watermark = self._choose_later_time(batch.watermark, row.updated_at)
         if isinstance(draft, SetAsideRow):
             batch.bad.append(draft)
             return
         batch.taken.append((row, draft))
         batch.size += _measure_size(draft)
 
-    def _choose_later(self, watermark: datetime | None, at: datetime) -> datetime | None:
+    def _choose_later_time(self, watermark: datetime | None, at: datetime) -> datetime | None:
         """Return the later of the watermark and `at`; times in the future count as now."""
         try:
             reached = min(at.astimezone(UTC), self._latest)
@@ -209,7 +209,7 @@ class Follower:
             return watermark
         return reached if watermark is None else max(watermark, reached)
 
-    def _store(
+    def _store_batch(
         self, batch: _Batch, source_type: RecordType, former: datetime | None, *, is_last: bool
     ) -> _Batch:
         """Store a batch and the watermark; return the next, empty batch."""
@@ -295,7 +295,7 @@ class RecordWriter:
         stored = 0
         # A row always has the current state, so pulled records are never outdated.
         drafts = [replace(draft, clock=UNORDERED) for _, draft in changed]
-        outcomes = self._write_patiently(drafts, lane)
+        outcomes = self._write_with_retries(drafts, lane)
         for (row, _), outcome in zip(changed, outcomes, strict=True):
             if isinstance(outcome, InvalidFields):
                 bad.append(describe_row_problem(row, outcome))
@@ -320,7 +320,7 @@ class RecordWriter:
         is_later = self._pulls_blocks and at and stored.modified_at and stored.modified_at > at
         return bool(is_later) or stored.modified_at == at
 
-    def _write_patiently(self, drafts: Sequence[Draft], lane: int) -> list[Outcome]:
+    def _write_with_retries(self, drafts: Sequence[Draft], lane: int) -> list[Outcome]:
         puller = self._puller
         self._lock.check()
         for attempt in range(_TRIES):
@@ -336,8 +336,8 @@ class RecordWriter:
 
 
 def _identify_record(draft: Draft) -> tuple[str, str]:
-    """Return the document id of a draft and, for a block, the block's id; otherwise "".
+    """Return the document id of a draft, and the id of its block ("" if it is not for a block).
 
-    The id of a block is unique only within its page.
+    Both are needed, because the id of a block is unique only within its page.
     """
     return draft.document_id, draft.block_id if isinstance(draft, BlockChange) else ""

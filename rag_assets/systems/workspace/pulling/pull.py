@@ -54,7 +54,7 @@ from rag_assets.systems.workspace.pulling.states import (
     SourceState,
     compute_row_key,
 )
-from rag_assets.systems.workspace.tree import Page, find_loops
+from rag_assets.systems.workspace.tree import Page, find_pages_in_loops
 from rag_assets.systems.workspace.tree_service import PageDraft, TreeService
 from rag_assets.tenants.model import Tenant
 
@@ -140,7 +140,7 @@ class Puller:
         report = PullReport(config.name)
         with locks.hold(self.ref.id, config.name, wait_seconds=wait_seconds) as lock:
             try:
-                while not self._follow(
+                while not self._follow_queries(
                     config, states, lock, report, scan=scan, allow_deletes=allow_deletes
                 ):
                     pass
@@ -157,7 +157,7 @@ class Puller:
             states.record_success(self.ref, config, report.seconds, held=report.held)
         return report
 
-    def _follow(
+    def _follow_queries(
         self,
         config: SqlConfig,
         states: PullStates,
@@ -182,7 +182,7 @@ class Puller:
                 pull_tree(follower, began, scan=scan, allow_deletes=allow_deletes)
             if scan:
                 scan_keys(follower, allow_deletes=allow_deletes)
-            follower.write_event()
+            follower.write_set_aside_event()
         return True
 
 
@@ -301,15 +301,17 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
             _write_keys(follower, source_type, spool)
         # An empty database is more likely a wrong database than one without any row left.
         may_remove = allow_deletes or spool.tell() > 0
-        report.read_again = _find_differing(follower, _compare(follower, spool))
+        report.read_again = _find_differing_types(follower, _compare_with_records(follower, spool))
         for source_type in report.read_again:
             follower.read_again(source_type)
         follower.lock.check()
         report.held, is_refused = 0, False
         try:
-            done = _compare(follower, spool, remove=may_remove, allow_deletes=allow_deletes)
+            done = _compare_with_records(
+                follower, spool, remove=may_remove, allow_deletes=allow_deletes
+            )
         except DeletionsHeld:
-            is_refused, may_remove, done = True, False, _compare(follower, spool)
+            is_refused, may_remove, done = True, False, _compare_with_records(follower, spool)
         if may_remove:
             report.removed = done.removed
         elif done.going:
@@ -323,7 +325,7 @@ def scan_keys(follower: Follower, *, allow_deletes: bool) -> None:
 
 
 def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -> None:
-    """Write a line for each key of a query to the manifest that is compared with the records."""
+    """Write a line for each key of a query to the manifest `spool`, for the comparison."""
     keys = follower.database.read_keys(source_type, with_page=source_type == _PART)
     for batch in batched(keys, _BATCH):
         rows = [(compute_row_key(source_type, format_row_id(key.id)), key) for key in batch]
@@ -333,11 +335,13 @@ def _write_keys(follower: Follower, source_type: RecordType, spool: IO[bytes]) -
         for name, key in rows:
             # The former record of a row that was set aside stays stored, so times are not compared.
             at = None if name in aside else parse_row_time(key.changed_at, follower.zone)
-            if line := _format_line(source_type, key, at):
+            if line := _build_manifest_line(source_type, key, at):
                 spool.write(json.dumps(line, ensure_ascii=True).encode() + b"\n")
 
 
-def _format_line(source_type: RecordType, key: SourceKey, at: datetime | None) -> list[Any] | None:
+def _build_manifest_line(
+    source_type: RecordType, key: SourceKey, at: datetime | None
+) -> list[Any] | None:
     """Return a row's line in the manifest; a block counts as a part of its page.
 
     The result is None for a block without a page or time, and for an id with a NUL character.
@@ -355,14 +359,14 @@ def _format_line(source_type: RecordType, key: SourceKey, at: datetime | None) -
     return [named, source_id, None if at is None else at.isoformat(), is_part]
 
 
-def _compare(
+def _compare_with_records(
     follower: Follower, spool: IO[bytes], *, remove: bool = False, allow_deletes: bool = False
 ) -> ManifestComparison:
     spool.seek(0)
     return follower.puller.catalog.record_manifests.compare(
         follower.puller.ref,
         follower.config.name,
-        _read_lines(spool),
+        _read_manifest_lines(spool),
         remove_extra=remove,
         allow_deletes=allow_deletes,
         window_hours=follower.config.deletion_window_hours,
@@ -370,14 +374,14 @@ def _compare(
     )
 
 
-def _read_lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
+def _read_manifest_lines(spool: IO[bytes]) -> Iterator[ManifestLine]:
     for line in spool:
         source_type, source_id, time_text, is_part = json.loads(line)
         at = None if time_text is None else datetime.fromisoformat(time_text)
         yield ManifestLine(source_type, source_id, at, is_part=is_part)
 
 
-def _find_differing(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
+def _find_differing_types(follower: Follower, found: ManifestComparison) -> tuple[RecordType, ...]:
     """Return the types with a row that differs from its record and was not set aside.
 
     The rows of these types must be read again.
@@ -485,7 +489,7 @@ def _read_pages(
             aside[uuid] = _ID
         else:
             pages[uuid] = page
-    for uuid in find_loops(pages):
+    for uuid in find_pages_in_loops(pages):
         del pages[uuid]
         aside[uuid] = "parent"
     return pages, aside

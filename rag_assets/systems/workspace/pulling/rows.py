@@ -69,7 +69,7 @@ def to_text(value: Any, _: ZoneInfo) -> Any:
     return value.isoformat() if isinstance(value, (date, time)) else str(value)
 
 
-def _value_text(value: Any, zone: ZoneInfo) -> str:
+def _to_flat_text(value: Any, zone: ZoneInfo) -> str:
     text = to_text(value, zone)
     return text if isinstance(text, str) else json.dumps(text, ensure_ascii=False, default=str)
 
@@ -225,7 +225,7 @@ class RowReader:
                 if convert := COLUMNS[self._type].get(column):
                     body[column] = convert(value, self._zone)
                 else:
-                    values.append({"name": column, "value_text": _value_text(value, self._zone)})
+                    values.append({"name": column, "value_text": _to_flat_text(value, self._zone)})
             except ValueError as error:
                 return SetAsideRow(source_id, column, str(error))
         if body.get("url") == "":
@@ -235,10 +235,10 @@ class RowReader:
         if self._values_by_name:
             body["values"] = values
         at: datetime = body[_CHANGED]
-        return PulledRow(source_id, at, self._nest_block(source_id, body))
+        return PulledRow(source_id, at, self._nest_block_fields(source_id, body))
 
-    def report_too_large(self, row: Sequence[Any], largest: int) -> SetAsideRow:
-        """Return the problem of an oversized row, for which only the id was read.
+    def describe_oversized_row(self, row: Sequence[Any], largest: int) -> SetAsideRow:
+        """Return an oversized row, of which only the id was read, with its problem.
 
         Args:
             row: values of the row; all except the id are None.
@@ -247,7 +247,7 @@ class RowReader:
         problem = f"the row has more than {MAX_ROW_BYTES >> 20} MiB; this column is the largest"
         return SetAsideRow(source_id, self._names[largest], problem)
 
-    def _nest_block(self, source_id: str, body: dict[str, Any]) -> dict[str, Any]:
+    def _nest_block_fields(self, source_id: str, body: dict[str, Any]) -> dict[str, Any]:
         """Return a body with the fields of a block moved into `block`."""
         if self._type != "block":
             return body

@@ -113,7 +113,7 @@ class PullStates(CatalogQueries):
             source_type: found[source_type].watermark
             for source_type in config.queries
             if source_type in found
-            and found[source_type].query_key == config.query_key(source_type)
+            and found[source_type].query_key == config.compute_query_key(source_type)
         }
 
     def record_batch(
@@ -152,7 +152,9 @@ class PullStates(CatalogQueries):
         with self._database.begin_tenant(ref) as connection:
             if resolved:
                 connection.execute(
-                    delete(pulled_rows).where(*match_row_keys(ref, config.name, resolved))
+                    delete(pulled_rows).where(
+                        *_build_row_key_conditions(ref, config.name, resolved)
+                    )
                 )
             if rows:
                 new = upsert(pulled_rows)
@@ -162,7 +164,10 @@ class PullStates(CatalogQueries):
                 statement = new.on_conflict_do_update(index_elements=keys, set_=changed)
                 connection.execute(statement, [*rows.values()])
             if watermark is not None:
-                values = {"query_key": config.query_key(source_type), "watermark": watermark}
+                values = {
+                    "query_key": config.compute_query_key(source_type),
+                    "watermark": watermark,
+                }
                 connection.execute(
                     upsert(pulled_queries)
                     .values(**query, **values)
@@ -235,14 +240,16 @@ class SetAsideRows(CatalogQueries):
     """Finds and updates rows that were set aside, in batches."""
 
     def find(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
-        """Return those of these row keys whose rows were set aside."""
-        query = select(pulled_rows.c.row_key).where(*match_row_keys(ref, source, keys))
+        """Return the keys among these whose rows were set aside."""
+        query = select(pulled_rows.c.row_key).where(*_build_row_key_conditions(ref, source, keys))
         return set(self._database.fetch_values(query))
 
     def mark_seen(self, ref: TenantRef, source: str, keys: Collection[str]) -> set[str]:
         """Record that these rows still exist; return the keys of rows that were set aside."""
         statement = (
-            update(pulled_rows).where(*match_row_keys(ref, source, keys)).values(seen_at=func.now())
+            update(pulled_rows)
+            .where(*_build_row_key_conditions(ref, source, keys))
+            .values(seen_at=func.now())
         )
         with self._database.begin_tenant(ref) as connection:
             return set(connection.scalars(statement.returning(pulled_rows.c.row_key)))
@@ -290,7 +297,7 @@ class SetAsideRows(CatalogQueries):
         self._database.write(ref, waiting.values(awaited_page=None))
 
 
-def match_row_keys(
+def _build_row_key_conditions(
     ref: TenantRef, source: str, keys: Collection[str]
 ) -> tuple[ColumnElement[bool], ...]:
     """Return the SQL conditions for the set-aside rows of a source with these keys."""
@@ -338,7 +345,7 @@ class SourceLocks(CatalogQueries):
         Raises:
             TenantLocked: another process still pulls the source after the wait.
         """
-        key, deadline = _lock_key(tenant_id, source), time.monotonic() + wait_seconds
+        key, deadline = _compute_lock_key(tenant_id, source), time.monotonic() + wait_seconds
         with self._database.session() as connection:
             while not connection.scalar(text("SELECT pg_try_advisory_lock(:key)"), {"key": key}):
                 if time.monotonic() >= deadline:
@@ -355,11 +362,11 @@ class SourceLocks(CatalogQueries):
                     connection.execute(text("SELECT pg_advisory_unlock(:key)"), {"key": key})
 
     def find_held(self, sources: Collection[tuple[str, str]]) -> set[tuple[str, str]]:
-        """Return those of the sources, as (tenant, name), that a process pulls now."""
+        """Return the sources among these, as (tenant, name), that a process pulls now."""
         with self._database.begin() as connection:
             held = set(connection.scalars(_HELD))
-        return {source for source in sources if _lock_key(*source) in held}
+        return {source for source in sources if _compute_lock_key(*source) in held}
 
 
-def _lock_key(tenant_id: str, source: str) -> int:
+def _compute_lock_key(tenant_id: str, source: str) -> int:
     return lock_key(f"pull/{tenant_id}/{source}")

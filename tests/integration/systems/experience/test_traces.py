@@ -99,7 +99,7 @@ def test_entries_of_former_rules_get_the_present_ones_by_themselves(
         former.setattr(entries, "build_searched_text", whole)
         former.setattr(entries, "compute_error_keys", lambda _: [])
         former.setattr(entries, "WORDING_VERSION", 1)
-        former.setattr(finishing, "rewrite_outdated", lambda _: 0)
+        former.setattr(finishing, "rewrite_outdated_records", lambda _: 0)
         local_learning.failure(project, description, "Change prices.", error_message=message)
         local_learning.learned(project)
     tenant = local_learning.tenant
@@ -128,7 +128,7 @@ def test_entries_of_former_rules_get_the_present_ones_by_themselves(
         [text] = connection.scalars(
             select(source_records.c.text).where(source_records.c.tenant == tenant)
         )
-        assert connection.scalar(finishing.select_outdated(tenant)) is None
+        assert connection.scalar(finishing.select_outdated_entries(tenant)) is None
     assert text == f"Failure: {description}\n" + "Error: KeyError: 'sku'"
     # Embedding again does not restart the retention period.
     assert (row.embedded_at, ages) == (found_at, [found_at])

@@ -28,7 +28,7 @@ from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.records.states import RecordFilter
 from rag_assets.systems.workspace.pulling import database, following, pull
 from rag_assets.systems.workspace.pulling.pull import Puller, PullReport, get_pulled_sources
-from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks, _lock_key
+from rag_assets.systems.workspace.pulling.states import PullStates, SourceLocks, _compute_lock_key
 from rag_assets.tenants.model import Tenant
 from tests.databases import drop_database, get_url
 from tests.installation import Installation
@@ -283,7 +283,7 @@ def test_equal_times_at_the_end_of_a_batch_lose_nothing(
         "INSERT INTO deals SELECT n, 'Deal ' || n, 'open', 1, date '2026-01-01' + n / 400"
         " FROM generate_series(1, 1300) n"
     )
-    write, calls = following.RecordWriter._write_patiently, []
+    write, calls = following.RecordWriter._write_with_retries, []
 
     def dying(self: Any, *given: Any, **more: Any) -> Any:
         calls.append(1)
@@ -291,7 +291,7 @@ def test_equal_times_at_the_end_of_a_batch_lose_nothing(
             raise KeyboardInterrupt
         return write(self, *given, **more)
 
-    monkeypatch.setattr(following.RecordWriter, "_write_patiently", dying)
+    monkeypatch.setattr(following.RecordWriter, "_write_with_retries", dying)
     with pytest.raises(KeyboardInterrupt):
         app.pull()
     assert 0 < len(app.stored()) < 1300
@@ -561,7 +561,7 @@ def test_a_pull_whose_lock_is_lost_writes_no_more(
         if app.stored():
             with app.site.catalog.database.begin() as connection:
                 ended = "SELECT pg_terminate_backend(pid, 5000) FROM pg_locks WHERE objid = :id"
-                low = _lock_key(app.site.id, "app") & 0xFFFFFFFF
+                low = _compute_lock_key(app.site.id, "app") & 0xFFFFFFFF
                 assert connection.scalars(text(ended), {"id": low}).all() == [True]
         return write(self, *given)
 

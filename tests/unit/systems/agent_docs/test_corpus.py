@@ -24,7 +24,7 @@ from rag_assets.systems.agent_docs.command_runner import (
 from rag_assets.systems.agent_docs.help_pages import build_help_pages, parse_subcommands
 from rag_assets.systems.agent_docs.pages import (
     CommandPage,
-    find_outdated,
+    find_version_warnings,
     read_front_matter,
     record_programs,
     write_pages,
@@ -229,11 +229,11 @@ def test_another_version_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     out = tmp_path / "out"
     write_pages(build_help_pages(["tool"], 1, variables, max_calls=50).pages, out)
     pages = sorted(out.iterdir())
-    assert find_outdated(pages) == []  # nobody has asked for pages of it here
+    assert find_version_warnings(pages) == []  # nobody has asked for pages of it here
     record_programs({"tool": str(tmp_path / "bin/tool")})
-    assert find_outdated(pages) == []
+    assert find_version_warnings(pages) == []
     install(tmp_path / "bin", ARGPARSE.replace("tool 1.2", "tool 1.3"))
-    assert find_outdated(pages) == ["tool is tool 1.3, its pages are of tool 1.2"]
+    assert find_version_warnings(pages) == ["tool is tool 1.3, its pages are of tool 1.2"]
 
 
 TALKING = f"""#!{sys.executable}

@@ -31,5 +31,5 @@ def test_words_are_found_in_the_languages_of_the_passages(
     scores = index.score_passages(words)
     assert sorted(paths[id_] for id_ in scores) == sorted(found)
     best = next(iter(scores), None)
-    assert best is None or index.term_coverage(best, words) == 1
+    assert best is None or index.compute_term_coverage(best, words) == 1
     assert found == [] or len(words) == 1 or paths[next(iter(scores))] == found[0]

@@ -12,13 +12,18 @@ from rag_assets.common.tokens import count_text
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.systems.agent_docs.configuration import Environment, load_configuration
 from rag_assets.systems.agent_docs.globs import expand_patterns
-from rag_assets.systems.agent_docs.hosts import HOSTS, build_servers, merge_servers, render_servers
+from rag_assets.systems.agent_docs.hosts import (
+    HOSTS,
+    build_server_configs,
+    merge_servers,
+    render_servers,
+)
 from rag_assets.systems.agent_docs.prompts import (
     advise,
     build_hint,
     build_prompt,
     build_tool_schema,
-    has_tool,
+    has_search_tool,
     preload,
     read_sections,
 )
@@ -53,7 +58,7 @@ def test_whole_sections_within_the_budget_and_one_cut_at_a_sentence(
     documentation = read_sections(expand_patterns(["two.md", "one.md"], docs).files, plain)
     found = preload(documentation, budget)
     assert found.tokens == count_text(found.text) <= budget
-    whole = documentation.tokens + 20 < budget
+    whole = documentation.token_count + 20 < budget
     assert bool(found.left_out) != whole
     if found.text:
         assert found.text.startswith("--- two.md ---\n# Title")
@@ -99,7 +104,7 @@ def test_which_agents_have_the_tool(
     docs: Path, docs_of_agent: str, variable: str, has: bool
 ) -> None:
     found = configured(docs, docs_of_agent, {"SWEBASH_AI_TOOLS_RAG": variable})
-    assert has_tool(found, found.agents["a"]) is has
+    assert has_search_tool(found, found.agents["a"]) is has
 
 
 def test_hint_and_schema_are_short(docs: Path) -> None:
@@ -169,7 +174,9 @@ def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
     }
     around = Environment(variables, Path("/srv/é"), Path("/home"))
     agents = ["a", "b c", "b/c", "..", "ü"]
-    text = render_servers(host, build_servers(host, '/opt/my "own"/rag-assets', agents, around))
+    text = render_servers(
+        host, build_server_configs(host, '/opt/my "own"/rag-assets', agents, around)
+    )
     read = tomllib.loads(text) if host.is_toml else json.loads(text)
     servers = read[host.key]
     assert list(servers) == ["rag-a", "rag-b-c", "rag-b-c-2", "rag-agent", "rag-agent-2"]
@@ -178,7 +185,7 @@ def test_configurations_of_hosts_are_what_their_files_hold(name: str) -> None:
     del variables["KEY"]
     assert servers["rag-a"]["env"] == variables
     plain = render_servers(
-        host, build_servers(host, "/x", ["a"], Environment({}, Path("/w"), Path("/home")))
+        host, build_server_configs(host, "/x", ["a"], Environment({}, Path("/w"), Path("/home")))
     )
     assert "env" not in plain or host.extra == {"env": {}}
 
@@ -190,13 +197,13 @@ def test_servers_are_merged_into_what_a_hosts_file_holds(name: str) -> None:
 
     host, around = HOSTS[name], Environment({}, Path("/w"), Path("/home"))
     others = {"theme": "dark", host.key: {"other": {"command": "x", "args": ["é"]}}}
-    former = build_servers(host, "/old", ["a", "b"], around)
+    former = build_server_configs(host, "/old", ["a", "b"], around)
     text = json.dumps(others)
     if host.is_toml:
         text = f'theme = "dark" # mine\n\n[{host.key}.other]\ncommand = "x"\nargs = ["é"]\n'
     load = tomllib.loads if host.is_toml else json.loads
     once = merge_servers(host, text, former)
-    twice = merge_servers(host, once, build_servers(host, "/new", ["a"], around))
+    twice = merge_servers(host, once, build_server_configs(host, "/new", ["a"], around))
     found = load(twice)
     assert found["theme"] == "dark"
     assert found[host.key]["other"] == others[host.key]["other"]  # type: ignore[index]

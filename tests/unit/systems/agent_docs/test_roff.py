@@ -8,7 +8,7 @@ from rag_assets.systems.agent_docs.help_pages import build_help_pages
 from rag_assets.systems.agent_docs.pages import (
     CommandPage,
     convert_roff_to_markdown,
-    drop_empty_name_section,
+    drop_name_section_if_empty,
     drop_repeated_sections,
     is_docutils,
     list_subcommands,
@@ -106,7 +106,7 @@ def test_a_man_page_of_docutils_is_read() -> None:
     assert not is_docutils("usage: cp")
     assert convert_roff_to_markdown(MAN) == MARKDOWN
     assert list_subcommands(MARKDOWN) == ["ls"]
-    assert drop_empty_name_section(MARKDOWN).startswith("## Description")
+    assert drop_name_section_if_empty(MARKDOWN).startswith("## Description")
 
 
 def test_hostile_man_pages_end() -> None:
@@ -124,7 +124,7 @@ def test_aws_hands_its_pages_over_where_no_renderer_is_installed(tmp_path: Path)
     found = build_help_pages(["aws"], 1, install(tmp_path / "bin", script, "aws"), max_calls=20)
     page, below = found.pages
     assert (page.command, page.version) == ("aws", "aws-cli/1.2")
-    assert page.text == drop_empty_name_section(MARKDOWN)
+    assert page.text == drop_name_section_if_empty(MARKDOWN)
     assert below.command == "aws ls"
 
 

@@ -279,7 +279,7 @@ def test_the_log_of_a_large_change_stays_small(tmp_path: Path) -> None:
     path = tmp_path / "rag.db"
     log = path.with_name("rag.db-wal")
     largest = 0
-    checkpoint = sqlite_store._checkpoint
+    checkpoint = sqlite_store._write_log_to_database
 
     def watched(connection: sqlite3.Connection) -> None:
         nonlocal largest
@@ -289,7 +289,7 @@ def test_the_log_of_a_large_change_stays_small(tmp_path: Path) -> None:
     chunks = [chunk_of(n) for n in range(8_000)]
     store = SqliteStore(path)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(sqlite_store, "_checkpoint", watched)
+        patched.setattr(sqlite_store, "_write_log_to_database", watched)
         for seed in (1, 2):
             rows = vectors_of(len(chunks), seed, 384)
             store.replace("a", chunks, rows, state_of(chunks, str(seed)))

@@ -56,8 +56,10 @@ def test_what_cannot_be_followed_is_refused_where_it_is_written(given: dict[str,
 def test_another_query_is_another_one_and_its_end_is_none() -> None:
     first = config(queries={"page": "SELECT 1 ;\n"})
     assert first.queries["page"] == "SELECT 1"
-    assert first.query_key("page") == config().query_key("page")
-    assert first.query_key("page") != config(timezone="Europe/Berlin").query_key("page")
+    assert first.compute_query_key("page") == config().compute_query_key("page")
+    assert first.compute_query_key("page") != config(timezone="Europe/Berlin").compute_query_key(
+        "page"
+    )
 
 
 def test_only_tenants_whose_records_have_types_pull_any() -> None:

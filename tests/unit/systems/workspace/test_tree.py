@@ -13,7 +13,7 @@ from rag_assets.systems.workspace.tree import (
     compute_effective_access,
     create_root,
     decide_access,
-    find_loops,
+    find_pages_in_loops,
     loop_error,
     plan_tree,
 )
@@ -27,7 +27,7 @@ def page(uuid: str, parent: str = ROOT, **said: object) -> Page:
 
 def planned(changed: Page, above: list[Page], below: list[Page]) -> TreePlan:
     tree = {one.uuid: one for one in (*above, *below)} | {changed.uuid: changed}
-    if find_loops(tree):
+    if find_pages_in_loops(tree):
         raise loop_error()
     return plan_tree([changed], [*above, *below])
 
