@@ -47,9 +47,13 @@ class ServingShape:
 def find_vector_faults(
     hashes: Sequence[str], packed: Sequence[bytes], dimensions: int
 ) -> dict[str, str]:
-    """Return the faults of stored vectors, packed as little-endian float32, by their text's hash.
+    """Return the faults of stored vectors, by the hash of the embedded text.
 
     A fault is a wrong number of dimensions, a value that is not finite, or a wrong norm.
+
+    Args:
+        hashes: hash of the text of each vector.
+        packed: the vectors, as little-endian float32.
     """
     import numpy as np
 
@@ -78,7 +82,8 @@ def build_vectors_verdict(
     """Pass if every used vector is a unit vector with the embedder's dimensions.
 
     Args:
-        faulty: uri of a document, hash of a text in it, and fault of the text's vector.
+        faulty: for each fault, the uri of a document, the hash of a text in the document, and the
+            fault of the text's vector.
     """
     texts, named = {text for _, text, _ in faulty}, {uri for uri, _, _ in faulty}
     wrong = sorted({fault for _, _, fault in faulty if fault.endswith("dimensions")})
@@ -105,7 +110,8 @@ def build_vectors_verdict(
 def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
     """Pass if each index has the dimensions of its build, and each entry has a vector.
 
-    If the tenant's current embedder made the serving build, both must also have equal dimensions.
+    If the tenant's current embedder made the serving build, the embedder and the build must also
+    have equal dimensions.
     """
     compared: list[Compared] = []
     offenders: list[tuple[str, int, str]] = []
@@ -148,7 +154,7 @@ def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | No
     judges_builds=True,
 )
 def vector_dimensions(context: CheckContext) -> Verdict:
-    """Verify every vector in the lake that the documents use."""
+    """Verify the length, values and norm of every stored vector that a document uses."""
     return _check_vectors(context.of_build, context.slice_id)
 
 

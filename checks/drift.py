@@ -17,7 +17,7 @@ def build_states_verdict(
     Args:
         writer_at_work: whether another run may be between two steps of a write.
     """
-    compared = [row for state in states for row in _list_comparisons(state)]
+    compared = [row for state in states for row in _iter_comparisons(state)]
     offenders = tuple(row for state in states for row in _iter_offenders(state, uris))
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
@@ -53,7 +53,7 @@ def drift_check(context: CheckContext) -> Verdict:
     by_counts, share = context.nightly, context.share
     states = inspect_index(context.tenant, context.build, share=share, by_counts=by_counts)
     if not all(state.is_healthy for state in states):
-        with context.unwritten("drift detection") as tenant:
+        with context.exclude_writers("drift detection") as tenant:
             if tenant is not None:
                 states = inspect_index(tenant, share=share, by_counts=by_counts)
                 return build_verdict(tenant, states, writer_at_work=lambda: False)
@@ -76,7 +76,7 @@ def build_verdict(
     return build_states_verdict(states, uris, writer_at_work=writer_at_work())
 
 
-def _list_comparisons(state: IndexState) -> Iterator[Compared]:
+def _iter_comparisons(state: IndexState) -> Iterator[Compared]:
     drift, name = state.drift, f"generation {state.generation.number}"
     yield Compared(f"{name}: entries", drift.expected, drift.live)
     yield Compared(f"{name}: index", "present", state.index)

@@ -77,7 +77,7 @@ class ScanCounts:
 def find_leaks(
     title: str | None, chunk_set: ChunkSetRow, scan: Scan, confirm: Confirm
 ) -> Iterator[Leak]:
-    """Yield the credentials in all texts of a document that are embedded or returned.
+    """Yield the credentials in those texts of a document that are embedded or returned.
 
     Out of context, a part of a document may look like a credential. So a finding in a chunk counts
     only if the gate, which scans the whole document, would also mask it, or if the document does

@@ -30,7 +30,7 @@ class TenantState:
             a further change could have been missed.
         unpublished: whether a complete build waits to be judged and published.
         next_expiry: when the next document is due for pruning.
-        unfinished: why the tenant's system has work left after a sync; None without work.
+        unfinished: why the tenant's system still has work to do after a sync; None if it has none.
     """
 
     tenant_id: str

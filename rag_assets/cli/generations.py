@@ -189,7 +189,7 @@ def _get_user() -> str:
 def _list_reports(session: Session, tenant_id: str) -> list[BuildReport]:
     from rag_assets.pipeline.generation_moves import report_builds
 
-    return report_builds(session.reader(tenant_id))
+    return report_builds(session.build_reader_context(tenant_id))
 
 
 def _find_report(session: Session, tenant_id: str, number: int) -> BuildReport:

@@ -53,7 +53,7 @@ def check(
     as_json: Json = False,
 ) -> bool:
     """Run the asset checks of a tenant."""
-    session.active(tenant_id)
+    session.get_active_tenant(tenant_id)
     results = run_checks(session, tenant_id, deep=deep)
     passed = all(result.passed or result.severity != "ERROR" for result in results)
     if as_json:
@@ -120,7 +120,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Measure how well a build answers a tenant's judged questions."""
-    ctx = session.reader(tenant_id)
+    ctx = session.build_reader_context(tenant_id)
     _require_questions(ctx)
     if rerank and ctx.tenant.retrieval.rerank is None:
         raise NoReranker(

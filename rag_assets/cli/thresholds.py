@@ -43,7 +43,7 @@ app = typer.Typer()
 @with_reading_session
 def show(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """Print the thresholds in force and the origin of each."""
-    ctx = session.reader(tenant_id)
+    ctx = session.build_reader_context(tenant_id)
     serving = get_serving_build(ctx)
     rows = list_thresholds(ctx.tenant, serving)
     if as_json:
@@ -101,7 +101,7 @@ def measure(
 @with_reading_session
 def _measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: bool) -> None:
     """Print, for each threshold, its effect on the questions of a file or of the tenant."""
-    ctx = session.reader(tenant_id)
+    ctx = session.build_reader_context(tenant_id)
     serving = get_serving_build(ctx)
     questions, origin = _read_questions(ctx, tasks)
     points = measure_curve(ctx, serving, questions)
@@ -138,7 +138,7 @@ def _set_threshold(
     as_json: bool,
 ) -> None:
     """Set the threshold of a use, or reset it so that it is measured again."""
-    ctx = session.reader(tenant_id)
+    ctx = session.build_reader_context(tenant_id)
     row = thresholds.set_threshold(ctx, use, value, reason=reason or "", by=operator())
     if as_json:
         embedder_id = get_serving_build(ctx).embedder_id

@@ -192,7 +192,8 @@ def _build_readiness_probe(access: Access) -> Callable[[], bool]:
     """Return a function that tells whether the server has finished recovering its indexes.
 
     An index with damaged files must not make all others unavailable, so a failed recovery counts as
-    finished if it lasts. Between two phases of its start, a server may briefly report one.
+    finished if it lasts. Between two phases of its start, a server may briefly report a failed
+    recovery.
     """
     failed_since: float | None = None
 
@@ -210,7 +211,7 @@ def _build_readiness_probe(access: Access) -> Callable[[], bool]:
 
 def _read_recovery(access: Access) -> Literal["under way", "complete", "failed"]:
     """Return the state of index recovery; "failed" if indexes stay red without any activity."""
-    health = get_json(access.port, _HEALTH, authorization=access.header())
+    health = get_json(access.port, _HEALTH, authorization=access.get_authorization_header())
     if not isinstance(health, dict):
         return "under way"
     if health.get("status") in {"yellow", "green"}:

@@ -83,7 +83,7 @@ class Access:
         password = self.owner if account == OWNER else self.searcher
         return f"http://{account}:{password}@{LOOPBACK}:{self.port}"
 
-    def header(self, account: str = OWNER) -> str:
+    def get_authorization_header(self, account: str = OWNER) -> str:
         """Return the Authorization header of an account."""
         password = self.owner if account == OWNER else self.searcher
         return "Basic " + base64.b64encode(f"{account}:{password}".encode()).decode()
@@ -92,7 +92,7 @@ class Access:
 def write_accounts(home: Path, access: Access) -> None:
     """Write the file with the server's accounts, which contains digests instead of passwords."""
     lines = [
-        f"{account}={hashlib.sha256(access.header(account).encode()).hexdigest()}\n"
+        f"{account}={hashlib.sha256(access.get_authorization_header(account).encode()).hexdigest()}\n"
         for account in (OWNER, SEARCHER)
     ]
     write_atomically(home / "config" / _ACCOUNTS, "".join(lines))

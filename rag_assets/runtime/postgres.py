@@ -45,7 +45,7 @@ _FALLBACK_ACCOUNT = "nobody"
 
 
 def choose_server_account(data: Path) -> Account | None:
-    """Return the system account that must run the server; None if it is our own account.
+    """Return the system account that must run the server; None if we run it ourselves.
 
     Only root uses another account: the owner of existing data, or else an account for Postgres,
     which is created if necessary, or ``nobody``.
@@ -105,7 +105,7 @@ def allow_traversal(path: Path, account: Account) -> None:
             folder.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
 
 
-def open_programs(folder: Path, account: Account) -> None:
+def allow_execution(folder: Path, account: Account) -> None:
     """Let an account read and run the files in ``folder``, despite a strict umask of root."""
     allow_traversal(folder, account)
     for path in (folder, *folder.rglob("*")):
@@ -149,13 +149,13 @@ class _Access:
     roles: Mapping[Role, str] = field(default_factory=dict)
 
     def url(self, database: str = DATABASE) -> str:
-        return self._url(_USER, self.password, database)
+        return self._build_url(_USER, self.password, database)
 
     def get_url(self, role: Role) -> str:
         password = self.roles.get(role)
-        return self.url() if password is None else self._url(f"{DATABASE}_{role}", password)
+        return self.url() if password is None else self._build_url(f"{DATABASE}_{role}", password)
 
-    def _url(self, name: str, password: str, database: str = DATABASE) -> str:
+    def _build_url(self, name: str, password: str, database: str = DATABASE) -> str:
         return f"postgresql://{name}:{password}@{LOOPBACK}:{self.port}/{database}"
 
 
@@ -266,7 +266,7 @@ class EmbeddedPostgres(EmbeddedServer):
     def _create_data(self, account: Account | None) -> None:
         """Create the data in a temporary folder, then rename it, so that it is never partial."""
         if account is not None:
-            open_programs(_get_program("postgres").parent.parent, account)
+            allow_execution(_get_program("postgres").parent.parent, account)
         draft = self.directory / "data.new"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True, mode=0o700)

@@ -283,7 +283,7 @@ class BackgroundProcess:
         """Wait until a running server is healthy.
 
         Returns:
-            Whether it is; False if no server runs, or it ends meanwhile.
+            True once the server is healthy; False if no server runs, or the server ends meanwhile.
 
         Raises:
             ServiceUnavailable: the server runs, but is not healthy after ``timeout`` seconds.
@@ -350,7 +350,7 @@ class BackgroundProcess:
             self.pid_file.unlink(missing_ok=True)
         return record is not None
 
-    def output(self) -> str:
+    def read_output(self) -> str:
         """Return the last 16 kB of the server's output since this process launched it."""
         try:
             with self.log_file.open("rb") as log:
@@ -359,11 +359,11 @@ class BackgroundProcess:
         except OSError:
             return ""
 
-    def log_tail(self, lines: int = 6) -> list[str]:
-        """Return the last lines of `output`, without blank lines, colours and Java stack frames."""
+    def read_log_tail(self, lines: int = 6) -> list[str]:
+        """Return the last lines of output, without blank lines, colours and Java stack frames."""
         shown = [
             line.rstrip()
-            for line in _COLOURS.sub("", self.output()).splitlines()
+            for line in _COLOURS.sub("", self.read_output()).splitlines()
             if line.strip() and not line.lstrip().startswith(("at ", "... "))
         ]
         return shown[-lines:]
@@ -450,7 +450,7 @@ class BackgroundProcess:
         )
 
     def _build_failure(self, problem: str) -> ServiceUnavailable:
-        tail = "".join(f"\n  {line[:300]}" for line in self.log_tail())
+        tail = "".join(f"\n  {line[:300]}" for line in self.read_log_tail())
         log_text = f"; its log ends with:{tail}" if tail else "; its log is empty"
         return ServiceUnavailable(
             f"{self.name} {problem}{log_text}", hint=f"see the whole log: {self.log_file}"

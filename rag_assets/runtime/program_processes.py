@@ -162,7 +162,7 @@ class DagsterProcesses:
             raise ServiceUnavailable("the Dagster webserver ended right after its start")
         return url
 
-    def last_tick(self, database_url: str, default: datetime) -> datetime | None:
+    def read_last_tick(self, database_url: str, default: datetime) -> datetime | None:
         """Return when a sensor last ticked; None if Dagster's storage cannot be read.
 
         This reads the table of ticks, because importing Dagster would take seconds.
@@ -212,7 +212,7 @@ class DagsterProcesses:
             self.daemon.start(
                 self._build_command("rag_assets.sensors.daemon"),
                 env=environment,
-                healthy=lambda: _DAEMON_IS_UP in self.daemon.output(),
+                healthy=lambda: _DAEMON_IS_UP in self.daemon.read_output(),
                 timeout=_START_SECONDS,
                 cwd=self._settings.home,
                 program=fingerprint_program(self._settings),

@@ -131,7 +131,7 @@ class Marks:
             return self._syncing.keys() & self._waiting.keys()
 
     def is_changed(self, tenant: str) -> bool:
-        """Return whether the current sync of a tenant was marked because of a change."""
+        """Return whether a tenant was marked for its current sync because of a change."""
         with self._changed:
             return self._syncing.get(tenant, True)
 
