@@ -17,7 +17,7 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """The index of one generation and its mapping.
+    """The dimensions of a build, and of the mapping of its index.
 
     Attributes:
         mapped: dimensions in the mapping of the live index; None without an index.
@@ -33,10 +33,10 @@ class IndexShape:
 
 @dataclass(frozen=True, slots=True)
 class ServingShape:
-    """The dimensions of the serving generation and of the tenant's embedder.
+    """The dimensions of the serving build and of the tenant's embedder.
 
     Attributes:
-        current: whether the tenant's configured embedder made the serving generation.
+        current: whether the tenant's configured embedder made the serving build.
     """
 
     dimensions: int
@@ -171,14 +171,14 @@ def index_dimensions(context: CheckContext) -> Verdict:
     """Compare the dimensions of each live index with its build and with the embedder."""
     ctx = context.tenant
     if context.build is not None:
-        return build_index_verdict([_read_shape(ctx, context.build)], None)
+        return build_index_verdict([_read_index_shape(ctx, context.build)], None)
     live = ctx.catalog.generations.live(ctx.ref.id)
     # The check `drift` finds an index that is lost or was replaced.
     present = [
         build for build in live if ctx.store.indexes.presence(build_index_ref(build)) == "present"
     ]
-    shapes = [_read_shape(ctx, generation) for generation in present]
-    return build_index_verdict(shapes, _find_serving(ctx))
+    shapes = [_read_index_shape(ctx, generation) for generation in present]
+    return build_index_verdict(shapes, _find_serving_shape(ctx))
 
 
 def _check_vectors(ctx: TenantContext, run_id: str) -> Verdict:
@@ -199,14 +199,14 @@ def _check_vectors(ctx: TenantContext, run_id: str) -> Verdict:
     return build_vectors_verdict(faulty, scanned, absent, embedder.dimensions)
 
 
-def _read_shape(ctx: TenantContext, generation: Generation) -> IndexShape:
+def _read_index_shape(ctx: TenantContext, generation: Generation) -> IndexShape:
     number, name = generation.number, generation.index_name
     mapped = ctx.store.indexes.vector_length(name)
     lacking = tuple(ctx.store.entries.without_vector(name, ctx.owner(generation)))
     return IndexShape(number, name, generation.dimensions, mapped, lacking)
 
 
-def _find_serving(ctx: TenantContext) -> ServingShape | None:
+def _find_serving_shape(ctx: TenantContext) -> ServingShape | None:
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None:
         return None

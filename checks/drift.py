@@ -12,7 +12,7 @@ from rag_assets.pipeline.drift import IndexState, inspect_index
 def build_states_verdict(
     states: Sequence[IndexState], uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Pass if every live generation has exactly its entries, in the index it was written to.
+    """Pass if every live build has exactly its entries, in the index to which it was written.
 
     Args:
         writer_at_work: whether another run may be between two steps of a write.
@@ -46,7 +46,7 @@ def build_states_verdict(
     against_catalog=True,
 )
 def drift_check(context: CheckContext) -> Verdict:
-    """Compare the index of every live generation with the catalog.
+    """Compare the index of every live build with the catalog.
 
     If there are differences, compare again while no other process writes.
     """
@@ -63,7 +63,7 @@ def drift_check(context: CheckContext) -> Verdict:
 def build_verdict(
     ctx: TenantContext, states: Sequence[IndexState], *, writer_at_work: Callable[[], bool]
 ) -> Verdict:
-    """Return the verdict on the compared states of live generations.
+    """Return the verdict on live builds, from the compared states of their indexes.
 
     Args:
         writer_at_work: returns whether another run may be between two steps of a write; called only

@@ -168,7 +168,7 @@ def build_verdict(leaking: Sequence[LeakingDocument], scanned: ScanCounts) -> Ve
 def _describe_masked(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> str:
     """Return a note that names the first documents with masked credentials.
 
-    It has counts by rule: `files/a.md: github-token 2, aws-secret 1`.
+    The note has counts by rule: `files/a.md: github-token 2, aws-secret 1`.
     """
     shown = [
         f"{uri}: {', '.join(f'{rule} {count:,}' for rule, count in rules)}"

@@ -55,7 +55,7 @@ class BrokenRule:
 
     Attributes:
         rows: number of rows that violate the rule.
-        examples: values of the naming columns in the first of these rows.
+        examples: values that identify the first of these rows.
     """
 
     description: str

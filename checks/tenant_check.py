@@ -98,7 +98,7 @@ class CheckContext:
         return "" if self.build is not None else self.run_id
 
     @classmethod
-    def of(
+    def from_run(
         cls, workbench: Workbench, tenant_id: str, run: dg.DagsterRun, log: dg.DagsterLogManager
     ) -> Self:
         """Return the context of a tenant, for a run that evaluates checks."""
@@ -236,7 +236,9 @@ def _build_step(
         installation = workbench.installation
         try:
             with convert_to_failures(installation):
-                tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
+                tenant = CheckContext.from_run(
+                    workbench, context.partition_key, context.run, context.log
+                )
         except SkippedTenant:
             yield from map(_skip_check, sorted(context.selected_asset_check_keys))
             return

@@ -89,7 +89,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def fail_abandoned_run(instance: dg.DagsterInstance, former: Holder) -> bool:
-    """Mark the run of a lock's dead holder as failed, so that it does not block the queue.
+    """Mark the run of a dead process that held a lock as failed, so that the queue can continue.
 
     Returns:
         whether a run was marked.

@@ -128,7 +128,7 @@ def _compare_all_or_each(
 
 
 def _is_unrepaired(catalog: Catalog, tenant_id: str) -> bool:
-    """Return whether a tenant has drift that no repair has followed."""
+    """Return whether a tenant has drift, and no repair has followed the drift yet."""
     found = catalog.events.latest(tenant_id, kind="drift_found", limit=1)
     repaired = catalog.events.latest(tenant_id, kind="index_repaired", limit=1)
     return bool(found) and (not repaired or repaired[0].id < found[0].id)

@@ -23,7 +23,7 @@ class TenantState:
             tenant due.
         config_key: key of the current configuration and components.
         pending: number of outdated documents that may be tried now.
-        removals: number of deleted documents that a generation may still contain.
+        removals: number of deleted documents that a build may still contain.
         partly_replaced: number of documents for which a killed run may have left entries of other
             versions.
         recently_changed: number of documents that were listed so soon after their last change that

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The maximum number of requests that a worker runs at once; each of them has a turn."""
+    """The maximum number of requests that a worker runs at once; each running one has a turn."""
 
     total: int
     per_tenant: int

@@ -181,7 +181,7 @@ def write_warning(event: str, reason: str, mask: Callable[[str], str]) -> None:
 def log_to_standard_error(
     mask: Callable[[str], str], lock: IO[bytes] | None = None
 ) -> Iterator[None]:
-    """Write own log lines and warnings of libraries to standard error until the block ends."""
+    """Write our log lines and warnings of libraries to standard error until the block ends."""
     handler = BackgroundLogHandler(sys.stderr.fileno(), lock=lock)
     handler.setFormatter(JsonLineFormatter(mask))
     root = logging.getLogger()

@@ -33,7 +33,8 @@ class LockedRecord:
     """A record of a SharedTable, while other processes cannot access it.
 
     Attributes:
-        start, end: offsets of its slot in `memory`; writing replaces any other record in the slot.
+        start, end: offsets of the record's slot in `memory`; writing replaces any other record in
+            the slot.
         is_live: whether the record was written and has not expired.
     """
 

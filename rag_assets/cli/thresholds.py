@@ -92,14 +92,14 @@ def measure(
 ) -> None:
     """Show the effect of each threshold; with --set and --reason, set a threshold."""
     if value is None and not calibrate:
-        _measure(tenant_id, tasks, as_json=as_json)
+        _print_effects(tenant_id, tasks, as_json=as_json)
     else:
         new_value = None if calibrate else value
         _set_threshold(tenant_id, use, new_value, reason=reason, as_json=as_json)
 
 
 @with_reading_session
-def _measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: bool) -> None:
+def _print_effects(session: Session, tenant_id: str, tasks: Path | None, *, as_json: bool) -> None:
     """Print, for each threshold, its effect on the questions of a file or of the tenant."""
     ctx = session.build_reader_context(tenant_id)
     serving = get_serving_build(ctx)

@@ -158,7 +158,7 @@ def _iter_evaluations(
     checks: Sequence[TenantCheck],
 ) -> Iterator[tuple[TenantCheck, CheckResult, dg.AssetCheckEvaluation | None]]:
     try:
-        tenant = CheckContext.of(workbench, tenant_id, context.run, context.log)
+        tenant = CheckContext.from_run(workbench, tenant_id, context.run, context.log)
     except TenantGone:
         raise
     except Exception as error:

@@ -107,7 +107,7 @@ def _compare(
     errors: list[Exception] = []
     for check in checks:
         try:
-            tenant = CheckContext.of(workbench, record.id, context.run, context.log)
+            tenant = CheckContext.from_run(workbench, record.id, context.run, context.log)
             verdict = check.verdict(replace(tenant, nightly=True))
         except TenantGone:
             raise

@@ -86,7 +86,7 @@ class EmbeddedElasticsearch(EmbeddedServer):
                 "Elasticsearch runs without a password: an earlier version started it",
                 hint="run `rag-assets up` to restart it with a password; no data is lost",
             )
-        return access.url(account)
+        return access.get_url(account)
 
     def answers(self) -> bool:
         """Return whether the server runs and has finished recovering its indexes."""
@@ -96,7 +96,7 @@ class EmbeddedElasticsearch(EmbeddedServer):
     def is_unguarded(self) -> bool:
         """Return whether the running server accepts requests without a password.
 
-        Servers that an earlier version started accept them.
+        Servers that an earlier version started accept such requests.
         """
         record = self.process.find()
         if record is None:
@@ -136,7 +136,7 @@ class EmbeddedElasticsearch(EmbeddedServer):
         runs = self.is_unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
         if runs and self.is_unguarded():
             progress("Elasticsearch: stopping a server without a password")
-            self.process.end(timeout=_STOP_SECONDS)
+            self.process.stop_locked(timeout=_STOP_SECONDS)
             return False
         return runs
 

@@ -78,7 +78,7 @@ class Access:
         """Save the port and the passwords in a file that only its owner can read."""
         write_atomically(path, json.dumps(asdict(self)))
 
-    def url(self, account: str = OWNER) -> str:
+    def get_url(self, account: str = OWNER) -> str:
         """Return the server's address with an account's name and password."""
         password = self.owner if account == OWNER else self.searcher
         return f"http://{account}:{password}@{LOOPBACK}:{self.port}"

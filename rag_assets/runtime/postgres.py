@@ -148,12 +148,16 @@ class _Access:
     password: str
     roles: Mapping[Role, str] = field(default_factory=dict)
 
-    def url(self, database: str = DATABASE) -> str:
+    def get_superuser_url(self, database: str = DATABASE) -> str:
         return self._build_url(_USER, self.password, database)
 
     def get_url(self, role: Role) -> str:
         password = self.roles.get(role)
-        return self.url() if password is None else self._build_url(f"{DATABASE}_{role}", password)
+        return (
+            self.get_superuser_url()
+            if password is None
+            else self._build_url(f"{DATABASE}_{role}", password)
+        )
 
     def _build_url(self, name: str, password: str, database: str = DATABASE) -> str:
         return f"postgresql://{name}:{password}@{LOOPBACK}:{self.port}/{database}"
@@ -184,7 +188,7 @@ class EmbeddedPostgres(EmbeddedServer):
     @property
     def superuser_url(self) -> str:
         """Return the ``postgresql://`` URL of the running server for the superuser; see get_url."""
-        return self._require_access().url()
+        return self._require_access().get_superuser_url()
 
     def get_url(self, role: Role) -> str:
         """Return the ``postgresql://`` URL of the running server, with the password of a role."""
@@ -225,8 +229,8 @@ class EmbeddedPostgres(EmbeddedServer):
     def _create_roles(self, access: _Access) -> None:
         """Create the roles with their passwords, and grant them the objects of a restored dump."""
         passwords = dict(access.roles) or {role: secrets.token_urlsafe(24) for role in ROLES}
-        move_run_tables(access.url())
-        create_roles(access.url(), passwords)
+        move_run_tables(access.get_superuser_url())
+        create_roles(access.get_superuser_url(), passwords)
         self._save_access(replace(access, roles=passwords))
 
     def _launch(self, account: Account | None, *, may_retry: bool = True) -> _Access:
@@ -390,7 +394,7 @@ def _answers(access: _Access) -> bool:
     import psycopg
 
     try:
-        with psycopg.connect(access.url("postgres"), connect_timeout=2):
+        with psycopg.connect(access.get_superuser_url("postgres"), connect_timeout=2):
             return True
     except psycopg.OperationalError:
         return False
@@ -400,7 +404,7 @@ def _ensure_database(access: _Access) -> None:
     import psycopg
     from psycopg import sql
 
-    with psycopg.connect(access.url("postgres"), autocommit=True) as connection:
+    with psycopg.connect(access.get_superuser_url("postgres"), autocommit=True) as connection:
         rows = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
         if rows.fetchone() is None:
             create = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE))

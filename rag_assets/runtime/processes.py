@@ -148,7 +148,7 @@ class BackgroundProcess:
         self._lock_descriptor: int | None = None
 
     def lock(self) -> AbstractContextManager[None]:
-        """Return a context that holds the lock which starting and stopping the server needs."""
+        """Return a context that holds the lock that is needed to start or stop the server."""
         return hold_lock(self.pid_file.with_suffix(".lock"))
 
     def find(self) -> ProcessRecord | None:
@@ -218,7 +218,7 @@ class BackgroundProcess:
         try:
             return self.wait_until(healthy, timeout=timeout)
         except ServiceUnavailable:
-            self.end(timeout=5)
+            self.stop_locked(timeout=5)
             raise
 
     def launch(
@@ -329,10 +329,10 @@ class BackgroundProcess:
         if not self.pid_file.exists():
             return False
         with self.lock():
-            return self.end(timeout=timeout)
+            return self.stop_locked(timeout=timeout)
 
-    def end(self, *, timeout: float) -> bool:
-        """Stop the server like `stop`; the caller must hold `lock()`.
+    def stop_locked(self, *, timeout: float) -> bool:
+        """Stop the server like `stop`, but without taking the lock; the caller must hold `lock()`.
 
         Returns:
             Whether the server was running.
