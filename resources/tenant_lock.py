@@ -124,7 +124,7 @@ def build_worker_tags(pid: int) -> dict[str, str]:
 
 
 def get_marks_folder(settings: Settings) -> Path:
-    """Return the folder in which processes that execute runs mark that they are alive."""
+    """Return the folder of the marks: files that show which processes of runs are alive."""
     return settings.local / "dagster" / "processes"
 
 

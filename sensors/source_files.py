@@ -145,7 +145,7 @@ class _Tick:
         }
 
     def _check_tenants(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
-        """Check those tenants that have no run in progress.
+        """Check the tenants with these ids that have no run in progress.
 
         Returns:
             the tenant at which the time ran out; None if all tenants were checked.

@@ -64,7 +64,7 @@ class ParsedTenants:
 def read_tenant_state(
     catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
 ) -> TenantState:
-    """Read a tenant's state; list its sources unless the catalog shows pending work.
+    """Read a tenant's state; list the sources only if the catalog shows no pending work.
 
     Raises:
         ConfigurationError: spending caps are set, but the price is unknown.

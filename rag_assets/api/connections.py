@@ -240,7 +240,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return cycle.more_body and len(cycle.body) <= HIGH_WATER_LIMIT
 
     def _resume_reading(self) -> None:
-        """Resume reading, unless a received body still waits to be consumed."""
+        """Resume reading if no received body still waits to be consumed."""
         cycle = self.cycle
         if cycle is None or cycle.response_complete or len(cycle.body) <= HIGH_WATER_LIMIT:
             self.flow.resume_reading()

@@ -91,7 +91,7 @@ class KeySet:
         raise ValueError("no key has the id from the header of the token")
 
     def _renew(self) -> None:
-        """Fetch the keys, unless this was done shortly before or another thread does it."""
+        """Fetch the keys; do nothing if they were just fetched or another thread fetches them."""
         # All threads wait for the first fetch.
         if not self._fetching.acquire(blocking=not self._keys):
             return

@@ -241,7 +241,7 @@ class WorkerSupervisor:
 
 
 class WorkerServer(uvicorn.Server):
-    """A uvicorn server that notifies its supervisor when it is ready, and ends with it.
+    """A uvicorn server that tells its supervisor when it is ready, and ends with the supervisor.
 
     Args:
         channel: socket to the supervisor; see Work.

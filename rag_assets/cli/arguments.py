@@ -132,7 +132,7 @@ def _collect_search_fields(
         bool, typer.Option(help="Code memory: changes and summaries of runs may be hits.")
     ] = True,
 ) -> dict[str, Any]:
-    """Return the fields of a search request by name; None for an option that was not given."""
+    """Return the fields of a search request by name; None for an option that was not used."""
     return {
         "query": question,
         "top_k": top_k,

@@ -398,7 +398,7 @@ def _require_data(
 
 
 def _republish(session: Session) -> bool:
-    """Publish the serving build of each tenant under the installation's present prefix.
+    """Publish the serving build of each tenant under the installation's current prefix.
 
     Returns:
         False if Elasticsearch does not answer.

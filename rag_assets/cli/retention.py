@@ -113,7 +113,7 @@ def purge(
 
 
 def print_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
-    """Print the proof of an erasure: data that it left, and copies that are out of reach."""
+    """Print the proof of an erasure: data that was left, and copies that are out of reach."""
     from rag_assets.pipeline.proof import LEFT_IN_FILES
 
     if proof["complete"]:

@@ -328,7 +328,7 @@ class Session:
 
 
 def _require_dagster_home(folder: Path) -> None:
-    """Raise ConfigurationError unless DAGSTER_HOME is an absolute path of a folder."""
+    """Raise ConfigurationError if DAGSTER_HOME is not an absolute path of a folder."""
     from rag_assets.common.errors import ConfigurationError
 
     if not folder.is_absolute():

@@ -62,7 +62,7 @@ class TenantSync:
 
     @property
     def unpriced_tokens(self) -> int:
-        """Return the number of tokens without a known price."""
+        """Return the number of tokens whose price is unknown."""
         return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
 
     def add(self, result: RunResult) -> None:

@@ -137,7 +137,7 @@ def _is_ignored(number: int) -> bool:
 
 
 def _wait_for_command(connection: socket.socket, replies: Replies, child: int) -> int:
-    """Let the fork start, and pass signals on to it until it ends; return its exit code.
+    """Let the fork start, and pass signals on to it; when it ends, return its exit code.
 
     If a signal ended the fork, this process ends by the same signal.
     """

@@ -106,7 +106,7 @@ class EmbeddedElasticsearch(EmbeddedServer):
         )
 
     def start(self, progress: Progress = ignore_progress) -> str:
-        """Start the server unless it runs, wait until it answers, and return its URL.
+        """Start the server if it is not running, wait until it answers, and return its URL.
 
         A server that an earlier version started without a password is restarted. The first start
         downloads 44 MB of jars; later starts need no network.

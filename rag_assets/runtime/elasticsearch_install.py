@@ -148,7 +148,7 @@ def read_locked_jars() -> list[Jar]:
 
 
 def install_distribution(home: Path, *, progress: Progress = ignore_progress) -> None:
-    """Install an Elasticsearch home (lib, modules, plugins), unless it is complete.
+    """Install an Elasticsearch home (lib, modules, plugins), if it is not complete yet.
 
     Raises:
         ServiceUnavailable: a jar is neither installed nor cached and cannot be fetched, or a
@@ -263,7 +263,7 @@ def _build_lock_lines() -> list[str]:
 
 
 def install_guard(home: Path, *, progress: Progress = ignore_progress) -> None:
-    """Compile the guard into the network module of a distribution, unless it is installed.
+    """Compile the guard into the network module of a distribution, if it is not there yet.
 
     Raises:
         ServiceUnavailable: the compiler is not available, or its output is not the expected output.

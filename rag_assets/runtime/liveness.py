@@ -58,7 +58,7 @@ class ProcessIdentity:
         return f"{self.host} {self.pid} {self.birth} {self.namespace}".rstrip()
 
     def is_in_sight(self) -> bool:
-        """Return whether this process can see the other process and signal it by its pid.
+        """Return whether this process can see the identified process and signal it by its pid.
 
         It can if both run on the same host, since the same boot, in the same PID namespace.
         """
@@ -94,7 +94,7 @@ def mark_process(marks: Path) -> None:
     """Hold a lock on a file until this process ends; do nothing if the folder is not writable.
 
     The file stays afterwards. Its free lock shows other containers that this process has ended,
-    even if it could not report the end of its run.
+    even if the process could not report the end of its run.
     """
     path = ProcessIdentity.from_pid(os.getpid()).get_mark_path(marks)
     with suppress(OSError):

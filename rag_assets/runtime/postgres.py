@@ -195,7 +195,7 @@ class EmbeddedPostgres(EmbeddedServer):
         return self._require_access().get_url(role)
 
     def start(self, progress: Progress = ignore_progress) -> str:
-        """Start the server unless it runs, wait until it answers, and return its URL.
+        """Start the server if it is not running, wait until it answers, and return its URL.
 
         Raises:
             ServiceUnavailable: the data folder cannot be created or used, or the server does not
@@ -268,7 +268,7 @@ class EmbeddedPostgres(EmbeddedServer):
         return access
 
     def _create_data(self, account: Account | None) -> None:
-        """Create the data in a temporary folder, then rename it, so that it is never partial."""
+        """Create the data in a temporary folder and then rename it; so the data is never partial."""
         if account is not None:
             allow_execution(_get_program("postgres").parent.parent, account)
         draft = self.directory / "data.new"

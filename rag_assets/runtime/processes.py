@@ -484,7 +484,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def start(self, progress: Progress = ignore_progress) -> str:
-        """Start the server unless it runs, wait until it answers, and return its URL."""
+        """Start the server if it is not running, wait until it answers, and return its URL."""
 
     @abstractmethod
     def _start(self, progress: Progress) -> None:

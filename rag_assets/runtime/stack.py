@@ -131,7 +131,7 @@ class LocalStack:
         )
 
     def embedded_servers(self) -> list[EmbeddedServer]:
-        """Return Postgres and Elasticsearch, unless an external server replaces them."""
+        """Return those of Postgres and Elasticsearch that no external server replaces."""
         servers: list[EmbeddedServer] = []
         if self._settings.database_url is None:
             servers.append(self.postgres)
@@ -147,7 +147,7 @@ class LocalStack:
     def start_servers(
         self, *, for_dagster: bool, progress: Progress = ignore_progress
     ) -> Endpoints:
-        """Start the servers for commands unless they run, and wait until all answer.
+        """Start the servers that commands need, if not running, and wait until all answer.
 
         Processes with a different code or environment than this command are stopped first, so that
         none of them uses a catalog that this command migrates.

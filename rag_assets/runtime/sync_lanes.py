@@ -192,7 +192,7 @@ OpenFollower = Callable[[], "Follower | None"]
 
 
 class Lanes:
-    """Threads that sync the marked tenants until stopped, each with a follower of its own.
+    """Threads that sync the marked tenants until stopped; each thread has its own Follower.
 
     A tenant is synced in one lane at a time.
     """
