@@ -282,7 +282,7 @@ async def _get_push_target(
     parameters: Annotated[RecordQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """Return the address of the record that an admin or a writer pushes."""
+    """Return the target of a push by an admin or a writer."""
     tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     return RecordTarget(tenant_id, source_type, source_id, parameters.source, identity.name)
 
@@ -294,7 +294,7 @@ async def _get_deletion_target(
     parameters: Annotated[DeletionQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """Return the address of the record that an admin or a writer deletes."""
+    """Return the target of a deletion by an admin or a writer."""
     tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     clock = WriteClock(parameters.updated_at, parameters.version)
@@ -365,7 +365,7 @@ async def _get_status_target(
     parameters: Annotated[StatusQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """Return the address of the record whose status is requested."""
+    """Return the target of a request for the status of a record."""
     tenant_id = request.state.tenant = identity.require_tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     return RecordTarget(

@@ -100,7 +100,7 @@ class WorkerSupervisor:
                     self._kill_at = time.monotonic() + 1.0
                     self._send_signal(signal.SIGKILL)
         if self._has_failed:
-            raise RagAssetsError("no worker could start", hint="the numbers above show the cause")
+            raise RagAssetsError("no worker could start", hint="the lines above show the cause")
         if signal.SIGINT in self._signals:
             raise KeyboardInterrupt
 

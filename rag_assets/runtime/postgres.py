@@ -268,7 +268,7 @@ class EmbeddedPostgres(EmbeddedServer):
         return access
 
     def _create_data(self, account: Account | None) -> None:
-        """Create the data in a temporary folder and then rename it; so the data is never partial."""
+        """Create the data in a temporary folder and then rename it; the data is never partial."""
         if account is not None:
             allow_execution(_get_program("postgres").parent.parent, account)
         draft = self.directory / "data.new"
