@@ -17,7 +17,7 @@ _FLOAT_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class IndexShape:
-    """The index of one generation and its mapping.
+    """The dimensions of a build, and of the mapping of its index.
 
     Attributes:
         mapped: dimensions in the mapping of the live index; None without an index.
@@ -33,10 +33,10 @@ class IndexShape:
 
 @dataclass(frozen=True, slots=True)
 class ServingShape:
-    """The dimensions of the serving generation and of the tenant's embedder.
+    """The dimensions of the serving build and of the tenant's embedder.
 
     Attributes:
-        current: whether the tenant's configured embedder made the serving generation.
+        current: whether the tenant's configured embedder made the serving build.
     """
 
     dimensions: int
@@ -47,9 +47,13 @@ class ServingShape:
 def find_vector_faults(
     hashes: Sequence[str], packed: Sequence[bytes], dimensions: int
 ) -> dict[str, str]:
-    """Return the faults of stored vectors, packed as little-endian float32, by their text's hash.
+    """Return the faults of stored vectors, by the hash of the embedded text.
 
     A fault is a wrong number of dimensions, a value that is not finite, or a wrong norm.
+
+    Args:
+        hashes: hash of the text of each vector.
+        packed: the vectors, as little-endian float32.
     """
     import numpy as np
 
@@ -78,7 +82,8 @@ def build_vectors_verdict(
     """Pass if every used vector is a unit vector with the embedder's dimensions.
 
     Args:
-        faulty: uri of a document, hash of a text in it, and fault of the text's vector.
+        faulty: for each fault, the uri of a document, the hash of a text in the document, and the
+            fault of the text's vector.
     """
     texts, named = {text for _, text, _ in faulty}, {uri for uri, _, _ in faulty}
     wrong = sorted({fault for _, _, fault in faulty if fault.endswith("dimensions")})
@@ -105,7 +110,8 @@ def build_vectors_verdict(
 def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | None) -> Verdict:
     """Pass if each index has the dimensions of its build, and each entry has a vector.
 
-    If the tenant's current embedder made the serving build, both must also have equal dimensions.
+    If the tenant's current embedder made the serving build, the embedder and the build must also
+    have equal dimensions.
     """
     compared: list[Compared] = []
     offenders: list[tuple[str, int, str]] = []
@@ -148,7 +154,7 @@ def build_index_verdict(shapes: Sequence[IndexShape], serving: ServingShape | No
     judges_builds=True,
 )
 def vector_dimensions(context: CheckContext) -> Verdict:
-    """Verify every vector in the lake that the documents use."""
+    """Verify the length, values and norm of every stored vector that a document uses."""
     return _check_vectors(context.of_build, context.slice_id)
 
 
@@ -165,14 +171,14 @@ def index_dimensions(context: CheckContext) -> Verdict:
     """Compare the dimensions of each live index with its build and with the embedder."""
     ctx = context.tenant
     if context.build is not None:
-        return build_index_verdict([_read_shape(ctx, context.build)], None)
+        return build_index_verdict([_read_index_shape(ctx, context.build)], None)
     live = ctx.catalog.generations.live(ctx.ref.id)
     # The check `drift` finds an index that is lost or was replaced.
     present = [
         build for build in live if ctx.store.indexes.presence(build_index_ref(build)) == "present"
     ]
-    shapes = [_read_shape(ctx, generation) for generation in present]
-    return build_index_verdict(shapes, _find_serving(ctx))
+    shapes = [_read_index_shape(ctx, generation) for generation in present]
+    return build_index_verdict(shapes, _find_serving_shape(ctx))
 
 
 def _check_vectors(ctx: TenantContext, run_id: str) -> Verdict:
@@ -193,14 +199,14 @@ def _check_vectors(ctx: TenantContext, run_id: str) -> Verdict:
     return build_vectors_verdict(faulty, scanned, absent, embedder.dimensions)
 
 
-def _read_shape(ctx: TenantContext, generation: Generation) -> IndexShape:
+def _read_index_shape(ctx: TenantContext, generation: Generation) -> IndexShape:
     number, name = generation.number, generation.index_name
     mapped = ctx.store.indexes.vector_length(name)
     lacking = tuple(ctx.store.entries.without_vector(name, ctx.owner(generation)))
     return IndexShape(number, name, generation.dimensions, mapped, lacking)
 
 
-def _find_serving(ctx: TenantContext) -> ServingShape | None:
+def _find_serving_shape(ctx: TenantContext) -> ServingShape | None:
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     if serving is None:
         return None

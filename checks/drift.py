@@ -12,12 +12,12 @@ from rag_assets.pipeline.drift import IndexState, inspect_index
 def build_states_verdict(
     states: Sequence[IndexState], uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Pass if every live generation has exactly its entries, in the index it was written to.
+    """Pass if every live build has exactly its entries, in the index to which it was written.
 
     Args:
         writer_at_work: whether another run may be between two steps of a write.
     """
-    compared = [row for state in states for row in _list_comparisons(state)]
+    compared = [row for state in states for row in _iter_comparisons(state)]
     offenders = tuple(row for state in states for row in _iter_offenders(state, uris))
     severity: Severity = "WARN" if writer_at_work else "ERROR"
     return Verdict(
@@ -46,14 +46,14 @@ def build_states_verdict(
     against_catalog=True,
 )
 def drift_check(context: CheckContext) -> Verdict:
-    """Compare the index of every live generation with the catalog.
+    """Compare the index of every live build with the catalog.
 
     If there are differences, compare again while no other process writes.
     """
     by_counts, share = context.nightly, context.share
     states = inspect_index(context.tenant, context.build, share=share, by_counts=by_counts)
     if not all(state.is_healthy for state in states):
-        with context.unwritten("drift detection") as tenant:
+        with context.exclude_writers("drift detection") as tenant:
             if tenant is not None:
                 states = inspect_index(tenant, share=share, by_counts=by_counts)
                 return build_verdict(tenant, states, writer_at_work=lambda: False)
@@ -63,7 +63,7 @@ def drift_check(context: CheckContext) -> Verdict:
 def build_verdict(
     ctx: TenantContext, states: Sequence[IndexState], *, writer_at_work: Callable[[], bool]
 ) -> Verdict:
-    """Return the verdict on the compared states of live generations.
+    """Return the verdict on live builds, from the compared states of their indexes.
 
     Args:
         writer_at_work: returns whether another run may be between two steps of a write; called only
@@ -76,7 +76,7 @@ def build_verdict(
     return build_states_verdict(states, uris, writer_at_work=writer_at_work())
 
 
-def _list_comparisons(state: IndexState) -> Iterator[Compared]:
+def _iter_comparisons(state: IndexState) -> Iterator[Compared]:
     drift, name = state.drift, f"generation {state.generation.number}"
     yield Compared(f"{name}: entries", drift.expected, drift.live)
     yield Compared(f"{name}: index", "present", state.index)

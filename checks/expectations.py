@@ -53,7 +53,7 @@ def iter_chunk_rows(
     """Yield a row of facts about every chunk, without its text, for the suite.
 
     Args:
-        users: a document with each chunk set, by key.
+        users: for each chunk set, by its key, a document that uses it.
     """
     # Rows that were written twice because of a crash differ only in the time of writing.
     rows = stored.drop("created_at").unique(maintain_order=True)

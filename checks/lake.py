@@ -31,9 +31,9 @@ def build_verdict(
         description=_describe(drift, offenders, writer_at_work=writer_at_work),
         compared=(
             Compared("damaged files", 0, len(drift.files)),
-            Compared("versions without their text", 0, _count(drift, "parsed")),
-            Compared("versions without their chunks", 0, _count(drift, "chunks")),
-            Compared("versions without a vector", 0, _count(drift, "vectors")),
+            Compared("versions without their text", 0, _count_rows(drift, "parsed")),
+            Compared("versions without their chunks", 0, _count_rows(drift, "chunks")),
+            Compared("versions without a vector", 0, _count_rows(drift, "vectors")),
             Compared("texts to embed again", 0, drift.to_embed),
         ),
         columns=("generation", "fault", "which"),
@@ -62,7 +62,7 @@ def lake_check(context: CheckContext) -> Verdict:
     """
     drift, other_writer = compare_lake(context.tenant, context.share), False
     if not drift.is_empty:
-        with context.unwritten("comparing the lake") as tenant:
+        with context.exclude_writers("comparing the lake") as tenant:
             if tenant is not None:
                 drift = compare_lake(tenant, context.share)
         other_writer = tenant is None and context.has_other_writer()
@@ -73,7 +73,7 @@ def lake_check(context: CheckContext) -> Verdict:
     return build_verdict(drift, uris, writer_at_work=other_writer)
 
 
-def _count(drift: LakeDrift, field: str) -> int:
+def _count_rows(drift: LakeDrift, field: str) -> int:
     return sum(len(getattr(lost, field)) for lost in drift.losses)
 
 

@@ -23,7 +23,7 @@ _COMPLETE = frozenset({"COMPLETE", "HELD"})
 
 
 def build_verdict(found: QualityVerdict, tenant_id: str) -> Verdict:
-    """Pass if a build's measures reach the serving build's measures minus the tolerance."""
+    """Pass if a new build measures at most the tolerance below the serving build."""
     failed = found.outcome == "fail"
     command = f"; `rag-assets eval {tenant_id} --generation N --against M` shows each question"
     severity: Severity = "ERROR" if failed else "WARN"

@@ -77,7 +77,7 @@ class ScanCounts:
 def find_leaks(
     title: str | None, chunk_set: ChunkSetRow, scan: Scan, confirm: Confirm
 ) -> Iterator[Leak]:
-    """Yield the credentials in all texts of a document that are embedded or returned.
+    """Yield the credentials in those texts of a document that are embedded or returned.
 
     Out of context, a part of a document may look like a credential. So a finding in a chunk counts
     only if the gate, which scans the whole document, would also mask it, or if the document does
@@ -168,7 +168,7 @@ def build_verdict(leaking: Sequence[LeakingDocument], scanned: ScanCounts) -> Ve
 def _describe_masked(masked: Sequence[tuple[str, tuple[tuple[str, int], ...]]]) -> str:
     """Return a note that names the first documents with masked credentials.
 
-    It has counts by rule: `files/a.md: github-token 2, aws-secret 1`.
+    The note has counts by rule: `files/a.md: github-token 2, aws-secret 1`.
     """
     shown = [
         f"{uri}: {', '.join(f'{rule} {count:,}' for rule, count in rules)}"

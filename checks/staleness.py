@@ -159,7 +159,7 @@ def build_verdict(
 def staleness_check(context: CheckContext) -> Verdict:
     """List the sources again, and compare them with the served versions."""
     ctx = context.tenant
-    now = _now()
+    now = _get_now()
     documents = ctx.catalog.documents.all(ctx.ref.id, deleted=True)
     living = [document for document in documents if document.status != "DELETED"]
     behind = list(find_lagging_in_catalog(living, _find_origins(ctx, living)))
@@ -254,5 +254,5 @@ def _describe(
     )
 
 
-def _now() -> datetime:
+def _get_now() -> datetime:
     return datetime.now(UTC)

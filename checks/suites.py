@@ -55,7 +55,7 @@ class BrokenRule:
 
     Attributes:
         rows: number of rows that violate the rule.
-        examples: values of the naming columns in the first of these rows.
+        examples: values that identify the first of these rows.
     """
 
     description: str
@@ -174,7 +174,7 @@ def _validate(
                 "partial_unexpected_count": _MOST_NAMED,
             },
         )
-        broken += _list_broken_rules(rules, results.results, naming)
+        broken += _iter_broken_rules(rules, results.results, naming)
     _write_data_docs(context, site)
     return Validation(rows, tuple(broken))
 
@@ -249,7 +249,7 @@ def _write_data_docs(context: Any, site: Path) -> None:
         shutil.rmtree(site / "static" / name, ignore_errors=True)
 
 
-def _list_broken_rules(
+def _iter_broken_rules(
     rules: Sequence[Rule], results: Any, naming: Sequence[str]
 ) -> Iterator[BrokenRule]:
     for outcome in results:

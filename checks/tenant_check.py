@@ -27,8 +27,8 @@ from rag_assets.resources.workbench import (
     SKIPPED_DISABLED,
     SkippedTenant,
     Workbench,
-    as_failure,
-    clear_failures,
+    build_failure,
+    convert_to_failures,
 )
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.journal.check_results import CheckResult
@@ -80,10 +80,10 @@ class CheckContext:
         return DailyShare(1 if self.deep else tenant.tenant.drift.days, tenant.clock.now().date())
 
     @contextmanager
-    def unwritten(self, what: str) -> Iterator[TenantContext | None]:
-        """Yield the tenant while no other process writes for it.
+    def exclude_writers(self, what: str) -> Iterator[TenantContext | None]:
+        """Keep other processes from writing for the tenant, and yield the tenant meanwhile.
 
-        Yields None if another process keeps writing, and for the check of a single build.
+        Yields None if another process keeps writing, and if a single build is checked.
         """
         with ExitStack() as stack:
             try:
@@ -98,7 +98,7 @@ class CheckContext:
         return "" if self.build is not None else self.run_id
 
     @classmethod
-    def of(
+    def from_run(
         cls, workbench: Workbench, tenant_id: str, run: dg.DagsterRun, log: dg.DagsterLogManager
     ) -> Self:
         """Return the context of a tenant, for a run that evaluates checks."""
@@ -124,7 +124,7 @@ class CheckContext:
             yield self.workbench.context(tenant_id, guard=held.check, log=self.log.info)
 
     def has_other_writer(self) -> bool:
-        """Return whether another run writes for the tenant; differences may be temporary then."""
+        """Return whether another run writes for the tenant; then differences may be temporary."""
         lock, tenant_id = self.tenant.catalog.lock, self.tenant.ref.id
         holder = lock.holder(tenant_id)
         if holder is None or holder.run_id == self.run_id:
@@ -166,17 +166,21 @@ class TenantCheck:
         """Return the check's key as one word, such as "search_index.drift"."""
         return f"{self.asset}.{self.name}"
 
-    def outcome(self, verdict: Verdict) -> CheckResult:
-        """Return a verdict as the catalog stores it."""
+    def build_result(self, verdict: Verdict) -> CheckResult:
+        """Return the result that the catalog stores for a verdict."""
         return CheckResult(
             self.asset, self.name, verdict.passed, verdict.severity, verdict.description
         )
 
-    def error(self, error: Exception, installation: InstallationResource) -> CheckResult:
-        """Return the error of an evaluation as the catalog stores it."""
-        return CheckResult(self.asset, self.name, error=as_failure(error, installation).description)
+    def build_error_result(
+        self, error: Exception, installation: InstallationResource
+    ) -> CheckResult:
+        """Return the result that the catalog stores for an evaluation that raised an error."""
+        return CheckResult(
+            self.asset, self.name, error=build_failure(error, installation).description
+        )
 
-    def spec(self, names: Naming) -> dg.AssetCheckSpec:
+    def build_spec(self, names: Naming) -> dg.AssetCheckSpec:
         """Return the check's specification for Dagster."""
         return dg.AssetCheckSpec(
             self.name,
@@ -192,10 +196,10 @@ class TenantCheck:
         try:
             verdict = self.verdict(context)
         except Exception as error:
-            outcome = self.error(error, context.workbench.installation)
+            outcome = self.build_error_result(error, context.workbench.installation)
             ctx.catalog.check_results.record(ctx.ref, [outcome], first=not in_sync)
             raise
-        ctx.catalog.check_results.record(ctx.ref, [self.outcome(verdict)], first=not in_sync)
+        ctx.catalog.check_results.record(ctx.ref, [self.build_result(verdict)], first=not in_sync)
         return verdict
 
 
@@ -221,7 +225,7 @@ def _build_step(
     resource = names.resource("workbench")
 
     @dg.multi_asset_check(
-        specs=[check.spec(names) for check in checks.values()],
+        specs=[check.build_spec(names) for check in checks.values()],
         name=f"{names.step_key(asset)}_checks",
         description=f"Evaluates the checks of {asset}.",
         can_subset=True,
@@ -231,8 +235,10 @@ def _build_step(
         workbench: Workbench = getattr(context.resources, resource)
         installation = workbench.installation
         try:
-            with clear_failures(installation):
-                tenant = CheckContext.of(workbench, context.partition_key, context.run, context.log)
+            with convert_to_failures(installation):
+                tenant = CheckContext.from_run(
+                    workbench, context.partition_key, context.run, context.log
+                )
         except SkippedTenant:
             yield from map(_skip_check, sorted(context.selected_asset_check_keys))
             return
@@ -241,7 +247,7 @@ def _build_step(
             if key not in context.selected_asset_check_keys:
                 continue
             try:
-                with clear_failures(installation):
+                with convert_to_failures(installation):
                     result = to_check_result(check.evaluate(tenant), key)
             except Exception as error:
                 errors[key.name] = error
@@ -249,7 +255,7 @@ def _build_step(
                 yield result
         if errors:
             first = next(iter(errors.values()))
-            reason = as_failure(first, installation).description
+            reason = build_failure(first, installation).description
             raise dg.Failure(
                 f"not evaluated: {', '.join(errors)}\n{reason}", allow_retries=False
             ) from first
@@ -333,7 +339,7 @@ def refuse_write() -> NoReturn:
 
 
 @dataclass(frozen=True)
-class ChecksOfBuilds:
+class BuildJudgeFactory:
     """Creates functions that judge builds by the checks that set `judges_builds`."""
 
     checks: Sequence[TenantCheck]

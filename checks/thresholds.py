@@ -12,7 +12,7 @@ SEARCHES = 50
 
 
 def build_verdict(events: Sequence[Event], tenant_id: str) -> Verdict:
-    """Pass if one of the last searches found a passage, or there were fewer than 50."""
+    """Pass if one of the last searches found a passage, or there were fewer than 50 searches."""
     with_passages = sum(bool(event.payload.get("chosen")) for event in events)
     nearest = [event.payload["nearest"] for event in events if event.payload.get("nearest")]
     is_judged = len(events) >= SEARCHES

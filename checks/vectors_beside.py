@@ -79,7 +79,7 @@ def vectors_beside_check(context: CheckContext) -> Verdict:
         states = compare_separate_vectors(context.tenant)
         if all(state.is_healthy for state in states):
             return build_verdict(states)
-        with context.unwritten("comparing vectors") as tenant:
+        with context.exclude_writers("comparing vectors") as tenant:
             if tenant is not None:
                 return build_verdict(compare_separate_vectors(tenant))
         return build_verdict(states, writer_at_work=True)

@@ -18,7 +18,7 @@ import rag_assets.assets
 import rag_assets.jobs
 from rag_assets import sensors
 from rag_assets.checks.registry import collect_tenant_checks
-from rag_assets.checks.tenant_check import ChecksOfBuilds, LoadedCheck, TenantCheck, build_checks
+from rag_assets.checks.tenant_check import BuildJudgeFactory, LoadedCheck, TenantCheck, build_checks
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.installation import Installation
 from rag_assets.common.package_contents import collect_values
@@ -191,7 +191,7 @@ def build_resources(
         postgres=postgres, workbench=workbench
     )
     checks = tuple(check for check in parts.checks if isinstance(check, TenantCheck))
-    constants = {"checks": checks, "publish_judge": ChecksOfBuilds(checks)}
+    constants = {"checks": checks, "publish_judge": BuildJudgeFactory(checks)}
     found = {
         "postgres": postgres,
         "workbench": workbench,

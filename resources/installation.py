@@ -28,7 +28,7 @@ class InstallationResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
     @classmethod
     def from_installation(cls, installation: Installation | None) -> InstallationResource:
-        """Return the resource for an installation; None takes it from the environment."""
+        """Return the resource for an installation; by default, for that of the environment."""
         return cls(**(installation or Installation()).given())
 
     @property

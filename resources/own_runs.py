@@ -154,10 +154,10 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
             if self._has_only_own_parts(run)
         ]
 
-    def mark(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
+    def add_missing_tags(self, instance: dg.DagsterInstance, run: dg.DagsterRun) -> None:
         """Add missing tags to a started run, for example after a launch by the UI or a schedule.
 
-        The tags are the installation, the naming and, unless the run also has assets of a team, a
+        The tags are the installation and the naming. A run without assets of a team also gets a
         tag that disables Dagster's retries: our code has already retried, or the next sync will.
         """
         retries = NO_RUN_RETRIES if self._has_only_own_parts(run) else {}

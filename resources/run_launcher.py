@@ -23,7 +23,12 @@ from rag_assets.dagster_compat import (
 )
 from rag_assets.forkserver.client import start_fork
 from rag_assets.forkserver.protocol import RUN
-from rag_assets.resources.tenant_lock import PROCESS_TAG, WORKER_TAG, marks, worker_tags
+from rag_assets.resources.tenant_lock import (
+    PROCESS_TAG,
+    WORKER_TAG,
+    build_worker_tags,
+    get_marks_folder,
+)
 from rag_assets.runtime.liveness import ProcessIdentity
 from rag_assets.runtime.program_processes import revive_fork_server
 
@@ -47,7 +52,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
             return False
 
         def report_start(pid: int) -> None:
-            self._instance.add_run_tags(run.run_id, worker_tags(pid))
+            self._instance.add_run_tags(run.run_id, build_worker_tags(pid))
             self._report_event(
                 run, f"The run was launched in a fork of the fork server (pid: {pid})."
             )
@@ -65,7 +70,7 @@ class ForkingRunLauncher(DefaultRunLauncher):
     def terminate(self, run_id: str) -> bool:
         """Interrupt a run; see the base class."""
         run = self._instance.get_run_by_id(run_id)
-        tag = _process_tag(run)
+        tag = _find_process_tag(run)
         if run is None or run.is_finished or tag is None:
             return bool(super().terminate(run_id))  # type: ignore[no-untyped-call]
         process = ProcessIdentity.parse(tag)
@@ -84,16 +89,16 @@ class ForkingRunLauncher(DefaultRunLauncher):
 
     def check_run_worker_health(self, run: dg.DagsterRun) -> CheckRunHealthResult:
         """Return whether a run's process is alive; processes of the code server count as alive."""
-        if (tag := _process_tag(run)) is None:
+        if (tag := _find_process_tag(run)) is None:
             return CheckRunHealthResult(WorkerStatus.RUNNING)
         process = ProcessIdentity.parse(tag)
-        if process.has_ended(marks(Settings.from_environment())):
+        if process.has_ended(get_marks_folder(Settings.from_environment())):
             message = f"the run's process {process.pid} on {process.host} no longer exists"
             return CheckRunHealthResult(WorkerStatus.FAILED, message)
         return CheckRunHealthResult(WorkerStatus.RUNNING)
 
 
-def _process_tag(run: dg.DagsterRun | None) -> str | None:
-    """Return the process tag of a run that a fork, a command or the watcher executes, or None."""
+def _find_process_tag(run: dg.DagsterRun | None) -> str | None:
+    """Return the process tag of a run; None unless a fork, a command or the watcher executes it."""
     tags = run.tags if run is not None else {}
     return tags.get(WORKER_TAG) or tags.get(PROCESS_TAG)

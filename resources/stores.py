@@ -68,20 +68,20 @@ def close_all() -> None:
         opened.close()
     _opened.clear()
     _open_catalog.cache_clear()
-    _store.cache_clear()
+    _create_store.cache_clear()
 
 
 def _open(settings: Settings) -> tuple[Catalog, Identity]:
-    own = _endpoints(settings)
+    own = _find_endpoints(settings)
     return _open_catalog(settings, own.database_url, own.owner_url)
 
 
 def _open_store(settings: Settings) -> VectorStore:
-    own = _endpoints(settings)
-    return _store(settings, own.elasticsearch, own.database_url, own.owner_url)
+    own = _find_endpoints(settings)
+    return _create_store(settings, own.elasticsearch, own.database_url, own.owner_url)
 
 
-def _endpoints(settings: Settings) -> Endpoints:
+def _find_endpoints(settings: Settings) -> Endpoints:
     stack = LocalStack(settings)
     stack.keep_private()
     return stack.endpoints()
@@ -104,7 +104,7 @@ def _open_catalog(settings: Settings, url: str, owner_url: str) -> tuple[Catalog
 
 
 @lru_cache(maxsize=4)
-def _store(
+def _create_store(
     settings: Settings, server: ElasticsearchConnection, catalog_url: str, owner_url: str
 ) -> VectorStore:
     catalog, identity = _open_catalog(settings, catalog_url, owner_url)

@@ -89,7 +89,7 @@ class TenantLockResource(dg.ConfigurableResource):  # type: ignore[type-arg]
 
 
 def fail_abandoned_run(instance: dg.DagsterInstance, former: Holder) -> bool:
-    """Mark the run of a lock's dead holder as failed, so that it does not block the queue.
+    """Mark the run of a dead process that held a lock as failed, so that the queue can continue.
 
     Returns:
         whether a run was marked.
@@ -106,16 +106,16 @@ def _fail(instance: dg.DagsterInstance, run_id: str, process: str) -> bool:
     return True
 
 
-def process_tags(settings: Settings) -> dict[str, str]:
+def build_process_tags(settings: Settings) -> dict[str, str]:
     """Return the tags for runs that this process executes, and mark the process as alive.
 
-    By the tags, other processes find out whether this process is still alive.
+    Other processes use the tags to find out whether this process is still alive.
     """
-    mark_process(marks(settings))
+    mark_process(get_marks_folder(settings))
     return {PROCESS_TAG: str(ProcessIdentity.from_pid(os.getpid()))}
 
 
-def worker_tags(pid: int) -> dict[str, str]:
+def build_worker_tags(pid: int) -> dict[str, str]:
     """Return the tags for a run that a fork on this machine executes.
 
     The fork itself marks its process as alive; see mark_process.
@@ -123,8 +123,8 @@ def worker_tags(pid: int) -> dict[str, str]:
     return {WORKER_TAG: str(ProcessIdentity.from_pid(pid))}
 
 
-def marks(settings: Settings) -> Path:
-    """Return the folder in which processes that execute runs mark that they are alive."""
+def get_marks_folder(settings: Settings) -> Path:
+    """Return the folder of the marks: files that show which processes of runs are alive."""
     return settings.local / "dagster" / "processes"
 
 
@@ -140,7 +140,7 @@ def fail_abandoned_runs(
     Returns:
         the ids of the marked runs.
     """
-    failed, marked = [], marks(settings)
+    failed, marked = [], get_marks_folder(settings)
     tags = {} if tenant_id is None else {PARTITION_TAG: tenant_id}
     row = catalog.installation.read()
     installation = str(row.id) if row else None

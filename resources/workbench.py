@@ -42,7 +42,7 @@ _MOST_KEPT = 2
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _KeptContext:
     """The context of an earlier step, kept for the following steps of the same run."""
 
     record: TenantRecord
@@ -70,7 +70,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
     slice_list_seconds: float = SliceLimits().list_seconds
     slice_hurried_seconds: float = SliceLimits().hurried_seconds
     _workers: PersistentPool | None = PrivateAttr(default=None)
-    _kept: list[_Kept] = PrivateAttr(default_factory=list)
+    _kept: list[_KeptContext] = PrivateAttr(default_factory=list)
 
     @property
     def installation(self) -> InstallationResource:
@@ -81,7 +81,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         """Mark and record the run; prepare worker processes for stages that need them."""
         if context.run is not None and context.instance is not None:
             with suppress(RagAssetsError):  # Without Postgres, the run's first step fails anyway.
-                self.own_runs.mark(context.instance, context.run)
+                self.own_runs.add_missing_tags(context.instance, context.run)
                 self.own_runs.record_history(context.instance, context.run)
         self._workers = PersistentPool(
             count_usable_cores(), self.installation.settings.local / "cache"
@@ -105,7 +105,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         wanted = (record, guard)
         kept = next((kept for kept in self._kept if (kept.record, kept.guard) == wanted), None)
         if kept is None:
-            kept = _Kept(record, guard, self._build(catalog, record, guard, log))
+            kept = _KeptContext(record, guard, self._build(catalog, record, guard, log))
             self._kept = [kept, *self._kept][:_MOST_KEPT]
         return replace(kept.context, log=log)
 
@@ -145,7 +145,7 @@ class Workbench(dg.ConfigurableResource):  # type: ignore[type-arg]
         )
 
     def retreat(self, tenant_id: str) -> None:
-        """Delete data that a run wrote after losing its lock, if the tenant has been removed."""
+        """Delete what a run wrote after losing its lock, if the run's tenant has been removed."""
         blobs = open_blobs(self.installation.settings)
         store = self.elasticsearch.store()
         delete_late_writes(self.postgres.catalog(), self.lake.lake(), store, blobs, tenant_id)
@@ -181,23 +181,23 @@ class SkippedTenant(dg.Failure):
 
 
 @contextmanager
-def clear_failures(installation: InstallationResource) -> Iterator[None]:
-    """Convert the project's errors to a step failure with message and hint."""
+def convert_to_failures(installation: InstallationResource) -> Iterator[None]:
+    """Convert the project's errors, and errors that contain credentials, to step failures."""
     try:
         yield
     except (dg.Failure, dg.RetryRequested):
         raise
     except RagAssetsError as error:
-        raise as_failure(error, installation) from None
+        raise build_failure(error, installation) from None
     except Exception as error:
         described = "".join(traceback.format_exception(error))
         if _mask_text(described, installation) == described:
             raise
         # Dagster would record the causes too, so only the type and location are kept.
-        raise as_failure(error, installation) from None
+        raise build_failure(error, installation) from None
 
 
-def as_failure(error: Exception, installation: InstallationResource) -> dg.Failure:
+def build_failure(error: Exception, installation: InstallationResource) -> dg.Failure:
     """Return a step failure with an error's message and hint.
 
     For errors of other code, it contains only type and location.

@@ -9,7 +9,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.declarations import sensor
 from rag_assets.pipeline.batches import choose_due_batches, poll_batches
 from rag_assets.resources.stores import PostgresResource
-from rag_assets.resources.workbench import clear_failures
+from rag_assets.resources.workbench import convert_to_failures
 
 _MOST = 50
 """Maximum number of batches that a tick polls, with one request each."""
@@ -27,7 +27,7 @@ def embedding_batches_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.SkipReason:
     """Poll the due batches of all tenants."""
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         catalog = postgres.catalog()
         batches = catalog.batches.list_open()
         polled = choose_due_batches(batches, datetime.now(UTC), _MOST)

@@ -17,7 +17,7 @@ from rag_assets.jobs.checks import ALL_TENANTS_JOB, evaluate_checks
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
-from rag_assets.resources.workbench import clear_failures
+from rag_assets.resources.workbench import convert_to_failures
 from rag_assets.storage.catalog.journal.check_results import CatalogLag, CheckResult
 from rag_assets.tenants.model import Tenant
 
@@ -60,7 +60,7 @@ def compare_staleness(
     results: Mapping[str, CheckResult],
     now: datetime,
 ) -> Staleness:
-    """Separate tenants with a valid last result from tenants to check again.
+    """Separate tenants whose last result is still valid from tenants to check again.
 
     Args:
         results: the last results of the check; a tenant without a result is in neither group.
@@ -98,7 +98,7 @@ def staleness_sensor(
     """Compare the catalog with the last results, and request the needed evaluations."""
     if runs.list_unfinished(context.instance, job=names.own(ALL_TENANTS_JOB)):
         return dg.SensorResult(skip_reason=dg.SkipReason("a run is already evaluating checks"))
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         table = postgres.catalog().check_results
         records = [r for r in postgres.catalog().tenants.all() if r.state == "ACTIVE"]
         keys = [(check.asset, check.name) for check in checks]
@@ -116,19 +116,19 @@ def staleness_sensor(
     requests = []
     if staleness.changed:
         reason = f"the staleness of {len(staleness.changed):,} tenants may have changed"
-        requests.append(_request(names, staleness.changed, [".".join(_STALENESS)], reason))
+        requests.append(_build_request(names, staleness.changed, [".".join(_STALENESS)], reason))
     if overdue:
         reason = (
             f"checks of {len(overdue):,} tenants are overdue: not evaluated for 30 hours, or never"
         )
-        requests.append(_request(names, overdue, None, reason))
+        requests.append(_build_request(names, overdue, None, reason))
     unchanged = f"{len(staleness.unchanged):,} tenants unchanged"
     return dg.SensorResult(
         run_requests=requests, skip_reason=None if requests else dg.SkipReason(unchanged)
     )
 
 
-def _request(
+def _build_request(
     names: Naming, tenant_ids: Collection[str], checks: list[str] | None, reason: str
 ) -> dg.RunRequest:
     config: dict[str, object] = {"tenants": list(tenant_ids)}

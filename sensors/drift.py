@@ -14,7 +14,7 @@ from rag_assets.pipeline.mark_keeper import MarkKeeper
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
-from rag_assets.resources.workbench import Workbench, clear_failures
+from rag_assets.resources.workbench import Workbench, convert_to_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -50,7 +50,7 @@ def drift_offenders_sensor(
     context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource, runs: OwnRuns
 ) -> dg.SensorResult:
     """Request a repair for every drift that no repair has followed yet."""
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         catalog = postgres.catalog()
         busy = runs.list_busy_partitions(context.instance)
         present = set(context.instance.get_dynamic_partitions(names.partitions_name))
@@ -81,7 +81,7 @@ def drift_offenders_sensor(
 )
 def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbench) -> dg.SkipReason:
     """Record the tenants whose index has more or fewer entries than the catalog records."""
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
         store = workbench.elasticsearch.store()
         blobs = open_blobs(workbench.installation.settings)
@@ -93,7 +93,7 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
 
         found: dict[str, list[IndexDifference]] = {}
         for batch in batched([record.ref for record in records], _COUNTED_AT_ONCE):
-            found |= _compare_apart(compare, batch, context.log.error)
+            found |= _compare_all_or_each(compare, batch, context.log.error)
         for record in records:
             # The nightly run or a person decides about a replaced index.
             differences = [d for d in found.get(record.id, ()) if not d.is_replaced]
@@ -105,7 +105,7 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
     return dg.SkipReason(f"{len(found)} of {len(records)} tenants differ from the catalog")
 
 
-def _compare_apart(
+def _compare_all_or_each(
     compare: Callable[[Sequence[TenantRef]], dict[str, list[IndexDifference]]],
     tenants: Sequence[TenantRef],
     log: Callable[[str], None],
@@ -123,12 +123,12 @@ def _compare_apart(
             return {}
     found: dict[str, list[IndexDifference]] = {}
     for tenant in tenants:
-        found |= _compare_apart(compare, [tenant], log)
+        found |= _compare_all_or_each(compare, [tenant], log)
     return found
 
 
 def _is_unrepaired(catalog: Catalog, tenant_id: str) -> bool:
-    """Return whether a tenant has drift that no repair has followed."""
+    """Return whether a tenant has drift, and no repair has followed the drift yet."""
     found = catalog.events.latest(tenant_id, kind="drift_found", limit=1)
     repaired = catalog.events.latest(tenant_id, kind="index_repaired", limit=1)
     return bool(found) and (not repaired or repaired[0].id < found[0].id)

@@ -23,14 +23,14 @@ class TenantState:
             tenant due.
         config_key: key of the current configuration and components.
         pending: number of outdated documents that may be tried now.
-        removals: number of deleted documents that a generation may still contain.
+        removals: number of deleted documents that a build may still contain.
         partly_replaced: number of documents for which a killed run may have left entries of other
             versions.
         recently_changed: number of documents that were listed so soon after their last change that
             a further change could have been missed.
         unpublished: whether a complete build waits to be judged and published.
         next_expiry: when the next document is due for pruning.
-        unfinished: why the tenant's system has work left after a sync; None without work.
+        unfinished: why the tenant's system still has work to do after a sync; None if it has none.
     """
 
     tenant_id: str

@@ -41,7 +41,7 @@ def run_failures_sensor(
 
 
 def record_failure(catalog: Catalog, record: TenantRecord, message: str, *, all_done: bool) -> None:
-    """Record a failed run of a tenant, which is retried after a growing delay.
+    """Record a failed run of a tenant; the run is retried after a growing delay.
 
     Args:
         all_done: whether the run completed all possible work, for example everything except

@@ -6,7 +6,7 @@ from rag_assets.declarations import Naming, Schedule, sensor
 from rag_assets.jobs.quality import measure_tenants
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
-from rag_assets.resources.workbench import clear_failures
+from rag_assets.resources.workbench import convert_to_failures
 
 weekly_quality = Schedule(
     "weekly_quality",
@@ -32,7 +32,7 @@ def published_builds_sensor(
     context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource
 ) -> dg.SensorResult:
     """Find publications since the last tick, in one query over all tenants."""
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         catalog = postgres.catalog()
         since = int(context.cursor) if context.cursor else None
         newest, tenants = catalog.events.tenants_since(since, "generation_published")

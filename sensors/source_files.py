@@ -19,11 +19,11 @@ from rag_assets.privacy.masker import get_masker
 from rag_assets.resources.own_runs import PARTITION_TAG, OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import PROCESS_TAG, REASON_TAG, fail_abandoned_runs
-from rag_assets.resources.workbench import clear_failures
+from rag_assets.resources.workbench import convert_to_failures
 from rag_assets.runtime.watch_report import NO_WATCHER, WatchReport, WatchReportFile
 from rag_assets.sensors.due import TenantState, explain_due
 from rag_assets.sensors.state import ParsedTenants, read_tenant_states
-from rag_assets.sensors.turns import Action, Cursor, advance_cursor, choose_action, plan
+from rag_assets.sensors.turns import Action, Cursor, advance_cursor, choose_action, plan_tick
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
@@ -55,7 +55,7 @@ def source_files_sensor(
 ) -> dg.SensorResult:
     """List the sources of as many tenants as a tick has time for, in rotation."""
     settings = postgres.installation.settings
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         tick = _Tick(
             context.instance,
             runs,
@@ -116,7 +116,7 @@ class _Tick:
         trusted = get_deletion_time(self.catalog, Clock())
         self.doubt = trusted if isinstance(trusted, ClockDoubt) else None
         reasons = set() if self.report is NO_WATCHER else self._list_reasons()
-        planned = plan(self.ids, self.cursor, self.report, reasons, self.now)
+        planned = plan_tick(self.ids, self.cursor, self.report, reasons, self.now)
         self._check_tenants(planned.first, seconds=None)
         stopped = self._check_tenants(planned.rest, seconds=_TICK_SECONDS)
         self.catalog.changes.notify(id_ for id_, done in self.seen.items() if done == "tell")
@@ -145,7 +145,7 @@ class _Tick:
         }
 
     def _check_tenants(self, ids: Sequence[str], *, seconds: float | None) -> str | None:
-        """Check those tenants that have no run in progress.
+        """Check the tenants with these ids that have no run in progress.
 
         Returns:
             the tenant at which the time ran out; None if all tenants were checked.
@@ -180,7 +180,7 @@ class _Tick:
             self._report_unlisted(record, state)
             return None
         done = choose_action(record.id, self.cursor, self.report, self.now)
-        if done == "request" and (request := self._request(record, state, reason)):
+        if done == "request" and (request := self._build_request(record, state, reason)):
             self.requests.append(request)
         return done
 
@@ -195,11 +195,11 @@ class _Tick:
         if names <= known:
             return
         reason = f"sources cannot be listed: {', '.join(sorted(state.unlisted))}"
-        if (request := self._request(record, state, reason)) is not None:
+        if (request := self._build_request(record, state, reason)) is not None:
             self.requests.append(request)
             self.unlisted |= names
 
-    def _request(
+    def _build_request(
         self, record: TenantRecord, state: TenantState, reason: str
     ) -> dg.RunRequest | None:
         # The key contains the last run, so that a change from A to B and back is not missed.

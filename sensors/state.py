@@ -52,7 +52,7 @@ class ParsedTenants:
     def __init__(self) -> None:
         self._parsed: dict[str, tuple[TenantRecord, Tenant]] = {}
 
-    def tenant(self, embedders: Embedders, record: TenantRecord) -> Tenant:
+    def parse(self, embedders: Embedders, record: TenantRecord) -> Tenant:
         """Return the parsed tenant, with its resolved embedder."""
         known = self._parsed.get(record.id)
         if known is None or known[0] != record:
@@ -64,7 +64,7 @@ class ParsedTenants:
 def read_tenant_state(
     catalog: Catalog, record: TenantRecord, tenant: Tenant, settings: Settings
 ) -> TenantState:
-    """Read a tenant's state; list its sources unless the catalog shows pending work.
+    """Read a tenant's state; list the sources only if the catalog shows no pending work.
 
     Raises:
         ConfigurationError: spending caps are set, but the price is unknown.
@@ -98,7 +98,7 @@ def read_tenant_states(
         keys = []
         for record in batch:
             try:
-                keys.append(_compute_keys(parsed.tenant(embedders, record)))
+                keys.append(_compute_keys(parsed.parse(embedders, record)))
             except ServiceUnavailable:
                 raise
             except Exception as error:  # an error of one tenant must not stop the others
@@ -187,33 +187,33 @@ def _find_next_expiry(facts: _Facts) -> datetime | None:
     return min(expiries, default=None)
 
 
-def _list_wanted_builds(of: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
-    """Return the builds that runs write: the wanted build, and a different serving build.
+def _list_wanted_builds(keys: _Keys, live: Sequence[Generation]) -> list[WantedBuild]:
+    """Return the builds that runs write: the wanted build, and the serving build if it differs.
 
-    The serving build is left out if it cannot be written. The wanted build may be older than
+    A serving build that cannot be written is left out. The wanted build may be older than
     others, if the configuration returned to an earlier state.
     """
-    build = find_wanted_build(live, of.tenant, of.embedder_id)
+    build = find_wanted_build(live, keys.tenant, keys.embedder_id)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if build is None:
-        found = [WantedBuild(of.tenant.id, 0, of.config)]
+        found = [WantedBuild(keys.tenant.id, 0, keys.config)]
     else:
-        key = _find_config_key(of, build) if build.pinned else of.config
-        found = [WantedBuild(of.tenant.id, build.number, key or of.config)]
+        key = _find_config_key(keys, build) if build.pinned else keys.config
+        found = [WantedBuild(keys.tenant.id, build.number, key or keys.config)]
     if (
         serving is not None
         and serving != build
-        and (key := _find_config_key(of, serving)) is not None
+        and (key := _find_config_key(keys, serving)) is not None
     ):
-        found.append(WantedBuild(of.tenant.id, serving.number, key, is_superseded=True))
+        found.append(WantedBuild(keys.tenant.id, serving.number, key, is_superseded=True))
     return found
 
 
-def _find_config_key(of: _Keys, build: Generation) -> str | None:
+def _find_config_key(keys: _Keys, build: Generation) -> str | None:
     """Return the key of the configuration of a build; None if the build cannot be written."""
     try:
         return compute_config_key(
-            configure_tenant_for_build(of.tenant, of.embedder_id, build), build.embedder_id
+            configure_tenant_for_build(keys.tenant, keys.embedder_id, build), build.embedder_id
         )
     except BuildNotWritable:
         return None

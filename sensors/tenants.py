@@ -7,7 +7,7 @@ from rag_assets.jobs.run_history import delete_partition
 from rag_assets.pipeline.tenancy import reconcile_tenants
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
-from rag_assets.resources.workbench import clear_failures
+from rag_assets.resources.workbench import convert_to_failures
 
 
 @sensor(
@@ -24,12 +24,12 @@ def tenants_sensor(
     context: dg.SensorEvaluationContext, names: Naming, postgres: PostgresResource, runs: OwnRuns
 ) -> dg.SensorResult | dg.SkipReason:
     """Update the catalog and the partitions."""
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         settings = postgres.installation.settings
         found = reconcile_tenants(postgres.catalog(), settings, postgres.identity())
     for problem in found.problems:
         context.log.warning(problem.advice)
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         recorded = runs.list_recorded_tenants(context.instance)
     present = set(context.instance.get_dynamic_partitions(names.partitions_name))
     known = {record.id for record in found.records}
@@ -37,14 +37,14 @@ def tenants_sensor(
     new = sorted(wanted - present)
     deleted = []
     if unwanted := (present | recorded) - wanted:
-        with clear_failures(postgres.installation):
+        with convert_to_failures(postgres.installation):
             # Other partitions may be tenants of another installation in this instance.
             receipts = postgres.catalog().receipts
             removed = (unwanted & known) | receipts.find_removed_tenants(unwanted - known)
             deleted = _delete_histories(context.instance, runs, removed)
     if not new and not deleted:
         if found.problems:  # All other tenants were reconciled nevertheless.
-            with clear_failures(postgres.installation):
+            with convert_to_failures(postgres.installation):
                 raise found.problems[0]
         return dg.SkipReason(f"{len(wanted)} tenants, none added or removed")
     requests: list[dg.AddDynamicPartitionsRequest | dg.DeleteDynamicPartitionsRequest] = []

@@ -67,12 +67,13 @@ class Cursor:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class TickPlan:
     """The tenants that a tick checks.
 
     Attributes:
-        first: tenants with a reason or a turn, which are checked even if the time runs out.
-        rest: tenants that are checked as far as time allows.
+        first: tenants with a reason to be checked or whose turn it is; they are checked even if the
+            time runs out.
+        rest: tenants that are checked only as far as time allows.
         turn: the new value of Cursor.turn.
         watcher: the new value of Cursor.watcher, if all planned tenants are checked.
     """
@@ -83,16 +84,16 @@ class Plan:
     watcher: str
 
 
-def plan(
+def plan_tick(
     ids: Sequence[str], cursor: Cursor, report: WatchReport, reasons: Set[str], now: float
-) -> Plan:
+) -> TickPlan:
     """Choose the tenants of a tick.
 
     Args:
-        reasons: tenants to check now, watched or not.
+        reasons: tenants that have a reason to be checked now, whether watched or not.
     """
     if report is NO_WATCHER or report.watcher != cursor.watcher:
-        return Plan((), tuple(rotate_after(ids, cursor.stopped)), cursor.turn, report.watcher)
+        return TickPlan((), tuple(rotate_after(ids, cursor.stopped)), cursor.turn, report.watcher)
     overdue = {id_ for id_, at in cursor.handed.items() if _is_overdue(at, now)}
     urgent = reasons | overdue
     first = [id_ for id_ in ids if id_ in urgent]
@@ -100,7 +101,7 @@ def plan(
     share = math.ceil(len(others) * min(1.0, max(0.0, now - cursor.at) / ROUND_SECONDS))
     turns = rotate_after(others, cursor.turn)[:share]
     unwatched = [id_ for id_ in ids if id_ not in report.watched and id_ not in urgent]
-    return Plan(
+    return TickPlan(
         (*first, *turns),
         tuple(rotate_after(unwatched, cursor.stopped)),
         turns[-1] if turns else cursor.turn,
@@ -133,7 +134,7 @@ def _is_overdue(handed_at: float, now: float) -> bool:
 
 def advance_cursor(
     cursor: Cursor,
-    planned: Plan,
+    planned: TickPlan,
     seen: Mapping[str, Action | None],
     *,
     stopped: str | None,

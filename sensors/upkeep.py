@@ -9,7 +9,7 @@ from rag_assets.jobs.canary import probe_embedders
 from rag_assets.jobs.upkeep import compact_lake, prune_documents, report_tenant_costs
 from rag_assets.pipeline.removal import find_interrupted_removals
 from rag_assets.resources.stores import PostgresResource
-from rag_assets.resources.workbench import clear_failures
+from rag_assets.resources.workbench import convert_to_failures
 
 _TRY_AGAIN_SECONDS = 600
 """Seconds until a failed removal, for example because of a hold, is retried."""
@@ -59,7 +59,7 @@ def removals_sensor(
     context: dg.SensorEvaluationContext, postgres: PostgresResource
 ) -> dg.RunRequest | dg.SkipReason:
     """Request a run that completes interrupted removals of tenants."""
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         left = [
             (removal.id, removal.incarnation)
             for removal in find_interrupted_removals(postgres.catalog())

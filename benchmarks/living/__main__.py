@@ -195,7 +195,7 @@ def _read_places() -> RangesByBuild:
     from rag_assets.cli.session import Session
 
     with Session() as session:
-        return read_places(session.reader(TENANT))
+        return read_places(session.build_reader_context(TENANT))
 
 
 def _print_move(move: Move) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
-from rag_assets.api.problems import HTTP_KINDS, get_problem_kind, list_kinds
+from rag_assets.api.problems import HTTP_KINDS, get_kinds_by_error, get_problem_kind
 from rag_assets.common import errors
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.failure_kinds import OF_PROVIDERS, WORDS, failure_kind
@@ -99,7 +99,7 @@ def _write_problems() -> Iterator[str]:
     yield "| status | type | title | detail | errors |"
     yield "|---|---|---|---|---|"
     rows: dict[tuple[int, str, str, str], list[str]] = defaultdict(list)
-    for error, kind in list_kinds().items():
+    for error, kind in get_kinds_by_error().items():
         detail = kind.detail or _describe_detail(error, kind.status)
         rows[kind.status, kind.name, kind.title, detail].append(error.__name__)
     for kind in HTTP_KINDS:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """The maximum number of requests that a worker runs at once; each of them has a turn."""
+    """The maximum number of requests that a worker runs at once; each running one has a turn."""
 
     total: int
     per_tenant: int
@@ -257,7 +257,7 @@ class Admission:
         turn = asyncio.get_running_loop().create_future()
         waiter = _Waiter(turn, self._clock() + self._wait_seconds)
         self._queue.add(tenant, caller, waiter)
-        self._start_waiting()
+        self._start_next_waiters()
         disconnected = asyncio.ensure_future(_wait_for_disconnect())
         try:
             await asyncio.wait(
@@ -285,10 +285,10 @@ class Admission:
     def _end(self, tenant: str) -> None:
         self._free += 1
         self._queue.end(tenant)
-        self._start_waiting()
+        self._start_next_waiters()
         self._refuse_late()
 
-    def _start_waiting(self) -> None:
+    def _start_next_waiters(self) -> None:
         while self._free and (taken := self._queue.pop()) is not None:
             tenant, waiter = taken
             self._start(tenant)

@@ -18,7 +18,7 @@ from rag_assets.api.identity import (
     Unauthenticated,
     get_identity,
 )
-from rag_assets.api.jwt_tokens import JwtVerifier, load_keys
+from rag_assets.api.jwt_tokens import JwtVerifier, build_key_finder
 from rag_assets.api.settings import JwtSettings, Network
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import sha256_hex
@@ -93,7 +93,7 @@ class Authenticator:
         self._mask = mask
         self._tokens = TokenLookups(tokens)
         self._reader = tokens
-        self._jwt = None if settings is None else JwtVerifier(settings, load_keys(settings))
+        self._jwt = None if settings is None else JwtVerifier(settings, build_key_finder(settings))
         self._fetches_keys = settings is not None and settings.jwks is not None
 
     async def authenticate(self, authorization: str | None) -> Identity:

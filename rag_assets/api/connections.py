@@ -138,7 +138,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
 
     def on_url(self, url: bytes) -> None:  # noqa: D102
-        self._measure(len(url), _URL_TOO_LONG)
+        self._require_small_head(len(url), _URL_TOO_LONG)
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:  # noqa: D102
@@ -146,14 +146,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if not self._in_head:
             return
         self._header_count += 1
-        self._measure(len(name) + len(value) + len(b": \r\n"), _HEAD_TOO_LARGE)
+        self._require_small_head(len(name) + len(value) + len(b": \r\n"), _HEAD_TOO_LARGE)
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:  # noqa: D102
         self._in_head = False
         self._overhead = 0
         self._require_unambiguous()
-        self._unread_bytes = self._promised_bytes()
+        self._unread_bytes = self._get_body_length()
         super().on_headers_complete()
         if self.parser.should_upgrade():
             # The answer uses HTTP/1.1, but the client may use another protocol in the bytes that
@@ -207,14 +207,14 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
         await self._wrapped_app(scope, receive, announce)
 
-    def _promised_bytes(self) -> int:
+    def _get_body_length(self) -> int:
         """Return the length of the body in bytes; for a chunked body, more than can be drained."""
         headers = dict(self.headers)
         if b"transfer-encoding" in headers:
             return DRAINED_BYTES + self.max_head_bytes
         return int(headers.get(b"content-length", b"0"))
 
-    def _measure(self, size: int, status: int) -> None:
+    def _require_small_head(self, size: int, status: int) -> None:
         self._head_size += size
         if self._head_size > self.max_head_bytes or self._header_count > self.max_headers:
             self._status = status
@@ -240,7 +240,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return cycle.more_body and len(cycle.body) <= HIGH_WATER_LIMIT
 
     def _resume_reading(self) -> None:
-        """Resume reading, unless a received body still waits to be consumed."""
+        """Resume reading if no received body still waits to be consumed."""
         cycle = self.cycle
         if cycle is None or cycle.response_complete or len(cycle.body) <= HIGH_WATER_LIMIT:
             self.flow.resume_reading()

@@ -114,10 +114,10 @@ class Guard:
         if self._require_trust is not None:
             self._require_trust()
         digest = blake2b(credential.encode("utf-8", "surrogatepass"), digest_size=16).digest()
-        if self._is_known(digest):
+        if self._was_valid_recently(digest):
             return await self._validate_and_remember(validate, digest)
         address = get_client_address(scope, self._proxies).encode()
-        wait = self._attempts.wait(address)
+        wait = self._attempts.get_wait_seconds(address)
         if not wait:
             try:
                 return await self._validate_and_remember(validate, digest)
@@ -148,7 +148,7 @@ class Guard:
             record.write(b"", now + _TRUST_SECONDS)
         return result
 
-    def _is_known(self, digest: bytes) -> bool:
+    def _was_valid_recently(self, digest: bytes) -> bool:
         with self._known.lock(digest, self._clock()) as record:
             return record.is_live
 
@@ -192,7 +192,7 @@ class Streamed(Guarded):
 
     async def admit_request(self, request: Request) -> Request:
         """Return the request without reading its body."""
-        require_plain(request)
+        require_uncompressed(request)
         # Waiting for a disconnect would consume the messages with the body.
         CLIENT_GONE.set(anyio.sleep_forever)
         return request
@@ -202,7 +202,7 @@ async def read_body(
     request: Request, seconds: float = _BODY_SECONDS, most: int = MAX_BODY
 ) -> bytes:
     """Read the whole body."""
-    require_plain(request)
+    require_uncompressed(request)
     if get_content_length(request) > most:
         raise _build_too_large(most)
     try:
@@ -213,8 +213,8 @@ async def read_body(
         raise HttpRefusal(_TIMEOUT_STATUS, late, {"Connection": "close"}) from None
 
 
-def require_plain(request: Request) -> None:
-    """Require that a body is not compressed."""
+def require_uncompressed(request: Request) -> None:
+    """Require that the body of a request is not compressed."""
     if request.headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise HttpRefusal(_UNSUPPORTED, "send the body uncompressed, without Content-Encoding")
 

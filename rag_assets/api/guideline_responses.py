@@ -28,7 +28,7 @@ DocumentStatus: TypeAlias = Literal["PROCESSING", "READY", "FAILED"]
 Stage: TypeAlias = Literal["queued", "parsing", "chunking", "embedding", "indexing"]
 
 
-def camel(name: str) -> str:
+def to_camel_case(name: str) -> str:
     """Return the JSON name of a field, in camelCase; the field `id` becomes `_id`."""
     if name == "id":
         return "_id"
@@ -36,11 +36,11 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in rest)
 
 
-CAMEL_CASE: Mapping[str, Any] = {"alias_generator": camel, "populate_by_name": True}
+CAMEL_CASE: Mapping[str, Any] = {"alias_generator": to_camel_case, "populate_by_name": True}
 """Pydantic's configuration of these classes, which do not import Pydantic themselves."""
 KEY_CAMEL_CASE: Mapping[str, Any] = {
     **CAMEL_CASE,
-    "alias_generator": lambda name: "from" if name == "source" else camel(name),
+    "alias_generator": lambda name: "from" if name == "source" else to_camel_case(name),
 }
 """The same for the class KeyState, whose field `source` is `from` in JSON."""
 

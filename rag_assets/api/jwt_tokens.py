@@ -74,7 +74,7 @@ class KeySet:
         self._keys: Mapping[str, VerificationKey] = {}
         self._tried = self._fetched = float("-inf")
 
-    def key(self, header: Mapping[str, Any]) -> VerificationKey:
+    def find_key(self, header: Mapping[str, Any]) -> VerificationKey:
         """Return the key for a token with this header; see FindKey."""
         kid = header.get("kid")
         if not isinstance(kid, str):
@@ -91,7 +91,7 @@ class KeySet:
         raise ValueError("no key has the id from the header of the token")
 
     def _renew(self) -> None:
-        """Fetch the keys, unless this was done shortly before or another thread does it."""
+        """Fetch the keys; do nothing if they were just fetched or another thread fetches them."""
         # All threads wait for the first fetch.
         if not self._fetching.acquire(blocking=not self._keys):
             return
@@ -114,7 +114,7 @@ class KeySet:
         else:
             document = json.loads(Path(self._source).expanduser().read_text(encoding="utf-8"))
         jwks = jwt.PyJWKSet.from_dict(document).keys
-        return {jwk.key_id: key for jwk in jwks if jwk.key_id and (key := _from_jwk(jwk))}
+        return {jwk.key_id: key for jwk in jwks if jwk.key_id and (key := _build_key(jwk))}
 
     def _build_unreadable(self) -> ServiceUnavailable:
         return ServiceUnavailable(
@@ -123,7 +123,7 @@ class KeySet:
         )
 
 
-def load_keys(settings: JwtSettings) -> FindKey:
+def build_key_finder(settings: JwtSettings) -> FindKey:
     """Return the function that finds the configured keys.
 
     Raises:
@@ -135,7 +135,7 @@ def load_keys(settings: JwtSettings) -> FindKey:
     source = str(settings.jwks)
     parts = urlsplit(source)
     if parts.scheme == "https" or "://" not in source:
-        return KeySet(source).key
+        return KeySet(source).find_key
     raise ConfigurationError(
         "RAG_ASSETS_JWT_JWKS is neither a file nor an https URL",
         hint="set it to a file or an https URL; http would let others replace the keys",
@@ -162,8 +162,8 @@ def _load_key(settings: JwtSettings) -> VerificationKey:
     return VerificationKey(key, algorithm)
 
 
-def _from_jwk(jwk: jwt.PyJWK) -> VerificationKey | None:
-    """Return the key of a JWK; None for secrets, weak keys and encryption keys."""
+def _build_key(jwk: jwt.PyJWK) -> VerificationKey | None:
+    """Return the verification key in a JWK; None for secrets, weak keys and encryption keys."""
     algorithm = _find_algorithm(jwk.key)
     if algorithm is None or jwk.public_key_use not in {None, "sig"}:
         return None

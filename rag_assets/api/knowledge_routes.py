@@ -55,7 +55,7 @@ def read_status(
 def read_status_of_records(
     catalog: Catalog, record: TenantRecord, *, readers: Collection[str] | None
 ) -> WorkspaceStatus:
-    """Read the status of a tenant of typed records; see read_status()."""
+    """Read the status of a tenant whose documents are typed records; see read_status()."""
     records = catalog.record_freshness.read(record.id, _list_sources(record), readers=readers)
     backend = record.config.get(SECTION, {}).get("vector_backend", "elasticsearch")
     return WorkspaceStatus(
@@ -64,13 +64,13 @@ def read_status_of_records(
         excluded=records.excluded,
         failed=records.failed,
         oldest_wait_seconds=records.oldest_wait_seconds,
-        pending_model=pending_model(record) if readers is None else None,
+        pending_model=find_pending_model(record) if readers is None else None,
         vector_backend=backend,
         backfilled=records.backfilled if backend == "pgvector" else None,
     )
 
 
-def pending_model(record: TenantRecord) -> EmbeddingModel | None:
+def find_pending_model(record: TenantRecord) -> EmbeddingModel | None:
     """Return the model that takes effect when the whole tenant is indexed again, if any."""
     operators = get_configured_embedder(record.configured)
     if not get_profile(record.profile).keeps_model or not is_pending(record.settings, operators):
@@ -79,11 +79,11 @@ def pending_model(record: TenantRecord) -> EmbeddingModel | None:
     wanted = replace(settings, embedder=find_wanted_embedder(settings, operators))
     embedder = Tenant.from_config(overlay_settings(record.configured, wanted)).embedder
     return EmbeddingModel(
-        settings.provider or embedder.provider, model_name(embedder), embedder.dimensions
+        settings.provider or embedder.provider, get_model_name(embedder), embedder.dimensions
     )
 
 
-def model_name(embedder: EmbedderConfig) -> str:
+def get_model_name(embedder: EmbedderConfig) -> str:
     """Return the display name of an embedder's model."""
     return embedder.model_name or (embedder.path.name if embedder.path else DEFAULT_MODEL)
 

@@ -33,7 +33,7 @@ _LAST_SECONDS = 1.0
 _MAX_EVENT_LENGTH = 200
 
 
-class JsonLines(logging.Formatter):
+class JsonLineFormatter(logging.Formatter):
     """A formatter of records as JSON, one object per line, with the extra fields of the record.
 
     Values and tracebacks in messages of libraries are left out, because they may quote a key or a
@@ -168,10 +168,10 @@ def write_warning(event: str, reason: str, mask: Callable[[str], str]) -> None:
     """Write a warning to standard error without a thread; drop it if that would block.
 
     Args:
-        mask: see JsonLines.
+        mask: see JsonLineFormatter.
     """
     fields = {"name": LOGGER.name, "levelname": "WARNING", "msg": event, "reason": reason}
-    line = JsonLines(mask).format(logging.makeLogRecord(fields))
+    line = JsonLineFormatter(mask).format(logging.makeLogRecord(fields))
     descriptor = sys.stderr.fileno()
     if select([], [descriptor], [], 0)[1]:
         os.write(descriptor, f"{line}\n".encode())
@@ -181,9 +181,9 @@ def write_warning(event: str, reason: str, mask: Callable[[str], str]) -> None:
 def log_to_standard_error(
     mask: Callable[[str], str], lock: IO[bytes] | None = None
 ) -> Iterator[None]:
-    """Write own log lines and warnings of libraries to standard error until the block ends."""
+    """Write our log lines and warnings of libraries to standard error until the block ends."""
     handler = BackgroundLogHandler(sys.stderr.fileno(), lock=lock)
-    handler.setFormatter(JsonLines(mask))
+    handler.setFormatter(JsonLineFormatter(mask))
     root = logging.getLogger()
     before = root.level, LOGGER.level
     root.addHandler(handler)

@@ -233,7 +233,7 @@ def document_problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
     route.
     """
     shown = {"content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
-    kinds = [*list_kinds().values(), *_HTTP.values(), INVALID]
+    kinds = [*get_kinds_by_error().values(), *_HTTP.values(), INVALID]
     return {
         status: {
             **({"model": Problem} if status == _UNAUTHORIZED else shown),
@@ -288,13 +288,13 @@ def build_problem_response(
 
 def answer_unexpected_error(request_id: str, error: Exception) -> JSONResponse:
     """Return the response to an unexpected error, and log the error."""
-    kind, _ = classify(request_id, error)
+    kind, _ = classify_error(request_id, error)
     return build_problem_response(request_id, kind)
 
 
 def format_problem(error: Exception, request_id: str) -> str:
     """Describe an error in one line for text interfaces; log the error if it is a server error."""
-    kind, detail = classify(request_id, error)
+    kind, detail = classify_error(request_id, error)
     return detail or f"{kind.title} (request {request_id})"
 
 
@@ -306,14 +306,14 @@ def get_http_kind(status: int) -> Kind:
 async def _answer_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RagAssetsError)  # noqa: S101
     request_id = request.state.request_id
-    kind, detail = classify(request_id, error)
+    kind, detail = classify_error(request_id, error)
     missing_key = error if isinstance(error, NoProviderKey) else None
     return build_problem_response(
         request_id, kind, detail, headers=_build_headers(error, kind), missing_key=missing_key
     )
 
 
-def classify(request_id: str, error: Exception) -> tuple[Kind, str | None]:
+def classify_error(request_id: str, error: Exception) -> tuple[Kind, str | None]:
     """Return the kind of an error, and the details that the caller may see; log server errors.
 
     The details are None if they must not be shown.
@@ -338,8 +338,8 @@ def get_problem_kind(error: type[RagAssetsError]) -> Kind:
 
 
 @lru_cache(maxsize=1)
-def list_kinds() -> Mapping[type[RagAssetsError], Kind]:
-    """Return the kinds of problems, including those of all systems, by error class."""
+def get_kinds_by_error() -> Mapping[type[RagAssetsError], Kind]:
+    """Return the kind of problem for each error class, including the classes of all systems."""
     classes = installed_systems().load("problems").values()
     return {**KINDS, **{error: error.problem_kind for error in classes}}
 

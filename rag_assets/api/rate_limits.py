@@ -33,7 +33,8 @@ class LockedRecord:
     """A record of a SharedTable, while other processes cannot access it.
 
     Attributes:
-        start, end: offsets of its slot in `memory`; writing replaces any other record in the slot.
+        start, end: offsets of the record's slot in `memory`; writing replaces any other record in
+            the slot.
         is_live: whether the record was written and has not expired.
     """
 
@@ -145,7 +146,7 @@ class SharedWindows:
         """
         now = self._clock()
         with self._table.lock(key, now) as record:
-            if wait := self._wait(record, now):
+            if wait := self._compute_wait_seconds(record, now):
                 return wait
             self._add(record, now, events)
         return 0.0
@@ -156,16 +157,16 @@ class SharedWindows:
         with self._table.lock(key, now) as record:
             self._add(record, now)
 
-    def wait(self, key: bytes) -> float:
+    def get_wait_seconds(self, key: bytes) -> float:
         """Return the seconds until the next event is allowed; 0 if it is allowed now."""
         now = self._clock()
         with self._table.lock(key, now) as record:
-            return self._wait(record, now)
+            return self._compute_wait_seconds(record, now)
 
-    def _wait(self, record: LockedRecord, now: float) -> float:
+    def _compute_wait_seconds(self, record: LockedRecord, now: float) -> float:
         if not record.is_live:
             return 0.0
-        times, counts = _unpack(record)
+        times, counts = _unpack_parts(record)
         since = now - self._seconds
         excess = 1 - self._limit
         counting = [(at, count) for at, count in zip(times, counts, strict=True) if at > since]
@@ -179,19 +180,21 @@ class SharedWindows:
         return self._seconds
 
     def _add(self, record: LockedRecord, now: float, events: int = 1) -> None:
-        times, counts = _unpack(record)
-        part = self._number_part(now)
+        times, counts = _unpack_parts(record)
+        part = self._compute_part_number(now)
         cell = part % _STORED_PARTS
-        counts[cell] = counts[cell] + events if self._number_part(times[cell]) == part else events
+        counts[cell] = (
+            counts[cell] + events if self._compute_part_number(times[cell]) == part else events
+        )
         # Another process may have read the clock later, but written first.
         times[cell] = max(times[cell], now)
         record.write(_RECORD.pack(*times, *counts), now + self._seconds)
 
-    def _number_part(self, at: float) -> int:
+    def _compute_part_number(self, at: float) -> int:
         return int(at * _PARTS / self._seconds)
 
 
-def _unpack(record: LockedRecord) -> tuple[list[float], list[int]]:
+def _unpack_parts(record: LockedRecord) -> tuple[list[float], list[int]]:
     """Return the time of the last event in each part, and the number of events in each part."""
     values = _RECORD.unpack(record.read())
     return [*values[:_STORED_PARTS]], [*values[_STORED_PARTS:]]

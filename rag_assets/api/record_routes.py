@@ -107,7 +107,7 @@ def read_record_status(
         chunk_count=0 if excluded else state.chunk_count,
         chunks=tuple(
             chunk
-            for chunk in (_to_chunk(tenant_id, source_id, entry) for entry in entries)
+            for chunk in (_to_record_chunk(tenant_id, source_id, entry) for entry in entries)
             if block_id is None or block_id in chunk.block_ids
         ),
         etag=f'"{state.etag}"',
@@ -174,7 +174,7 @@ def _explain_gap(state: RecordState) -> str | None:
     return empty_note(state.chunk_count, state.dropped)
 
 
-def _to_chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
+def _to_record_chunk(tenant_id: str, source_id: str, entry: StoredEntry) -> RecordChunk:
     fields = entry.fields
     return RecordChunk(
         tenant_id,
@@ -275,26 +275,26 @@ _RecordKey = Annotated[
 IfMatch = Annotated[str | None, Header(max_length=1_000)]
 
 
-async def _get_pushed_record(
+async def _get_push_target(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
     parameters: Annotated[RecordQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """Return the record that an admin or a writer pushes."""
+    """Return the target of a push by an admin or a writer."""
     tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     return RecordTarget(tenant_id, source_type, source_id, parameters.source, identity.name)
 
 
-async def _get_deleted_record(
+async def _get_deletion_target(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
     parameters: Annotated[DeletionQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """Return the record that an admin or a writer deletes."""
+    """Return the target of a deletion by an admin or a writer."""
     tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     clock = WriteClock(parameters.updated_at, parameters.version)
@@ -305,7 +305,7 @@ async def _get_deleted_record(
 @open_to_writers
 async def put_record(
     record: AnyRecordBody,
-    target: Annotated[RecordTarget, Depends(_get_pushed_record)],
+    target: Annotated[RecordTarget, Depends(_get_push_target)],
     backend: BackendDependency,
     response: Response,
     if_match: IfMatch = None,
@@ -324,7 +324,7 @@ async def put_record(
     backend.written.take(target.by)
 
     def put() -> Written:
-        drafting, tenant_record = build_drafting(backend, target.tenant_id, target.source)
+        drafting, tenant_record = get_draft_builder(backend, target.tenant_id, target.source)
         draft = drafting.put(target.source_type, target.source_id, record)
         return _write(backend, tenant_record, draft, target.by, if_match)
 
@@ -334,7 +334,7 @@ async def put_record(
 @records.delete(_RECORD, status_code=202, responses=WRITE_RESPONSES)
 @open_to_writers
 async def delete_record(
-    target: Annotated[RecordTarget, Depends(_get_deleted_record)],
+    target: Annotated[RecordTarget, Depends(_get_deletion_target)],
     backend: BackendDependency,
     response: Response,
     if_match: IfMatch = None,
@@ -349,7 +349,7 @@ async def delete_record(
     backend.written.take(target.by)
 
     def delete() -> Written:
-        drafting, tenant_record = build_drafting(backend, target.tenant_id, target.source)
+        drafting, tenant_record = get_draft_builder(backend, target.tenant_id, target.source)
         draft = drafting.delete(
             target.source_type, target.source_id, target.page_uuid, target.clock
         )
@@ -358,14 +358,14 @@ async def delete_record(
     return _set_headers(await backend.write(target.tenant_id, delete), response)
 
 
-async def _get_requested_record(
+async def _get_status_target(
     request: Request,
     source_type: SourceType,
     source_id: SourceId,
     parameters: Annotated[StatusQuery, Query()],
     identity: IdentityDependency,
 ) -> RecordTarget:
-    """Return the record of a request for its status."""
+    """Return the target of a request for the status of a record."""
     tenant_id = request.state.tenant = identity.require_tenant(parameters.tenant)
     page, source = parameters.page_uuid, parameters.source
     return RecordTarget(
@@ -451,7 +451,7 @@ def _to_listed_record(state: RecordState) -> ListedRecord:
 @records.get(_RECORD, responses=document_problems(409))
 @open_to_writers
 async def record_state(
-    target: Annotated[RecordTarget, Depends(_get_requested_record)],
+    target: Annotated[RecordTarget, Depends(_get_status_target)],
     identity: IdentityDependency,
     backend: BackendDependency,
     response: Response,
@@ -514,7 +514,7 @@ def _write(
     return Written(outcome.document_id, outcome.outcome, etag=outcome.etag)
 
 
-def build_drafting(
+def get_draft_builder(
     backend: Backend, tenant_id: str, source: str | None
 ) -> tuple[DraftBuilder, TenantRecord]:
     """Return the builder of drafts from a tenant's pushed bodies, and the row of the tenant."""

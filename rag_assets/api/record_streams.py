@@ -29,7 +29,7 @@ from rag_assets.api.problems import (
     document_problems,
     list_invalid_fields,
 )
-from rag_assets.api.record_routes import MAX_VALUES, REFUSED, RecordTarget, build_drafting
+from rag_assets.api.record_routes import MAX_VALUES, REFUSED, RecordTarget, get_draft_builder
 from rag_assets.api.responses import RecordLine, RecordLines, Written
 from rag_assets.common.errors import UnknownDocument, VersionChanged
 from rag_assets.common.invalid_values import InvalidFields, invalid
@@ -91,7 +91,7 @@ async def put_content(
     tenant_id = request.state.tenant = identity.require_writer_tenant(parameters.tenant)
     backend.written.take(identity.name)
     target = RecordTarget(tenant_id, FILE, source_id, parameters.source, identity.name)
-    file = await backend.run(tenant_id, identity.name, partial(_find_file, backend, target))
+    file = await backend.run(tenant_id, identity.name, partial(_find_pushed_file, backend, target))
     async with backend.file_receiver.receive(
         request,
         RawBodyParser(),
@@ -127,7 +127,7 @@ async def put_content(
 
 
 @dataclass(frozen=True, slots=True)
-class _File:
+class _PushedFile:
     """A pushed file before its content is received.
 
     Attributes:
@@ -143,7 +143,7 @@ class _File:
     may_be_picture: bool
 
 
-def _find_file(backend: Backend, target: RecordTarget) -> _File:
+def _find_pushed_file(backend: Backend, target: RecordTarget) -> _PushedFile:
     """Return the pushed file that the next content belongs to.
 
     Raises:
@@ -165,7 +165,7 @@ def _find_file(backend: Backend, target: RecordTarget) -> _File:
     name = str(json.loads(record.text)["name"])
     # The record is stored unmasked, but its name is shown in more places.
     shown = mask(name, merge_spans(described_spans(name)))
-    return _File(tenant_record, document_id, shown, limits, may_be_picture=tenant.parser.ocr)
+    return _PushedFile(tenant_record, document_id, shown, limits, may_be_picture=tenant.parser.ocr)
 
 
 MAX_LINES = 1_000
@@ -222,12 +222,12 @@ async def write_records(
     names = request.app.state.description.names
 
     def write() -> RecordLines:
-        drafting, tenant_record = build_drafting(backend, tenant_id, parameters.source)
+        drafting, tenant_record = get_draft_builder(backend, tenant_id, parameters.source)
         drafts = [*_iter_drafts(drafting, lines.values())]
         outcomes = write_drafts(
             backend.catalog, backend.blobs, tenant_record.ref, drafts, by=identity.name, lane=BULK
         )
-        results = (_to_line(*pair, names) for pair in zip(lines, outcomes, strict=True))
+        results = (_to_record_line(*pair, names) for pair in zip(lines, outcomes, strict=True))
         return RecordLines(tuple(results))
 
     return await backend.write(tenant_id, write)
@@ -285,7 +285,7 @@ _PROBLEMS = {
 }
 
 
-def _to_line(number: int, outcome: Outcome, names: frozenset[str]) -> RecordLine:
+def _to_record_line(number: int, outcome: Outcome, names: frozenset[str]) -> RecordLine:
     if isinstance(outcome, InvalidFields):
         errors = tuple(list_invalid_fields(outcome.errors, names | _VALIDATORS.keys()))
         return RecordLine(number, "invalid", errors=errors)

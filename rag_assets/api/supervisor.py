@@ -33,7 +33,7 @@ _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 @dataclass
 class _WorkerProcess:
     pid: int
-    line: socket.socket
+    channel: socket.socket
     started: float
 
 
@@ -94,11 +94,11 @@ class WorkerSupervisor:
                 self._start_due()
                 self._wait()
             self._stopping()
-            while self._get_sockets():
+            while self._map_channels_to_numbers():
                 self._wait()
                 if self._kill_at is not None and time.monotonic() >= self._kill_at:
                     self._kill_at = time.monotonic() + 1.0
-                    self._send(signal.SIGKILL)
+                    self._send_signal(signal.SIGKILL)
         if self._has_failed:
             raise RagAssetsError("no worker could start", hint="the lines above show the cause")
         if signal.SIGINT in self._signals:
@@ -108,8 +108,8 @@ class WorkerSupervisor:
     def _is_ending(self) -> bool:
         return self._has_failed or bool(self._signals)
 
-    def _get_sockets(self) -> dict[socket.socket, int]:
-        return {p.worker.line: number for number, p in enumerate(self._slots) if p.worker}
+    def _map_channels_to_numbers(self) -> dict[socket.socket, int]:
+        return {p.worker.channel: number for number, p in enumerate(self._slots) if p.worker}
 
     def _start_due(self) -> None:
         now = time.monotonic()
@@ -131,7 +131,7 @@ class WorkerSupervisor:
         worker_end.close()
         slot.worker = _WorkerProcess(pid, own, time.monotonic())
 
-    def _run_worker(self, number: int, line: socket.socket) -> NoReturn:
+    def _run_worker(self, number: int, channel: socket.socket) -> NoReturn:
         """Do the work of a worker in its forked process, and end the process."""
         code = 1
         try:
@@ -140,9 +140,9 @@ class WorkerSupervisor:
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
             signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _STOP_SIGNALS)
-            for other in (self._wakeup, self._waker, *self._get_sockets()):
+            for other in (self._wakeup, self._waker, *self._map_channels_to_numbers()):
                 other.close()
-            self._work(number, line)
+            self._work(number, channel)
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0
@@ -160,14 +160,14 @@ class WorkerSupervisor:
 
     def _wait(self) -> None:
         """Wait until a signal or a worker's message arrives, a worker ends, or a start is due."""
-        lines = self._get_sockets()
-        ready, _, _ = select.select([self._wakeup, *lines], [], [], self._get_timeout())
+        numbers = self._map_channels_to_numbers()
+        ready, _, _ = select.select([self._wakeup, *numbers], [], [], self._get_timeout())
         for readable in ready:
             if readable is self._wakeup:
                 with suppress(BlockingIOError):
                     readable.recv(4_096)
             else:
-                self._receive(lines[readable], readable)
+                self._receive(numbers[readable], readable)
 
     def _get_timeout(self) -> float | None:
         now = time.monotonic()
@@ -176,9 +176,9 @@ class WorkerSupervisor:
         due = [slot.due - now for slot in self._slots if slot.worker is None]
         return max(0.0, min(due)) if due else None
 
-    def _receive(self, number: int, line: socket.socket) -> None:
+    def _receive(self, number: int, channel: socket.socket) -> None:
         try:
-            data = line.recv(1)
+            data = channel.recv(1)
         except ConnectionError:
             data = b""
         if data:
@@ -191,7 +191,7 @@ class WorkerSupervisor:
         worker, slot.worker = slot.worker, None
         if worker is None:
             return
-        worker.line.close()
+        worker.channel.close()
         _, status = os.waitpid(worker.pid, 0)
         code = os.waitstatus_to_exitcode(status)
         if self._is_ending:
@@ -199,7 +199,7 @@ class WorkerSupervisor:
         if not self._is_ready:
             # The next worker would fail the same way.
             self._has_failed = True
-            self._stop(signal.SIGTERM)
+            self._stop_workers(signal.SIGTERM)
             return
         lifetime = time.monotonic() - worker.started
         slot.deaths = 0 if lifetime > _STABLE_SECONDS else slot.deaths + 1
@@ -211,14 +211,14 @@ class WorkerSupervisor:
         # On the second Ctrl-C, workers stop without waiting for their requests.
         again = bool(self._signals) and number == signal.SIGINT
         self._signals.append(number)
-        self._stop(signal.SIGINT if again else signal.SIGTERM)
+        self._stop_workers(signal.SIGINT if again else signal.SIGTERM)
 
-    def _stop(self, number: signal.Signals) -> None:
+    def _stop_workers(self, number: signal.Signals) -> None:
         if self._kill_at is None:
             self._kill_at = time.monotonic() + self._stop_seconds
-        self._send(number)
+        self._send_signal(number)
 
-    def _send(self, number: signal.Signals) -> None:
+    def _send_signal(self, number: signal.Signals) -> None:
         for slot in self._slots:
             if slot.worker is not None:
                 with suppress(ProcessLookupError):
@@ -241,23 +241,23 @@ class WorkerSupervisor:
 
 
 class WorkerServer(uvicorn.Server):
-    """A uvicorn server that notifies its supervisor when it is ready, and ends with it.
+    """A uvicorn server that tells its supervisor when it is ready, and ends with the supervisor.
 
     Args:
-        line: socket to the supervisor; see Work.
+        channel: socket to the supervisor; see Work.
     """
 
-    def __init__(self, config: uvicorn.Config, line: socket.socket) -> None:
+    def __init__(self, config: uvicorn.Config, channel: socket.socket) -> None:
         super().__init__(config)
-        self._line = line
+        self._channel = channel
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start the server and notify the supervisor."""
         await super().startup(sockets)
-        self._line.setblocking(False)
-        self._line.send(b".")
-        asyncio.get_running_loop().add_reader(self._line, self._end)
+        self._channel.setblocking(False)
+        self._channel.send(b".")
+        asyncio.get_running_loop().add_reader(self._channel, self._end)
 
     def _end(self) -> None:
-        asyncio.get_running_loop().remove_reader(self._line)
+        asyncio.get_running_loop().remove_reader(self._channel)
         self.should_exit = True

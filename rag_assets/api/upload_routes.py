@@ -254,7 +254,7 @@ async def upload(
         )
     if stored.duplicate:
         response.status_code = _OK
-    return Uploaded(upload=_to_response(stored.upload), duplicate=stored.duplicate)
+    return Uploaded(upload=_to_upload_response(stored.upload), duplicate=stored.duplicate)
 
 
 @uploading.get("/uploads")
@@ -270,7 +270,7 @@ async def uploads(
     def read() -> Uploads:
         backend.catalog.tenants.get(tenant_id)
         found = backend.catalog.uploads.all(tenant_id, parameters.source)
-        return Uploads(tuple(map(_to_response, found)))
+        return Uploads(tuple(map(_to_upload_response, found)))
 
     return await backend.run(tenant_id, identity.name, read)
 
@@ -305,7 +305,7 @@ def find_replaced_upload_id(form: UploadForm) -> str | None:
     return upload_id
 
 
-def _to_response(stored: stored_uploads.Upload) -> Upload:
+def _to_upload_response(stored: stored_uploads.Upload) -> Upload:
     words = None if stored.error_kind is None else WORDS[stored.error_kind]
     return Upload(
         id=stored.id,

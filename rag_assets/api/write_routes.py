@@ -202,7 +202,7 @@ async def reconcile(
     as_of = min(parameters.as_of or received_at, received_at)
 
     with tempfile.TemporaryFile() as file:
-        await _receive(request, file)
+        await _save_body(request, file)
 
         def compare() -> Reconciled:
             record = backend.catalog.tenants.get(tenant_id)
@@ -235,7 +235,7 @@ async def reconcile(
         return await backend.run(tenant_id, identity.name, compare)
 
 
-async def _receive(request: Request, file: IO[bytes]) -> None:
+async def _save_body(request: Request, file: IO[bytes]) -> None:
     """Write the body to a file as it arrives; refuse a body that pauses or is over 1 GiB."""
     stream, size = aiter(request.stream()), 0
     while True:

@@ -16,7 +16,7 @@ from rag_assets.resources.workbench import (
     SKIPPED_DISABLED,
     SkippedTenant,
     Workbench,
-    clear_failures,
+    convert_to_failures,
 )
 
 _REPAIRS = 2
@@ -61,7 +61,7 @@ def tenant_stage(
             f" {context.partition_key!r}",
             allow_retries=False,
         )
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         tenant_lock.guard()  # first: the id may belong to another tenant
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info

@@ -42,10 +42,10 @@ def _run_in_fork(arguments: list[str]) -> int | None:
         return None
     from rag_assets.forkserver.client import run_command
 
-    return run_command(home_folder(), arguments)
+    return run_command(find_home_folder(), arguments)
 
 
-def home_folder() -> str:
+def find_home_folder() -> str:
     """Return the installation's folder as Settings finds it, but without importing Settings."""
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120
     home = os.environ.get("RAG_ASSETS_HOME") or (root if is_checkout(root) else os.curdir)

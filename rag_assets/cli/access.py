@@ -53,7 +53,7 @@ def grant(
 ) -> None:
     """Let principals read the documents of a scope, from the next search on."""
     _require_grantable(scope)
-    _require_plain(session, scope, principals)
+    _require_no_credential(session, scope, principals)
     session.catalog.access.grant(session.catalog.tenants.get(tenant_id).ref, scope, principals)
     _print_scope(session, tenant_id, scope, as_json=as_json)
 
@@ -85,7 +85,7 @@ def _require_grantable(scope: str) -> None:
         )
 
 
-def _require_plain(session: Session, scope: str, principals: list[str]) -> None:
+def _require_no_credential(session: Session, scope: str, principals: list[str]) -> None:
     masker = get_masker(session.settings.local)
     if any(masker.holds_credential(name) for name in (scope, *principals)):
         raise ConfigurationError(

@@ -132,7 +132,7 @@ def _collect_search_fields(
         bool, typer.Option(help="Code memory: changes and summaries of runs may be hits.")
     ] = True,
 ) -> dict[str, Any]:
-    """Return the fields of a search request by name; None for an option that was not given."""
+    """Return the fields of a search request by name; None for an option that was not used."""
     return {
         "query": question,
         "top_k": top_k,
@@ -226,7 +226,7 @@ class NamedOwner:
         return f"{self.id} --organization" if self.is_organization else self.id
 
     def find(self, session: Session) -> KeyOwner:
-        """Return the reference of the tenant or organization in the catalog.
+        """Find the tenant or organization in the catalog; return its TenantRef or OrganizationRef.
 
         Raises:
             UnknownTenant: the tenant does not exist.
@@ -238,7 +238,7 @@ class NamedOwner:
 
 
 def find_organization(session: Session, organization_id: str) -> OrganizationRef:
-    """Return the reference of an organization in the catalog."""
+    """Return the OrganizationRef of an organization, which must exist in the catalog."""
     from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 
     if session.catalog.organizations.find(organization_id) is None:

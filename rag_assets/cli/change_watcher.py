@@ -21,7 +21,7 @@ from rag_assets.storage.installation.identity import open_catalog
 
 
 class ForkedFollower:
-    """A fork of the fork server that syncs the tenants that it receives, until it is closed."""
+    """A fork of the fork server, which syncs each tenant passed to `follow` until it is closed."""
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection

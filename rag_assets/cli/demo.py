@@ -110,7 +110,7 @@ def _print_stages(session: Session, synced: TenantSync) -> None:
         say(f"Nothing changed, nothing to do ({format_seconds(synced.seconds)}). The tenant has:\n")
     else:
         say(f"{format_count(len(synced.runs), 'run')}, {format_seconds(synced.seconds)}\n")
-    summaries = summarize_documents(session.reader(TENANT))
+    summaries = summarize_documents(session.build_reader_context(TENANT))
     print_table(
         ["type", "documents", "size", "contents", "chunker", "chunks", "tokens per chunk"],
         count_by_type(summaries),
@@ -217,7 +217,7 @@ class DocumentSummary:
         return PurePosixPath(self.document.uri).name
 
     @property
-    def tokens(self) -> list[int]:
+    def token_counts(self) -> list[int]:
         """Return the number of tokens of each chunk; empty if the document has no chunks yet."""
         return [chunk.token_count for chunk in self.chunks.chunks] if self.chunks else []
 
@@ -259,7 +259,7 @@ def count_by_type(summaries: Iterable[DocumentSummary]) -> list[tuple[str, ...]]
 
 
 def _build_type_row(suffix: str, group: Sequence[DocumentSummary]) -> tuple[str, ...]:
-    tokens = sorted(count for item in group for count in item.tokens)
+    tokens = sorted(count for item in group for count in item.token_counts)
     return (
         suffix,
         str(len(group)),
@@ -343,7 +343,7 @@ def _format_rules(parsed: ParsedText) -> str:
 
 
 def _describe_chunks(summaries: Sequence[DocumentSummary]) -> list[str]:
-    tokens = sorted(count for item in summaries for count in item.tokens)
+    tokens = sorted(count for item in summaries for count in item.token_counts)
     lines = [format_count(len(tokens), "chunk")]
     if tokens:
         lines[0] += f" of {tokens[0]} to {tokens[-1]} tokens, median {median(tokens):.0f}"

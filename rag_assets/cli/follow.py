@@ -126,7 +126,7 @@ class TenantFollower:
         try:
             return self._follow(tenant_id, is_changed=is_changed)
         except TenantLocked:
-            return self._next_busy_delay(tenant_id)
+            return self._compute_busy_delay(tenant_id)
         except ServiceUnavailable as error:
             warn(f"{tenant_id}: {error.message}")
             return _RETRY_SECONDS
@@ -144,7 +144,7 @@ class TenantFollower:
             return None
         held = self._catalog.lock.is_held(tenant_id)
         if held or self._own_runs.list_unfinished(self._session.instance, tenant=tenant_id):
-            return self._next_busy_delay(tenant_id)
+            return self._compute_busy_delay(tenant_id)
         self._busy.pop(tenant_id, None)
         self._catalog.quarantine.retry_in_environment(
             [tenant_id], environment_key(self._session.settings)
@@ -155,14 +155,16 @@ class TenantFollower:
         reason = explain_due(state, now)
         if reason is None:
             return None
-        if explain_due(replace(state, recently_changed=0), now) is None and self._confirm(record):
-            return self._seconds_if_unsettled(tenant, after=_UNSETTLED_SECONDS)
+        if explain_due(replace(state, recently_changed=0), now) is None and self._confirm_listing(
+            record
+        ):
+            return self._get_delay_if_unsettled(tenant, after=_UNSETTLED_SECONDS)
         former = self._paces.pop(tenant_id, None)
         pace = former if former is not None and state.pending else ListingPace()
         pace.has_changed = pace.has_changed or is_changed
         return self._run_slice(record, tenant, reason, pace)
 
-    def _next_busy_delay(self, tenant_id: str) -> float:
+    def _compute_busy_delay(self, tenant_id: str) -> float:
         times = self._busy[tenant_id] = self._busy.get(tenant_id, -1) + 1
         return float(min(_MAX_BUSY_SECONDS, _MIN_BUSY_SECONDS * 1.5 ** min(times, 20)))
 
@@ -177,11 +179,11 @@ class TenantFollower:
         self._stopped = time.monotonic(), is_stopped
         return is_stopped
 
-    def _confirm(self, record: TenantRecord) -> bool:
-        """Read documents again that were listed too soon after a change.
+    def _confirm_listing(self, record: TenantRecord) -> bool:
+        """Read documents again if they were listed so soon after a change that one may be missed.
 
         Returns:
-            Whether their listing is confirmed; False if a run is needed.
+            Whether the listing of these documents is confirmed; False if a run is needed.
         """
         from rag_assets.pipeline.listing import confirm_documents
         from rag_assets.resources.tenant_lock import fail_abandoned_run
@@ -195,7 +197,7 @@ class TenantFollower:
             ctx = self._workbench.context(record.id, guard=held.check, log=warn)
             return confirm_documents(ctx, self._workbench.scanner())
 
-    def _seconds_if_unsettled(self, tenant: Tenant, *, after: float) -> float | None:
+    def _get_delay_if_unsettled(self, tenant: Tenant, *, after: float) -> float | None:
         """Return `after` if documents may have changed since their listing, else None."""
         names = [source.name for source in tenant.sources]
         return after if self._catalog.documents.reread_count(tenant.id, names) else None
@@ -216,7 +218,7 @@ class TenantFollower:
             return 0.0
         if not pace.is_listing:
             return 0.0  # The next check compares the sources with the last listing.
-        return self._seconds_if_unsettled(tenant, after=_RACY_SECONDS)
+        return self._get_delay_if_unsettled(tenant, after=_RACY_SECONDS)
 
     def _has_progressed(self, tenant_id: str, result: RunResult) -> bool:
         """Return whether work remains and the last run made progress."""

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import rag_assets
-from rag_assets.cli import home_folder
+from rag_assets.cli import find_home_folder
 from rag_assets.cli.runs import get_repository
 from rag_assets.common.settings import Settings
 from rag_assets.forkserver.protocol import COMMAND, RUN, SOCKET, SYNC
@@ -54,7 +54,7 @@ def main() -> None:
 
     The command-line arguments are descriptors that forks must not inherit, such as the lock.
     """
-    home = Path(home_folder())
+    home = Path(find_home_folder())
     prepare(home / ".local")
     instance = Settings(home).own_dagster_home
     configuration = [instance / name for name in ("dagster.yaml", "workspace.yaml")]

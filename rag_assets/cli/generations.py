@@ -110,7 +110,7 @@ def publish(
     )
     if run.failure is not None:
         raise run.failure
-    _print_answering(session, tenant_id, as_json=as_json)
+    _print_serving_build(session, tenant_id, as_json=as_json)
 
 
 @app.command("rollback")
@@ -146,7 +146,7 @@ def rollback(
     if answers and not as_json:
         say(f"generation {generation.number} answers; it is brought up to date now")
     _catch_up(session, tenant_id)
-    _print_answering(session, tenant_id, as_json=as_json)
+    _print_serving_build(session, tenant_id, as_json=as_json)
 
 
 @app.command("discard")
@@ -189,7 +189,7 @@ def _get_user() -> str:
 def _list_reports(session: Session, tenant_id: str) -> list[BuildReport]:
     from rag_assets.pipeline.generation_moves import report_builds
 
-    return report_builds(session.reader(tenant_id))
+    return report_builds(session.build_reader_context(tenant_id))
 
 
 def _find_report(session: Session, tenant_id: str, number: int) -> BuildReport:
@@ -202,8 +202,8 @@ def _find_report(session: Session, tenant_id: str, number: int) -> BuildReport:
     )
 
 
-def _print_answering(session: Session, tenant_id: str, *, as_json: bool) -> None:
-    """Print the serving build, or raise an error if the wanted build does not answer yet."""
+def _print_serving_build(session: Session, tenant_id: str, *, as_json: bool) -> None:
+    """Print the serving build, or raise an error if the wanted build cannot serve yet."""
     reports = _list_reports(session, tenant_id)
     serving = next(report for report in reports if report.state == "SERVING")
     wanted = next((report for report in reports if report.wanted), serving)

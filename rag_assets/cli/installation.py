@@ -102,7 +102,7 @@ def move(
     catalog, settings = session.unverified_catalog, session.settings
     state = catalog.installation.state()
     differences = list(find_differences(catalog, settings, state, roots(settings)))
-    differences += [] if differences else _find_cluster_difference(session)
+    differences += [] if differences else _list_cluster_differences(session)
     for difference in differences:
         if not difference.can_move:
             raise difference.error
@@ -135,7 +135,7 @@ def move(
 @with_reading_session
 def move_runs(session: Session, *, confirmed: YesOption = False, as_json: Json = False) -> None:
     """Move Dagster's tables of an earlier version from the schema `public` to our own."""
-    found = session.stack.former_runs()
+    found = session.stack.find_former_runs()
     if found is None:
         say("Dagster has no runs in the schema public, so there is nothing to move.")
         return
@@ -307,7 +307,7 @@ def accept_clock(session: Session, *, confirmed: YesOption = False, as_json: Jso
     if doubt.kind == "skewed":
         raise doubt.build_error()
     consequences = [
-        _measure_consequences(catalog, record, doubt.now) for record in catalog.tenants.all()
+        _count_consequences(catalog, record, doubt.now) for record in catalog.tenants.all()
     ]
     if confirmed:
         accept_time(catalog, clock, by=operator())
@@ -336,9 +336,7 @@ def accept_clock(session: Session, *, confirmed: YesOption = False, as_json: Jso
     return confirmed
 
 
-def _measure_consequences(
-    catalog: Catalog, record: TenantRecord, now: datetime
-) -> dict[str, object]:
+def _count_consequences(catalog: Catalog, record: TenantRecord, now: datetime) -> dict[str, object]:
     """Count what would change for a tenant if the time `now` is trusted.
 
     Returns:
@@ -362,7 +360,7 @@ def _measure_consequences(
     }
 
 
-def _find_cluster_difference(session: Session) -> list[Difference]:
+def _list_cluster_differences(session: Session) -> list[Difference]:
     """Return a difference if Elasticsearch is not the recorded cluster, else an empty list."""
     from rag_assets.common.errors import PlaceChanged
 
@@ -400,7 +398,7 @@ def _require_data(
 
 
 def _republish(session: Session) -> bool:
-    """Publish the serving build of each tenant under the installation's present prefix.
+    """Publish the serving build of each tenant under the installation's current prefix.
 
     Returns:
         False if Elasticsearch does not answer.

@@ -174,7 +174,7 @@ def propose(
     """Replace the synthetic questions with new questions from headings; they hold back no build."""
     from rag_assets.quality.store import propose_questions
 
-    ctx = session.reader(tenant_id)
+    ctx = session.build_reader_context(tenant_id)
     questions = propose_questions(ctx, count)
     store_questions(ctx.catalog, ctx.ref, questions, others="replace synthetic")
     if as_json:

@@ -198,7 +198,7 @@ def _iter_missing(session: Session, tenant_id: str | None) -> Iterator[KeyEntry]
     """Yield an entry for each active tenant whose embedder needs a key that is missing.
 
     Args:
-        tenant_id: only this tenant; None for all.
+        tenant_id: only consider this tenant; None considers all tenants.
     """
     from rag_assets.billing.key_ring import KeyEntry
 

@@ -34,7 +34,7 @@ def plan(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) 
     """Show what a sync would do and cost; change nothing."""
     from rag_assets.pipeline.preview import preview_sync
 
-    work = preview_sync(session.reader(tenant_id))
+    work = preview_sync(session.build_reader_context(tenant_id))
     if as_json:
         print_json({"tenant": tenant_id, **asdict(work)})
         return

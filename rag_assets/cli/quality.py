@@ -53,7 +53,7 @@ def check(
     as_json: Json = False,
 ) -> bool:
     """Run the asset checks of a tenant."""
-    session.active(tenant_id)
+    session.get_active_tenant(tenant_id)
     results = run_checks(session, tenant_id, deep=deep)
     passed = all(result.passed or result.severity != "ERROR" for result in results)
     if as_json:
@@ -120,7 +120,7 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Measure how well a build answers a tenant's judged questions."""
-    ctx = session.reader(tenant_id)
+    ctx = session.build_reader_context(tenant_id)
     _require_questions(ctx)
     if rerank and ctx.tenant.retrieval.rerank is None:
         raise NoReranker(
@@ -185,7 +185,7 @@ def _print_evaluation(tenant_id: str, evaluation: Evaluation | BuildComparison) 
     _print_questions(builds)
     say()
     for build in builds:
-        _print_overall(tenant_id, build)
+        _print_overall_measures(tenant_id, build)
     if isinstance(evaluation, BuildComparison):
         _print_difference(evaluation)
     _print_notes(builds[0])
@@ -211,7 +211,7 @@ def _print_questions(builds: Sequence[Evaluation]) -> None:
     print_table(["question", *columns], rows)
 
 
-def _print_overall(tenant_id: str, evaluation: Evaluation) -> None:
+def _print_overall_measures(tenant_id: str, evaluation: Evaluation) -> None:
     manner = f"{evaluation.manner.mode}{', reranked' if evaluation.manner.rerank else ''}"
     say(f"{tenant_id}, build {evaluation.generation} ({evaluation.embedder_id}), {manner}")
     parts = {"judged": evaluation.people, "synthetic": evaluation.synthetic}
@@ -235,7 +235,7 @@ def _print_difference(comparison: BuildComparison) -> None:
     differences = {measure: comparison.difference(measure) for measure in MEASURES}
     shown = [
         f"{measure} {difference.mean:+.3f} ({difference.low:+.3f} to {difference.high:+.3f}, "
-        f"p {_format_p(difference.p)})"
+        f"p {_format_p_value(difference.p)})"
         for measure, difference in differences.items()
         if difference is not None
     ]
@@ -269,7 +269,7 @@ def _format_interval(evaluation: MeanEstimate | None) -> str:
     )
 
 
-def _format_p(p: float) -> str:
+def _format_p_value(p: float) -> str:
     return f"= {p:.3f}" if p >= _MIN_P else f"< {_MIN_P}"
 
 

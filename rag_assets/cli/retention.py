@@ -47,7 +47,7 @@ def prune(
     from rag_assets.pipeline.retention import prune_tenant
     from rag_assets.pipeline.upkeep import expunge_pruned
 
-    session.active(tenant_id)
+    session.get_active_tenant(tenant_id)
     with session.writer(tenant_id, "pruning") as ctx:
         report = prune_tenant(ctx, by=operator(), confirm=confirm)
     expunge_pruned(ctx.catalog, ctx.store, ctx.ref, progress)
@@ -92,7 +92,7 @@ def purge(
     """Delete documents from every store and every file, and prove it."""
     from rag_assets.pipeline.erasure import purge_documents
 
-    session.active(tenant_id)
+    session.get_active_tenant(tenant_id)
     if not confirmed:
         command = " ".join(f"--document {id_}" for id_ in document_ids)
         raise ConfigurationError(
@@ -113,7 +113,7 @@ def purge(
 
 
 def print_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
-    """Print the proof of an erasure: data that it left, and copies that are out of reach."""
+    """Print the proof of an erasure: data that was left, and copies that are out of reach."""
     from rag_assets.pipeline.proof import LEFT_IN_FILES
 
     if proof["complete"]:
@@ -124,14 +124,14 @@ def print_proof(proof: Mapping[str, Any], tenant_id: str) -> None:
             shown = f"`rag-assets receipts {tenant_id} --json` shows more"
             warn(f"some of the data is left in files: {left}; {shown}")
         for place in proof.get("places not seen", ()):
-            warn(f"not searched: {place}; if it was destroyed: {_forget_command(place)}")
+            warn(f"not searched: {place}; if it was destroyed: {_build_forget_command(place)}")
     if "Dagster instance" in proof:
         say(f"Dagster's records of it were deleted in the instance {proof['Dagster instance']}.")
     for what, until in proof["out of reach"].items():
         say(f"Out of reach: {what} ({until})")
 
 
-def _forget_command(place: str) -> str:
+def _build_forget_command(place: str) -> str:
     """Return the command by which a person confirms that the data at an address is destroyed.
 
     Args:
@@ -246,7 +246,7 @@ def compact(
     from rag_assets.storage.blobs.store import open_blobs
 
     for tenant_id in tenants or ():
-        session.active(tenant_id)
+        session.get_active_tenant(tenant_id)
     records = session.catalog.tenants.all()
     chosen = tenants or [record.id for record in records if record.state == "ACTIVE"]
     results = [_compact_one(session, tenant_id) for tenant_id in chosen]

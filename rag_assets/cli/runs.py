@@ -146,7 +146,7 @@ class Runner:
         self, job_name: str, tenant_id: str, ops: Mapping[str, Any] | None, tags: Mapping[str, str]
     ) -> RunResult:
         from rag_assets.resources.own_runs import INSTALLATION_TAG
-        from rag_assets.resources.tenant_lock import process_tags
+        from rag_assets.resources.tenant_lock import build_process_tags
 
         instance, names = self._session.instance, self._session.names
         instance.add_dynamic_partitions(names.partitions_name, [tenant_id])
@@ -165,7 +165,7 @@ class Runner:
             },
             raise_on_error=False,
             tags={
-                **process_tags(self._session.settings),
+                **build_process_tags(self._session.settings),
                 INSTALLATION_TAG: str(self._session.identity.id),
                 **tags,
             },
@@ -189,7 +189,7 @@ class Runner:
 
 
 def get_repository(names: Naming | None = None) -> dg.RepositoryDefinition:
-    """Return the Dagster repository for runs of commands, which forks share.
+    """Return the Dagster repository for runs of commands; forks share the repository.
 
     Args:
         names: naming of the definitions; by default, the naming of our own code location.
@@ -230,20 +230,20 @@ def _convert_outages() -> Iterator[None]:
 def _collect_stages(
     result: dg.ExecuteInProcessResult, steps: Mapping[str | None, str]
 ) -> dict[str, StageResult]:
-    """Return the results of a run's assets by plain name."""
+    """Return the results of a run's assets, by the plain name of the asset."""
     stages = {}
     for event in result.all_events:
         if event.is_step_failure and event.step_key in steps:
             data = event.step_failure_data.user_failure_data
             if data is not None:
-                stages[steps[event.step_key]] = _build_stage(data.metadata)
+                stages[steps[event.step_key]] = _build_stage_result(data.metadata)
         elif event.event_type_value == "ASSET_MATERIALIZATION" and event.asset_key is not None:
             materialization = event.step_materialization_data.materialization
-            stages[event.asset_key.path[-1]] = _build_stage(materialization.metadata)
+            stages[event.asset_key.path[-1]] = _build_stage_result(materialization.metadata)
     return stages
 
 
-def _build_stage(metadata: Mapping[str, Any]) -> StageResult:
+def _build_stage_result(metadata: Mapping[str, Any]) -> StageResult:
     values = {name: getattr(value, "value", None) for name, value in metadata.items()}
     counts = {
         name: value

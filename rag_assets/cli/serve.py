@@ -137,7 +137,7 @@ def _serve_in_process(
     from rag_assets.api.server import build_config
 
     app = _build_service(session, settings, panel)
-    _exempt_imports_from_collection()
+    _exempt_imports_from_garbage_collection()
     with log_to_standard_error(get_masker(session.settings.local).text):
         uvicorn.Server(build_config(app, settings.keep_alive)).run(sockets=listeners)
 
@@ -164,13 +164,13 @@ def _supervise(
 
         limits = SharedLimits.from_settings(settings)
 
-        def work(number: int, line: socket.socket) -> None:
+        def work(number: int, channel: socket.socket) -> None:
             for other in chain(*listeners[:number], *listeners[number + 1 :]):
                 other.close()
             with session, log_to_standard_error(masker.text, lock):
                 app = _build_service(session, settings, panel, number, limits)
-                _exempt_imports_from_collection()
-                WorkerServer(build_config(app, settings.keep_alive), line).run(
+                _exempt_imports_from_garbage_collection()
+                WorkerServer(build_config(app, settings.keep_alive), channel).run(
                     sockets=listeners[number]
                 )
 
@@ -186,7 +186,7 @@ def _supervise(
         # Workers share the memory of what is imported and loaded here.
         import_module("rag_assets.api.app")
         masker.load()
-        _exempt_imports_from_collection()
+        _exempt_imports_from_garbage_collection()
         # A connection belongs to one process; workers open their own.
         session.catalog.close()
         WorkerSupervisor(
@@ -240,7 +240,7 @@ def _build_service(
     )
 
 
-def _exempt_imports_from_collection() -> None:
+def _exempt_imports_from_garbage_collection() -> None:
     """Exclude imported objects from garbage collection, and collect rarely.
 
     A search creates thousands of objects but few cycles. A pass over all modules would block all
@@ -279,7 +279,7 @@ def panel(
             f"tenant {tenant_id!r} has the profile {profile!r}, which has no panel",
             hint=f"these profiles have a panel: {', '.join(sorted(profiles))}",
         )
-    origin = settings.new_session_origin(port)
+    origin = settings.create_session_origin(port)
     link = create_link(session.catalog, record.ref, TokenHolder(_OPERATOR, (MEMBERS,)), origin)
     if as_json:
         print_json({"tenant": tenant_id, "url": link.url, "expires_at": link.expires_at})

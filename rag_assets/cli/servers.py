@@ -168,7 +168,7 @@ def _list_compaction_warnings(session: Session) -> list[str]:
     count = (
         f"{format_count(len(tenants), 'tenant')} not compacted for {_COMPACTION_LIMIT.days} days"
     )
-    named = _list_first(tenants, ", ")
+    named = _join_first(tenants, ", ")
     remedy = "`rag-assets compact` removes it"
     return [f"{count}: deleted text stays in files of lake and index: {named}; {remedy}"]
 
@@ -259,20 +259,20 @@ def _list_layout_warnings(differences: Sequence[str]) -> list[str]:
         return []
     warning = (
         f"{format_count(len(differences), 'index', 'indexes')} with a layout that differs from "
-        f"the settings RAG_ASSETS_ELASTICSEARCH_…: {_list_first(differences, '; ')}. New builds "
+        f"the settings RAG_ASSETS_ELASTICSEARCH_…: {_join_first(differences, '; ')}. New builds "
         "follow the settings; to change replicas, refresh interval and tier of an existing index, "
         "send PUT /INDEX/_settings to Elasticsearch"
     )
     return [warning]
 
 
-def _list_first(texts: Sequence[str], separator: str) -> str:
+def _join_first(texts: Sequence[str], separator: str) -> str:
     """Join the first texts, with an ellipsis for the others."""
     return separator.join([*texts[:_MAX_NAMED], *(["…"] if len(texts) > _MAX_NAMED else [])])
 
 
 def _find_clock_warning(session: Session) -> str | None:
-    """Return why deletion by age is suspended; None if it is not, or this cannot be checked."""
+    """Return why deletion by age is suspended; None if it is active or cannot be checked."""
     from rag_assets.common.clock import Clock
     from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
     from rag_assets.storage.catalog.catalog import Catalog

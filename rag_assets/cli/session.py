@@ -218,8 +218,8 @@ class Session:
 
         return Embedders(self.catalog, self.settings)
 
-    def active(self, tenant_id: str) -> TenantRecord:
-        """Return the record of an enabled tenant."""
+    def get_active_tenant(self, tenant_id: str) -> TenantRecord:
+        """Return the record of a tenant; raise ConfigurationError if the tenant is not enabled."""
         from rag_assets.common.errors import ConfigurationError
 
         record = self.catalog.tenants.get(tenant_id)
@@ -237,12 +237,12 @@ class Session:
             )
         return record
 
-    def reader(self, tenant_id: str) -> TenantContext:
+    def build_reader_context(self, tenant_id: str) -> TenantContext:
         """Return a context for reading a tenant's data; writing would need the tenant's lock."""
         from rag_assets.cli.output import progress
         from rag_assets.pipeline.context import TenantContext
 
-        record = self.active(tenant_id)
+        record = self.get_active_tenant(tenant_id)
         tenant = self.embedders.tenant(record)
         return TenantContext(
             tenant=tenant,
@@ -274,7 +274,7 @@ class Session:
             wait_seconds=_LOCK_WAIT_SECONDS,
             on_wait=lambda holder: progress(f"waiting for {holder}"),
         ) as held:
-            ctx = self.reader(tenant_id)
+            ctx = self.build_reader_context(tenant_id)
             lake = self.lake.tenant(ctx.ref.id, ctx.ref.incarnation, guard=held.check)
             yield replace(ctx, lake=lake, guard=held.check)
 
@@ -328,7 +328,7 @@ class Session:
 
 
 def _require_dagster_home(folder: Path) -> None:
-    """Raise ConfigurationError unless DAGSTER_HOME is an absolute path of a folder."""
+    """Raise ConfigurationError if DAGSTER_HOME is not an absolute path of a folder."""
     from rag_assets.common.errors import ConfigurationError
 
     if not folder.is_absolute():

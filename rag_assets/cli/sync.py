@@ -61,8 +61,8 @@ class TenantSync:
     error: RagAssetsError | None = None
 
     @property
-    def unpriced(self) -> int:
-        """Return the number of tokens without a known price."""
+    def unpriced_tokens(self) -> int:
+        """Return the number of tokens whose price is unknown."""
         return int(self.stages.get("embeddings", {}).get("unpriced tokens", 0))
 
     def add(self, result: RunResult) -> None:
@@ -115,7 +115,7 @@ class TenantSync:
             }
             for name in STAGES
         }
-        cost = None if self.unpriced and not self.cost else round(self.cost, 8)
+        cost = None if self.unpriced_tokens and not self.cost else round(self.cost, 8)
         stages["embeddings"]["cost"] = cost
         error = self.error and {"message": self.error.message, "hint": self.error.hint}
         return {
@@ -166,7 +166,7 @@ def sync(
     elif not tenants:
         raise ConfigurationError("no tenant is named", hint="add the ids of tenants, or use --all")
     for tenant_id in tenants:
-        session.active(tenant_id)
+        session.get_active_tenant(tenant_id)
     if accept_catalog:
         accepted = [tenant_id for tenant_id in tenants if _accept_catalog(session, tenant_id)]
         repair = repair or bool(accepted)
@@ -217,7 +217,7 @@ def _accept_catalog(session: Session, tenant_id: str) -> bool:
 def _build_held_warning(session: Session, result: TenantSync) -> str:
     from rag_assets.pipeline.mark_keeper import build_held_warning
 
-    record = session.active(result.tenant)
+    record = session.get_active_tenant(result.tenant)
     held = session.catalog.syncs.list_held(record.id)
     return build_held_warning(record.id, held, session.keeper.find_refusal(record.ref))
 
@@ -258,7 +258,7 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
             _find_index_differences(session, result.tenant) or _is_due(session, result.tenant)
         )
         result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
-        result.held = _count_held(session, result.tenant)
+        result.held = _count_held_deletions(session, result.tenant)
     except RagAssetsError:
         return False
     result.seconds = monotonic() - started
@@ -280,9 +280,9 @@ def sync_tenant(
             _repair(session, tenant_id, everything=repair)
         elif not (allow_deletes or _is_due(session, tenant_id)):
             result.nothing_to_do = True
-            result.held = _count_held(session, tenant_id)
+            result.held = _count_held_deletions(session, tenant_id)
         if not result.nothing_to_do:
-            _drain(session, result, allow_deletes=allow_deletes)
+            _run_until_done(session, result, allow_deletes=allow_deletes)
         result.waiting = session.catalog.quarantine.deferred_count(tenant_id)
     except RagAssetsError as error:
         result.error = error
@@ -290,7 +290,7 @@ def sync_tenant(
     return result
 
 
-def _count_held(session: Session, tenant_id: str) -> int:
+def _count_held_deletions(session: Session, tenant_id: str) -> int:
     return sum(sync.held_deletions for sync in session.catalog.syncs.list_held(tenant_id))
 
 
@@ -327,7 +327,7 @@ def _print_stages(result: TenantSync) -> None:
     say(f"{result.tenant}: {runs}, {format_seconds(result.seconds)}")
     if rows:
         print_table(["stage", "result", "time"], rows)
-    if result.cost or result.unpriced:
+    if result.cost or result.unpriced_tokens:
         say(_format_cost(result, shown["embeddings"]))
     # The error already states the number of documents that wait for the embedder.
     known = [name for name in STAGES if not shown[name].get("halted")]
@@ -341,12 +341,12 @@ def _print_stages(result: TenantSync) -> None:
 def _format_cost(result: TenantSync, used: Mapping[str, int]) -> str:
     """Format the cost and the number of requests of embedding."""
     cost = f"{dollars(result.cost)} spent" if result.cost else "no price known"
-    more = f", {result.unpriced:,} tokens without a known price" if result.cost else ""
+    more = f", {result.unpriced_tokens:,} tokens without a known price" if result.cost else ""
     retries = f" ({format_count(used['retries'], 'retry', 'retries')})" if used["retries"] else ""
     requests = (
         f"{format_count(used['tokens'], 'token')} in {format_count(used['requests'], 'request')}"
     )
-    return f"{cost}: {requests}{retries}{more if result.unpriced else ''}"
+    return f"{cost}: {requests}{retries}{more if result.unpriced_tokens else ''}"
 
 
 def _needs_repair(session: Session, tenant_id: str) -> bool:
@@ -360,7 +360,7 @@ def _needs_repair(session: Session, tenant_id: str) -> bool:
     differences = _find_index_differences(session, tenant_id)
     if not differences:
         return False
-    is_automatic = session.embedders.tenant(session.active(tenant_id)).auto_repair
+    is_automatic = session.embedders.tenant(session.get_active_tenant(tenant_id)).auto_repair
     if not is_automatic or any(difference.is_replaced for difference in differences):
         raise IndexInconsistent(
             "; ".join(difference.text for difference in differences),
@@ -374,7 +374,7 @@ def _needs_repair(session: Session, tenant_id: str) -> bool:
 def _find_index_differences(session: Session, tenant_id: str) -> list[IndexDifference]:
     from rag_assets.pipeline.drift import find_index_differences
 
-    ref = session.active(tenant_id).ref
+    ref = session.get_active_tenant(tenant_id).ref
     found = find_index_differences(session.catalog, session.store, session.keeper, [ref])
     return found.get(tenant_id, [])
 
@@ -386,7 +386,7 @@ def _is_due(session: Session, tenant_id: str) -> bool:
     from rag_assets.sensors.state import read_tenant_state
 
     catalog = session.catalog
-    record = session.active(tenant_id)
+    record = session.get_active_tenant(tenant_id)
     catalog.quarantine.retry_transient_failures(record.ref)
     for trouble in poll_batches(catalog, session.embedders, catalog.batches.list_open(tenant_id)):
         warn(trouble)
@@ -404,7 +404,7 @@ def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
     """Repair a tenant's stores from the catalog.
 
     Args:
-        everything: compare all data before; otherwise only the day's share of it.
+        everything: whether all data is compared, or only the day's share.
     """
     config = {"repair_live_index": {"config": {"everything": everything}}}
     repaired = session.runner.run("repair_index", tenant_id, config)
@@ -412,14 +412,14 @@ def _repair(session: Session, tenant_id: str, *, everything: bool) -> None:
         raise repaired.failure
 
 
-def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None:
+def _run_until_done(session: Session, result: TenantSync, *, allow_deletes: bool) -> None:
     from rag_assets.pipeline.listing import ListingPace
 
     pace = ListingPace()
     halt: RagAssetsError | None = None
     previous: object = None
     while True:
-        pace.has_changed = pace.has_changed or _is_marked(session, result.tenant)
+        pace.has_changed = pace.has_changed or _will_watcher_sync(session, result.tenant)
         config: dict[str, dict[str, Any]] = {
             "raw_documents": {"allow_deletes": allow_deletes},
             "embeddings": {"spent": result.cost + result.promised},
@@ -429,7 +429,7 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
         if run.failure is not None and not run.is_halted:
             raise run.failure
         # The command reports the failure after the work that needs no embedder.
-        halt = halt or _find_halt(run)
+        halt = halt or _find_halting_error(run)
         pending = run.stages["search_index"].counts["pending"]
         if not pending and (pace.is_listing or not (pace.has_changed and pace.is_due)):
             break
@@ -445,8 +445,8 @@ def _drain(session: Session, result: TenantSync, *, allow_deletes: bool) -> None
         raise halt
 
 
-def _is_marked(session: Session, tenant_id: str) -> bool:
-    """Return whether the change watcher will sync the tenant after this sync."""
+def _will_watcher_sync(session: Session, tenant_id: str) -> bool:
+    """Return whether the change watcher reports that it will sync the tenant."""
     from rag_assets.runtime.watch_report import WatchReportFile
 
     return tenant_id in WatchReportFile(session.settings).read().marked
@@ -459,7 +459,7 @@ def _has_progressed(run: RunResult) -> bool:
     return any((run.stages["embeddings"].counts["embedded"], *done))
 
 
-def _find_halt(run: RunResult) -> RagAssetsError | None:
+def _find_halting_error(run: RunResult) -> RagAssetsError | None:
     """Return the error that stopped embedding in a run, if any."""
     if run.failure is None:
         return None

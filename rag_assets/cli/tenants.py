@@ -232,7 +232,7 @@ def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) ->
 
 
 def _require_undeclared(session: Session, record: TenantRecord) -> None:
-    """Refuse to remove a tenant that a list declares; the next sync would add it again."""
+    """Refuse to remove a tenant that a list declares, because the next sync would add it again."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
     declaration = file.lists().get(record.origin)
     if declaration is None or (declaration.complete and record.id not in declaration.places):

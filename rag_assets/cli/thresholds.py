@@ -43,7 +43,7 @@ app = typer.Typer()
 @with_reading_session
 def show(session: Session, tenant_id: TenantArgument, *, as_json: Json = False) -> None:
     """Print the thresholds in force and the origin of each."""
-    ctx = session.reader(tenant_id)
+    ctx = session.build_reader_context(tenant_id)
     serving = get_serving_build(ctx)
     rows = list_thresholds(ctx.tenant, serving)
     if as_json:
@@ -92,16 +92,16 @@ def measure(
 ) -> None:
     """Show the effect of each threshold; with --set and --reason, set a threshold."""
     if value is None and not calibrate:
-        _measure(tenant_id, tasks, as_json=as_json)
+        _print_effects(tenant_id, tasks, as_json=as_json)
     else:
         new_value = None if calibrate else value
         _set_threshold(tenant_id, use, new_value, reason=reason, as_json=as_json)
 
 
 @with_reading_session
-def _measure(session: Session, tenant_id: str, tasks: Path | None, *, as_json: bool) -> None:
+def _print_effects(session: Session, tenant_id: str, tasks: Path | None, *, as_json: bool) -> None:
     """Print, for each threshold, its effect on the questions of a file or of the tenant."""
-    ctx = session.reader(tenant_id)
+    ctx = session.build_reader_context(tenant_id)
     serving = get_serving_build(ctx)
     questions, origin = _read_questions(ctx, tasks)
     points = measure_curve(ctx, serving, questions)
@@ -138,7 +138,7 @@ def _set_threshold(
     as_json: bool,
 ) -> None:
     """Set the threshold of a use, or reset it so that it is measured again."""
-    ctx = session.reader(tenant_id)
+    ctx = session.build_reader_context(tenant_id)
     row = thresholds.set_threshold(ctx, use, value, reason=reason or "", by=operator())
     if as_json:
         embedder_id = get_serving_build(ctx).embedder_id

@@ -49,7 +49,7 @@ def add(
         raise ConfigurationError(
             "--replaces cannot be used with several files", hint="use --replaces with only one FILE"
         )
-    record = session.active(tenant_id)
+    record = session.get_active_tenant(tenant_id)
     config = get_uploads_source(Tenant.from_config(record.config), source)
     uploads = _open_uploads(session)
     stored: list[tuple[Path, UploadResult]] = []

@@ -76,15 +76,15 @@ class Call(Generic[T]):
         """Return the path with its placeholders filled in; slashes in the values are escaped."""
         return self.path.format_map({name: _quote(value) for name, value in self.named.items()})
 
-    def about(self, tenant: str | None, project: str | None = None) -> Call[T]:
-        """Return the call with the default tenant or project, unless the call names its own.
+    def with_defaults(self, tenant: str | None, project: str | None = None) -> Call[T]:
+        """Return the call, with the default tenant or project filled in if the call names none.
 
         Raises:
             ConfigurationError: the call needs a project, but neither the call nor the arguments
                 name one.
         """
         if self.of_project:
-            return self._about_project(project)
+            return self._with_project(project)
         if tenant is None or not self.tenanted:
             return self
         if self.body is not None and self.method == "POST":
@@ -93,7 +93,7 @@ class Call(Generic[T]):
             return self
         return replace(self, parameters={**self.parameters, "tenant": tenant})
 
-    def _about_project(self, project: str | None) -> Call[T]:
+    def _with_project(self, project: str | None) -> Call[T]:
         if "id" in self.named:
             return self
         if project is None:
@@ -111,7 +111,7 @@ class Pages(Generic[T, Item]):
     first: Call[T]
     items: Callable[[T], Sequence[Item]]
 
-    def following(self, page: T) -> Call[T] | None:
+    def build_next_call(self, page: T) -> Call[T] | None:
         """Return the call for the page after `page`; None after the last page."""
         after = cast("Any", page).next
         if after is None:
@@ -130,20 +130,20 @@ P = ParamSpec("P")
 def operation(
     method: Method, path: str, answer: type[T], *, query: Sequence[str] = (), **options: Any
 ) -> Callable[[Callable[P, Mapping[str, Any] | None]], Callable[P, Call[T]]]:
-    """Return a decorator that declares an operation by a function with its parameters.
+    """Return a decorator that turns a function into an operation with the same parameters.
 
-    The decorated function returns the Call that its arguments describe:
+    The decorated function returns a Call. Each argument becomes a part of this call:
 
-    - An argument fills the placeholder of its name in the path; `page_id` also fills `{page}`, and
-      `project` fills `{id}` if the operation belongs to a project.
+    - An argument fills the placeholder with the same name in the path; `page_id` also fills
+      `{page}`, and `project` fills `{id}` if the operation belongs to a project.
     - `etag` is sent as If-Match. A repeated call would be refused, so it is not repeatable.
     - All other arguments of GET and DELETE, and those named in `query`, are query parameters.
     - The remaining arguments form the JSON body, without None and empty lists.
 
-    If the function has a body, it returns fields of the Call that replace these.
+    A function with a body returns fields of the Call, which replace the fields listed above.
 
     Args:
-        query: names of query parameters of an operation with a body.
+        query: names of the query parameters, if the operation also has a JSON body.
 
     Example:
         >>> @operation("GET", "/rag/documents", Documents)

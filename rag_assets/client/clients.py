@@ -67,7 +67,7 @@ class BaseClient(ABC, Generic[Http]):
         self._settings = ClientSettings(
             url, token, tenant, timeout, retries, patience, allow_http, project
         )
-        self._http = self._connections(self._settings.options())
+        self._http = self._create_http_client(self._settings.build_client_arguments())
 
     @classmethod
     def from_environment(cls, **options: Any) -> Self:
@@ -85,7 +85,7 @@ class BaseClient(ABC, Generic[Http]):
         return f"{type(self).__name__}({self._settings.url!r})"
 
     @abstractmethod
-    def _connections(self, options: Mapping[str, Any]) -> Http:
+    def _create_http_client(self, options: Mapping[str, Any]) -> Http:
         """Create the HTTP client, blocking or asynchronous, that sends requests."""
 
     query = build_method(operations.query)
@@ -172,19 +172,22 @@ class Client(BaseClient[httpx2.Client]):
         self._http.close()
 
     def send(self, call: Call[T]) -> T:
-        """Send a call of rag_assets.client.operations and return its answer."""
-        pauses = self._settings.pauses()
+        """Send a call and return its answer; see rag_assets.client.operations."""
+        pauses = self._settings.iter_pauses()
         while isinstance(outcome := self._attempt(call, next(pauses)), Retry):
             time.sleep(outcome.seconds)
         return outcome
 
     def items(self, pages: Pages[T, Item]) -> Iterator[Item]:
-        """Iterate over a list of rag_assets.client.operations, fetching page by page."""
+        """Iterate over the items of a paged list, fetching page by page.
+
+        The functions in rag_assets.client.operations build `pages`.
+        """
         call: Call[T] | None = pages.first
         while call is not None:
             page = self.send(call)
             yield from pages.items(page)
-            call = pages.following(page)
+            call = pages.build_next_call(page)
 
     def with_guidelines(
         self,
@@ -211,12 +214,12 @@ class Client(BaseClient[httpx2.Client]):
         )
         return append_section(system_prompt, context)
 
-    def _connections(self, options: Mapping[str, Any]) -> httpx2.Client:
+    def _create_http_client(self, options: Mapping[str, Any]) -> httpx2.Client:
         return httpx2.Client(**options)
 
     def _attempt(self, call: Call[T], pause: float | None) -> T | Retry:
         try:
-            response = self._http.request(**self._settings.request(call))
+            response = self._http.request(**self._settings.build_request_arguments(call))
         except FAILURES as error:
             return handle_failure(call, error, pause)
         return parse_outcome(call, response, self._settings, pause)
@@ -240,20 +243,23 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         await self._http.aclose()
 
     async def send(self, call: Call[T]) -> T:
-        """Send a call of rag_assets.client.operations and return its answer."""
-        pauses = self._settings.pauses()
+        """Send a call and return its answer; see rag_assets.client.operations."""
+        pauses = self._settings.iter_pauses()
         while isinstance(outcome := await self._attempt(call, next(pauses)), Retry):
             await anyio.sleep(outcome.seconds)
         return outcome
 
     async def items(self, pages: Pages[T, Item]) -> AsyncIterator[Item]:
-        """Iterate over a list of rag_assets.client.operations, fetching page by page."""
+        """Iterate over the items of a paged list, fetching page by page.
+
+        The functions in rag_assets.client.operations build `pages`.
+        """
         call: Call[T] | None = pages.first
         while call is not None:
             page = await self.send(call)
             for item in pages.items(page):
                 yield item
-            call = pages.following(page)
+            call = pages.build_next_call(page)
 
     async def with_guidelines(
         self,
@@ -270,12 +276,12 @@ class AsyncClient(BaseClient[httpx2.AsyncClient]):
         )
         return append_section(system_prompt, context)
 
-    def _connections(self, options: Mapping[str, Any]) -> httpx2.AsyncClient:
+    def _create_http_client(self, options: Mapping[str, Any]) -> httpx2.AsyncClient:
         return httpx2.AsyncClient(**options)
 
     async def _attempt(self, call: Call[T], pause: float | None) -> T | Retry:
         try:
-            response = await self._http.request(**self._settings.request(call))
+            response = await self._http.request(**self._settings.build_request_arguments(call))
         except FAILURES as error:
             return handle_failure(call, error, pause)
         return parse_outcome(call, response, self._settings, pause)

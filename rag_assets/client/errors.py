@@ -126,7 +126,7 @@ _BY_STATUS: Mapping[int, type[Refused]] = {
 }
 
 
-def refusal(problem: Problem, retry_after: float | None = None) -> Refused:
-    """Return the error for a problem document, by its status."""
+def build_refusal(problem: Problem, retry_after: float | None = None) -> Refused:
+    """Return the error that represents a problem document, according to its status."""
     other = Failed if problem.status >= _FAILED else Refused
     return _BY_STATUS.get(problem.status, other)(problem, retry_after)

@@ -23,7 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from rag_assets.api.responses import Problem
 from rag_assets.client.calls import Call, FormFile
-from rag_assets.client.errors import NotReached, NotSent, NotUnderstood, refusal
+from rag_assets.client.errors import NotReached, NotSent, NotUnderstood, build_refusal
 from rag_assets.common.errors import ConfigurationError
 
 
@@ -94,7 +94,7 @@ class ClientSettings:
                 hint="use https, or set allow_http=True if the network is trusted",
             )
 
-    def options(self) -> dict[str, Any]:
+    def build_client_arguments(self) -> dict[str, Any]:
         """Return the keyword arguments for creating an HTTP client of httpx2."""
         return {
             "base_url": self.url,
@@ -104,9 +104,9 @@ class ClientSettings:
             "trust_env": not _is_loopback(_parse_address(self.url)[1]),
         }
 
-    def request(self, call: Call[Any]) -> dict[str, Any]:
+    def build_request_arguments(self, call: Call[Any]) -> dict[str, Any]:
         """Return the keyword arguments with which httpx2 sends a call."""
-        request = call.about(self.tenant, self.project)
+        request = call.with_defaults(self.tenant, self.project)
         lines = {} if request.lines is None else {"Content-Type": "application/x-ndjson"}
         return {
             **_build_form(request.file),
@@ -125,7 +125,7 @@ class ClientSettings:
             raise ConfigurationError("the token is empty or contains invalid characters")
         return token
 
-    def pauses(self) -> Iterator[float | None]:
+    def iter_pauses(self) -> Iterator[float | None]:
         """Yield the minimum wait before each further attempt, in seconds; None after the last."""
         for attempt in range(self.retries):
             yield _PAUSE_SECONDS * 2**attempt
@@ -142,7 +142,7 @@ class Retry:
 def parse_outcome(
     call: Call[T], response: httpx2.Response, settings: ClientSettings, pause: float | None
 ) -> T | Retry:
-    """Return the answer of a response, or a Retry if the call should be sent again.
+    """Return the answer in a response, or a Retry if the call should be sent again.
 
     Args:
         pause: minimum wait before another attempt, in seconds; None if no attempt remains.
@@ -159,7 +159,7 @@ def parse_outcome(
     )
     if should_retry and pause is not None and after is not None and after <= settings.patience:
         return Retry(max(pause, after))
-    raise refusal(_parse_problem(response), after)
+    raise build_refusal(_parse_problem(response), after)
 
 
 def handle_failure(call: Call[Any], error: Exception, pause: float | None) -> Retry:

@@ -124,7 +124,7 @@ def experience_for_failure(
     project_id: UUID | str | None = None,
     tenant: str | None = None,
 ) -> None:
-    """Find solutions of similar failures; see experience_for_task for the arguments."""
+    """Find solutions to similar failures; see experience_for_task for the arguments."""
 
 
 @operation("POST", f"{_ADDRESS}/context", Context)

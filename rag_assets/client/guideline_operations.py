@@ -111,7 +111,7 @@ def put_guideline_text(text: str, *, etag: str | None = None, project: str | Non
 
     Args:
         text: the new text; an empty text removes it.
-        etag: ETag of the text that it replaces; None if no text was set yet.
+        etag: ETag of the text to replace; None if no text was set yet.
     """
 
 

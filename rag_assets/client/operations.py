@@ -36,7 +36,7 @@ from rag_assets.api.responses import (
 )
 from rag_assets.api.workspace_responses import WorkspaceStatus
 from rag_assets.client.calls import FormFile, Pages, join_lines, operation
-from rag_assets.client.errors import refusal
+from rag_assets.client.errors import build_refusal
 from rag_assets.search.answers import AnswerResult
 from rag_assets.search.model import Question, SearchAnswer
 
@@ -66,7 +66,7 @@ def query(question: Question | str, *, tenant: str | None = None) -> dict[str, A
 def answer(
     question: Question | str, *, max_tokens: int | None = None, tenant: str | None = None
 ) -> dict[str, Any]:
-    """Answer a question with the tenant's chat model; its sentences cite their sources.
+    """Answer a question with the tenant's chat model; the answer's sentences cite sources.
 
     An answer costs money, so the request is not repeated if the connection breaks.
 
@@ -156,7 +156,7 @@ def delete_record(
 
     Args:
         source_type, source_id, source: the values with which it was pushed.
-        page_uuid: page of the block, if the record is a block.
+        page_uuid: the page that contains the block, if the record is a block.
         updated_at, version: time and version of the deletion, which is ignored after a later write.
         etag: ETag of the version to delete; None deletes any version.
     """
@@ -255,11 +255,11 @@ def record(
     source: str | None = None,
     tenant: str | None = None,
 ) -> None:
-    """Return the status of a record, its reason, and the record's searchable chunks.
+    """Return the status of a record, the reason for the status, and the searchable chunks.
 
     Args:
         source_type, source_id, source: the values with which it was pushed.
-        page_uuid: the page of a block.
+        page_uuid: the page that contains the block, if the record is a block.
         chunks: whether to include the texts of the chunks; False leaves them out.
     """
 
@@ -422,7 +422,7 @@ def _build_question(words: str) -> Question:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False, include_context=False)[0]
         field = ".".join(map(str, first["loc"]))
-        raise refusal(
+        raise build_refusal(
             Problem(
                 "urn:rag-assets:problem:invalid-request",
                 "The request is not valid",

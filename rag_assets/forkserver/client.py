@@ -24,9 +24,9 @@ from rag_assets.forkserver.protocol import (
     Replies,
     Request,
     Stream,
-    confirm,
     connect,
     send_request,
+    send_start_signal,
 )
 
 DISABLED = "RAG_ASSETS_FORK_SERVER"
@@ -91,7 +91,7 @@ def start_fork(
         if on_start is not None:
             on_start(pid)
         connection.settimeout(None)
-        confirm(connection)
+        send_start_signal(connection)
     except (OSError, ValueError, KeyError):
         connection.close()
         return None
@@ -137,7 +137,7 @@ def _is_ignored(number: int) -> bool:
 
 
 def _wait_for_command(connection: socket.socket, replies: Replies, child: int) -> int:
-    """Let the fork start, and pass signals on to it until it ends; return its exit code.
+    """Let the fork start, and pass signals on to it; when it ends, return its exit code.
 
     If a signal ended the fork, this process ends by the same signal.
     """
@@ -157,7 +157,7 @@ def _wait_for_command(connection: socket.socket, replies: Replies, child: int) -
     connection.settimeout(None)
     try:
         with _watch_signals() as signals:
-            confirm(connection)
+            send_start_signal(connection)
             _wait_for_reply(connection, signals)
         end = replies.read_next()
     except (OSError, ValueError):
@@ -206,7 +206,8 @@ def _send_signal(child: int, number: int) -> None:
 def _end_by_signal(number: int) -> int:
     """End this process by the signal that ended the fork.
 
-    If the signal would leave a core dump, only return the exit code for it.
+    If the signal would leave a core dump, do not end the process, but return the exit code that
+    stands for the signal.
     """
     if number in {getattr(signal, name) for name in _REPEATED_SIGNALS}:
         if number != signal.SIGKILL:
@@ -272,7 +273,7 @@ class ForkedProcess:
             send_request(connection, request, [folder_descriptor, its_input, its_output, its_error])
             process = cls(connection, replies, replies.read_pid(), (our_output, our_input))
             connection.settimeout(None)
-            confirm(connection)
+            send_start_signal(connection)
         except (OSError, ValueError, KeyError):
             connection.close()
             for descriptor in (our_output, our_input):

@@ -120,7 +120,7 @@ def receive_request(connection: socket.socket) -> tuple[Request, list[int]]:
     """
     header, descriptors, _, _ = socket.recv_fds(connection, _LENGTH.size, _MAX_DESCRIPTORS)
     try:
-        body = _receive(connection, _parse_length(header))
+        body = _receive_exactly(connection, _parse_length(header))
         fields: dict[str, Any] = json.loads(body.decode("utf-8", "surrogateescape"))
         streams = [Stream(*stream) for stream in fields.pop("streams")]
         return Request(**fields, streams=streams), descriptors
@@ -141,7 +141,7 @@ def _parse_length(header: bytes) -> int:
     return int(length)
 
 
-def _receive(connection: socket.socket, length: int) -> bytes:
+def _receive_exactly(connection: socket.socket, length: int) -> bytes:
     parts = []
     while length:
         part = connection.recv(min(length, 1 << 20))
@@ -152,8 +152,8 @@ def _receive(connection: socket.socket, length: int) -> bytes:
     return b"".join(parts)
 
 
-def confirm(connection: socket.socket) -> None:
-    """Let the fork start; before this, it does no work, so the client may still give up."""
+def send_start_signal(connection: socket.socket) -> None:
+    """Let the fork start. Until then, the fork does no work, so the client may still give up."""
     connection.sendall(b"\n")
 
 

@@ -7,7 +7,7 @@ from rag_assets.checks.results import to_check_evaluation
 from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import Naming, job
 from rag_assets.pipeline.canary import run_every_canary
-from rag_assets.resources.workbench import Workbench, clear_failures
+from rag_assets.resources.workbench import Workbench, convert_to_failures
 
 _CHECK = canary_check.canary_check
 
@@ -19,7 +19,7 @@ _CHECK = canary_check.canary_check
 )
 def probe_embedders(context: dg.OpExecutionContext, names: Naming, workbench: Workbench) -> None:
     """Call every tenant's embedder, and record new and failed results."""
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
         answered = wrong = 0
         for seen in run_every_canary(catalog, workbench.embedders.embedders(catalog)):

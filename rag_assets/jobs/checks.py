@@ -23,7 +23,7 @@ from rag_assets.declarations import AssetJob, Naming, job
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.resources.own_runs import OwnRuns
-from rag_assets.resources.workbench import Workbench, clear_failures
+from rag_assets.resources.workbench import Workbench, convert_to_failures
 from rag_assets.storage.catalog.journal.check_results import CheckResult
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
@@ -93,7 +93,7 @@ def evaluate_checks(
 ) -> None:
     """Evaluate the checks of many tenants; record each evaluation for the tenant's partition."""
     chosen = [c for c in checks if config.checks is None or c.full_name in config.checks]
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         records = [
             record
             for record in workbench.postgres.catalog().tenants.all()
@@ -158,12 +158,12 @@ def _iter_evaluations(
     checks: Sequence[TenantCheck],
 ) -> Iterator[tuple[TenantCheck, CheckResult, dg.AssetCheckEvaluation | None]]:
     try:
-        tenant = CheckContext.of(workbench, tenant_id, context.run, context.log)
+        tenant = CheckContext.from_run(workbench, tenant_id, context.run, context.log)
     except TenantGone:
         raise
     except Exception as error:
         for check in checks:
-            yield check, check.error(error, workbench.installation), None
+            yield check, check.build_error_result(error, workbench.installation), None
         return
     for check in checks:
         try:
@@ -171,7 +171,7 @@ def _iter_evaluations(
         except TenantGone:
             raise
         except Exception as error:
-            yield check, check.error(error, workbench.installation), None
+            yield check, check.build_error_result(error, workbench.installation), None
         else:
             evaluation = to_check_evaluation(check.key(names), verdict, tenant_id)
-            yield check, check.outcome(verdict), evaluation
+            yield check, check.build_result(verdict), evaluation

@@ -18,7 +18,7 @@ from rag_assets.jobs.every_tenant import for_each
 from rag_assets.pipeline.context import DailyShare
 from rag_assets.pipeline.repair import repair_tenant
 from rag_assets.resources.tenant_lock import TenantLockResource
-from rag_assets.resources.workbench import Workbench, clear_failures
+from rag_assets.resources.workbench import Workbench, convert_to_failures
 from rag_assets.storage.catalog.journal.check_results import CheckResult
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
@@ -50,7 +50,7 @@ def repair_live_index(
     tenant_lock: TenantLockResource,
 ) -> None:
     """Repair lake and index; the next sync writes missing entries and reads altered documents."""
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         try:
             ctx = workbench.context(
                 context.partition_key, guard=tenant_lock.guard, log=context.log.info
@@ -78,7 +78,7 @@ def compare_with_catalog(
     checks: dg.ResourceParam[Sequence[TenantCheck]],
 ) -> None:
     """Compare every tenant's stores and sources with the catalog, and record the verdicts."""
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         records = workbench.postgres.catalog().tenants.all()
     nightly = [check for check in checks if check.nightly]
 
@@ -107,16 +107,16 @@ def _compare(
     errors: list[Exception] = []
     for check in checks:
         try:
-            tenant = CheckContext.of(workbench, record.id, context.run, context.log)
+            tenant = CheckContext.from_run(workbench, record.id, context.run, context.log)
             verdict = check.verdict(replace(tenant, nightly=True))
         except TenantGone:
             raise
         except Exception as error:
-            outcomes.append(check.error(error, workbench.installation))
+            outcomes.append(check.build_error_result(error, workbench.installation))
             errors.append(error)
             continue
         log_evaluation(context, to_check_evaluation(check.key(names), verdict, record.id))
-        outcomes.append(check.outcome(verdict))
+        outcomes.append(check.build_result(verdict))
     catalog.check_results.record(record.ref, outcomes)
     differing = {
         f"{outcome.asset}.{outcome.name}"

@@ -8,7 +8,7 @@ import dagster as dg
 from rag_assets.common.errors import TenantGone, TenantLocked
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.resources.installation import InstallationResource
-from rag_assets.resources.workbench import Workbench, as_failure
+from rag_assets.resources.workbench import Workbench, build_failure
 from rag_assets.storage.catalog.lock import Holder
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
@@ -39,7 +39,8 @@ def for_each(
         except TenantLocked as error:
             context.log.warning(f"{record.id}: skipped, {error.message}")
         except Exception as error:
-            context.log.error(f"{record.id}: {task}: {as_failure(error, installation).description}")  # noqa: TRY400
+            reason = build_failure(error, installation).description
+            context.log.error(f"{record.id}: {task}: {reason}")  # noqa: TRY400
             failed.append(record.id)
         else:
             if result is not None:

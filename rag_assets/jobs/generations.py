@@ -7,7 +7,7 @@ from rag_assets.assets.reports import build_generations_report
 from rag_assets.declarations import Naming, job
 from rag_assets.pipeline.generation_moves import BuildOrder, publish_build
 from rag_assets.resources.tenant_lock import TenantLockResource
-from rag_assets.resources.workbench import PublishJudge, Workbench, clear_failures
+from rag_assets.resources.workbench import PublishJudge, Workbench, convert_to_failures
 
 
 class Publication(dg.Config):
@@ -39,7 +39,7 @@ def publish_configured_build(
 ) -> None:
     """Publish the build of the tenant's configuration if it passes its checks, or is forced."""
     judge = publish_judge(workbench, context.run.run_id, context.log)
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         tenant_lock.guard()
         ctx = workbench.context(
             context.partition_key, guard=tenant_lock.guard, log=context.log.info

@@ -9,7 +9,7 @@ from rag_assets.declarations import Naming, job
 from rag_assets.jobs.every_tenant import for_each
 from rag_assets.quality.asking import AskOptions
 from rag_assets.quality.evaluation import evaluate_build
-from rag_assets.resources.workbench import Workbench, clear_failures
+from rag_assets.resources.workbench import Workbench, convert_to_failures
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 
 
@@ -35,7 +35,7 @@ def measure_tenants(
     context: dg.OpExecutionContext, config: QualityConfig, names: Naming, workbench: Workbench
 ) -> None:
     """Search for every tenant's judged questions; report the results as retrieval_quality."""
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         catalog = workbench.postgres.catalog()
         asked = catalog.judgements.tenants()
         records = [

@@ -28,7 +28,7 @@ from rag_assets.pipeline.upkeep import (
     expunge_pruned,
 )
 from rag_assets.resources.own_runs import OwnRuns
-from rag_assets.resources.workbench import Workbench, as_failure, clear_failures
+from rag_assets.resources.workbench import Workbench, build_failure, convert_to_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.accounts.usage import today
 from rag_assets.storage.catalog.lock import Holder
@@ -75,7 +75,7 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
 
 
 def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None:
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         trusted = get_deletion_time(workbench.postgres.catalog(), Clock())
     if isinstance(trusted, ClockDoubt):
         context.log.warning(trusted.line)
@@ -101,7 +101,7 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
         return "; ".join(compact_tenant(ctx))
 
     for_each_locked(context, workbench, "compaction", compact_one)
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         swept = delete_leftovers(
             workbench.postgres.catalog(),
             workbench.lake.lake(),
@@ -135,7 +135,7 @@ def end_interrupted_removals(
         except (TenantLocked, UnknownTenant) as error:
             context.log.warning(f"{record.id}: skipped, {error.message}")
         except RagAssetsError as error:
-            failure = as_failure(error, workbench.installation)
+            failure = build_failure(error, workbench.installation)
             context.log.error(f"{record.id}: {failure.description}")  # noqa: TRY400
             failed.append(record.id)
         else:
@@ -156,7 +156,7 @@ def report_tenant_costs(
     context: dg.OpExecutionContext, names: Naming, workbench: Workbench
 ) -> None:
     """Report every tenant's spending on embeddings as materializations of embedding_cost."""
-    with clear_failures(workbench.installation):
+    with convert_to_failures(workbench.installation):
         present = {r.id for r in workbench.postgres.catalog().tenants.all() if r.state == "ACTIVE"}
         count = 0
         for report in iter_daily_costs(names, workbench.postgres.catalog().usage, today()):

@@ -76,11 +76,11 @@ def build_link_router(settings: PanelSettings, profiles: tuple[str, ...]) -> API
         """
         identity.require_admin()
         # Without the setting, the panel is available only on loopback.
-        if settings.own_origin(request.scope) is None:
+        if settings.find_own_origin(request.scope) is None:
             raise ForeignOrigin(
                 "the panel is not at this address", hint="send the request to 127.0.0.1"
             )
-        origin = settings.new_session_origin(request.scope["server"][1])
+        origin = settings.create_session_origin(request.scope["server"][1])
 
         def make() -> Link:
             record = get_panel_tenant(backend.catalog, identity, body.project, profiles)
@@ -122,7 +122,11 @@ def build_panel(backend: Backend, settings: PanelSettings, systems: Iterable[Sys
                 hint="choose a different path for the system",
             )
     guard = PanelGuard(backend, settings, Renderer(by_profile.values()), by_profile)
-    pages = [guard.page(system, page) for system in by_profile.values() for page in system.pages]
+    pages = [
+        guard.build_page_route(system, page)
+        for system in by_profile.values()
+        for page in system.pages
+    ]
     routes: list[BaseRoute] = [
         *SignInPages(guard).routes(),
         PanelRoute(f"{PATH}/assets/{{digest}}/{{name:path}}", serve_asset),

@@ -20,9 +20,9 @@ from starlette.types import Scope
 
 from rag_assets.api.admission import CLIENT_GONE
 from rag_assets.api.backend import Backend
-from rag_assets.api.guard import read_body, require_plain
+from rag_assets.api.guard import read_body, require_uncompressed
 from rag_assets.api.identity import Forbidden, ForeignOrigin, Unauthenticated
-from rag_assets.api.problems import HttpRefusal, classify, get_http_kind
+from rag_assets.api.problems import HttpRefusal, classify_error, get_http_kind
 from rag_assets.api.upload_routes import UploadForm
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable
 from rag_assets.panel.frame import PanelPage, Renderer, SystemPanel, Visit
@@ -105,7 +105,7 @@ class PanelGuard:
     systems: Mapping[str, SystemPanel]
     _threads: CapacityLimiter = field(default_factory=lambda: CapacityLimiter(_THREADS))
 
-    def open(self, path: str, method: str, handler: Handler) -> PanelRoute:
+    def build_open_route(self, path: str, method: str, handler: Handler) -> PanelRoute:
         """Return a route for people who need not be signed in."""
 
         async def endpoint(request: Request) -> Response:
@@ -117,13 +117,13 @@ class PanelGuard:
 
         return PanelRoute(path, endpoint, methods=[method])
 
-    def page(self, system: SystemPanel, page: PanelPage) -> PanelRoute:
+    def build_page_route(self, system: SystemPanel, page: PanelPage) -> PanelRoute:
         """Return a route for people who are signed in to a tenant of the system."""
 
         async def endpoint(request: Request) -> Response:
             async def answer() -> Response:
                 self._require_own_page(request)
-                visit = await self._visit(request, system, page)
+                visit = await self._build_visit(request, system, page)
                 if page.is_sensitive and not visit.session.is_recent:
                     return self._sign_in_again(visit)
                 self.backend.rates.take(visit.session.name)
@@ -133,7 +133,7 @@ class PanelGuard:
 
         return PanelRoute(f"{PATH}/{system.path}{page.path}", endpoint, methods=[page.method])
 
-    async def session(self, request: Request, *, use: bool = True) -> tuple[PanelSession, str]:
+    async def find_session(self, request: Request, *, use: bool = True) -> tuple[PanelSession, str]:
         """Return the session of a request, and the secret of the session.
 
         Args:
@@ -151,7 +151,7 @@ class PanelGuard:
 
         async def validate() -> PanelSession:
             table = self.backend.catalog.panel_sessions
-            session = await self.in_thread(
+            session = await self.run_in_thread(
                 partial(table.find, hash_secret(secret, origin), use=use)
             )
             if session is None:
@@ -162,7 +162,9 @@ class PanelGuard:
         request.state.caller, request.state.tenant = session.name, session.tenant.id
         return session, secret
 
-    async def form(self, request: Request, most: int = 1_048_576) -> Mapping[str, tuple[str, ...]]:
+    async def read_form(
+        self, request: Request, most: int = 1_048_576
+    ) -> Mapping[str, tuple[str, ...]]:
         """Read the fields of a form.
 
         Raises:
@@ -180,7 +182,7 @@ class PanelGuard:
             fields[name] = (*fields.get(name, ()), value)
         return fields
 
-    async def in_thread(self, work: Callable[[], _T]) -> _T:
+    async def run_in_thread(self, work: Callable[[], _T]) -> _T:
         """Run a short SQL statement in a thread, and return its result."""
         try:
             with anyio.fail_after(_SECONDS):
@@ -192,7 +194,7 @@ class PanelGuard:
 
     def require_origin(self, request: Request) -> str:
         """Return the origin of the panel according to the Host header."""
-        own = self.settings.own_origin(request.scope)
+        own = self.settings.find_own_origin(request.scope)
         if own is None:
             raise ForeignOrigin(
                 "the panel is not at this address",
@@ -215,14 +217,14 @@ class PanelGuard:
                 "the request was not sent by a page of the panel", hint=f"open {own}{PATH} directly"
             )
 
-    async def _visit(self, request: Request, system: SystemPanel, page: PanelPage) -> Visit:
+    async def _build_visit(self, request: Request, system: SystemPanel, page: PanelPage) -> Visit:
         try:
-            session, secret = await self.session(request, use=page.is_use)
+            session, secret = await self.find_session(request, use=page.is_use)
         except Unauthenticated:
             if request.method in _SAFE_METHODS:
                 raise
             if page.texts:
-                _keep_texts(request, page, await self.form(request, page.most_bytes))
+                _keep_texts(request, page, await self.read_form(request, page.most_bytes))
             # The sender of a form must see why it was refused.
             raise SessionEnded(
                 "Sessions end after 30 minutes without use, and after 8 hours. Nothing was saved",
@@ -233,20 +235,20 @@ class PanelGuard:
         form: Mapping[str, tuple[str, ...]] = {}
         token = derive_request_token(secret)
         if page.streamed:
-            require_plain(request)
+            require_uncompressed(request)
             CLIENT_GONE.set(anyio.sleep_forever)
         elif request.method not in _SAFE_METHODS:
             sent_token = request.headers.get(TOKEN_HEADER)
             if sent_token is not None:
                 require_token(sent_token, token)
-            form = await self.form(request, page.most_bytes)
+            form = await self.read_form(request, page.most_bytes)
             _keep_texts(request, page, form)
             if sent_token is None:
                 require_token(next(iter(form.get(TOKEN_FIELD, ())), ""), token)
         held: tuple[HeldDeletions, ...] = ()
         if page.is_use and request.method in _SAFE_METHODS and "hx-request" not in request.headers:
             departures = self.backend.catalog.departures
-            held = tuple(await self.in_thread(partial(departures.list_held, session.tenant.id)))
+            held = tuple(await self.run_in_thread(partial(departures.list_held, session.tenant.id)))
         return Visit(
             request, session, token, form, self.backend, self.renderer, system, system.home, held
         )
@@ -263,11 +265,11 @@ class PanelGuard:
         except HTTPException as error:
             kind = get_http_kind(error.status_code)
             detail = error.detail if isinstance(error, HttpRefusal) else None
-            response = self.error(request, kind.status, kind.title, detail)
+            response = self.build_error_page(request, kind.status, kind.title, detail)
         except RagAssetsError as error:
-            kind, detail = classify(request.state.request_id, error)
+            kind, detail = classify_error(request.state.request_id, error)
             title = "Your session has ended" if isinstance(error, SessionEnded) else kind.title
-            response = self.error(request, kind.status, title, detail)
+            response = self.build_error_page(request, kind.status, title, detail)
             if isinstance(error, SessionEnded | OtherSession):
                 is_ended = isinstance(error, SessionEnded)
                 response.headers[SESSION_HEADER] = "ended" if is_ended else "other"
@@ -275,13 +277,15 @@ class PanelGuard:
             if retry_after is not None:
                 response.headers["Retry-After"] = str(round(retry_after))
         except Exception as error:
-            kind, detail = classify(request.state.request_id, error)
-            response = self.error(request, kind.status, kind.title, detail)
+            kind, detail = classify_error(request.state.request_id, error)
+            response = self.build_error_page(request, kind.status, kind.title, detail)
         for name, value in _HEADERS.items():
             response.headers.setdefault(name, value)
         return response
 
-    def sign_in_page(self, status: int = 200, problem: str = "", project: str = "") -> Response:
+    def build_sign_in_page(
+        self, status: int = 200, problem: str = "", project: str = ""
+    ) -> Response:
         """Return the sign-in page.
 
         Its form redirects to the origin of the new session.
@@ -297,9 +301,11 @@ class PanelGuard:
     def _sign_in_again(self, visit: Visit) -> Response:
         if "hx-request" in visit.request.headers:
             return Response(headers={"HX-Redirect": SIGN_IN})
-        return self.sign_in_page(_FORBIDDEN, SIGN_IN_AGAIN, visit.session.project or "")
+        return self.build_sign_in_page(_FORBIDDEN, SIGN_IN_AGAIN, visit.session.project or "")
 
-    def error(self, request: Request, status: int, title: str, detail: str | None) -> Response:
+    def build_error_page(
+        self, request: Request, status: int, title: str, detail: str | None
+    ) -> Response:
         """Return the page of an error; for a script, only the part to insert into a page."""
         is_partial = "hx-request" in request.headers or "x-panel-upload" in request.headers
         template = "problem.html" if is_partial else "error.html"

@@ -44,7 +44,7 @@ def create_link(catalog: Catalog, ref: TenantRef, holder: TokenHolder, origin: s
     """Create a link that opens one session of a tenant.
 
     Args:
-        origin: origin of the session; see PanelSettings.new_session_origin.
+        origin: origin of the session; see PanelSettings.create_session_origin.
     """
     code = secrets.token_urlsafe(_SECRET_BYTES)
     expires_at = catalog.panel_sessions.add_code(ref, hash_secret(code, origin), holder)
@@ -74,7 +74,7 @@ def derive_request_token(secret: str) -> str:
 
 
 def hash_secret(secret: str, origin: str) -> bytes:
-    """Return the hash under which a secret is stored; it is valid only at this origin."""
+    """Return the hash under which a secret is stored; the hash is valid only at this origin."""
     return hashlib.sha256(f"{origin} {secret}".encode(errors="surrogatepass")).digest()
 
 

@@ -77,11 +77,11 @@ class PanelSettings:
         return cls(_parse_origin(text) if text else None)
 
     def serves(self, host: str) -> bool:
-        """Return whether a service that listens at this address has a panel."""
+        """Return whether a service that listens at the address `host` has a panel."""
         return self.is_secure or host in OTHER_LOOPBACK
 
-    def own_origin(self, scope: Scope) -> str | None:
-        """Return the origin of our pages for a request; None if its Host is not ours."""
+    def find_own_origin(self, scope: Scope) -> str | None:
+        """Return the origin of our pages for a request; None if the request's Host is not ours."""
         if self.is_secure:
             return self.origin
         address = f"//{Headers(scope=scope).get('host', '')}"
@@ -100,7 +100,7 @@ class PanelSettings:
         """
         return self.is_secure or _SESSION_NAME.fullmatch(_find_hostname(origin) or "") is not None
 
-    def new_session_origin(self, port: int | None) -> str:
+    def create_session_origin(self, port: int | None) -> str:
         """Return the origin of a new session; on loopback, with a random host name.
 
         Args:

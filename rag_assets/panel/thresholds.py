@@ -145,25 +145,27 @@ def _build_picture(points: Sequence[CurvePoint], in_force: Sequence[float]) -> d
     low, high = points[0].threshold, points[-1].threshold
     width = (high - low) or 1.0
 
-    def x(threshold: float) -> float:
+    def scale_x(threshold: float) -> float:
         return round(_LEFT + (threshold - low) / width * (_RIGHT - _LEFT), 1)
 
-    def y(share: float) -> float:
+    def scale_y(share: float) -> float:
         return round(_BOTTOM - share * (_BOTTOM - _TOP), 1)
 
-    def line(shares: Sequence[float | None]) -> str:
+    def format_line(shares: Sequence[float | None]) -> str:
         pairs = zip(points, shares, strict=True)
         return " ".join(
-            f"{x(point.threshold)},{y(share)}" for point, share in pairs if share is not None
+            f"{scale_x(point.threshold)},{scale_y(share)}"
+            for point, share in pairs
+            if share is not None
         )
 
     labelled = [point.threshold for point in points[:: -(-len(points) // _MAX_LABELS)]]
     return {
-        "passages": line([point.with_passages for point in points]),
-        "answered": line([point.answered for point in points]),
-        "shares": [(y(share), f"{share:.0%}") for share in (0.0, 0.5, 1.0)],
-        "cosines": [(x(threshold), f"{threshold:.2f}") for threshold in labelled],
-        "in_force": [(x(value), value) for value in in_force if low <= value <= high],
+        "passages": format_line([point.with_passages for point in points]),
+        "answered": format_line([point.answered for point in points]),
+        "shares": [(scale_y(share), f"{share:.0%}") for share in (0.0, 0.5, 1.0)],
+        "cosines": [(scale_x(threshold), f"{threshold:.2f}") for threshold in labelled],
+        "in_force": [(scale_x(value), value) for value in in_force if low <= value <= high],
     }
 
 

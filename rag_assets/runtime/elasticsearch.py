@@ -86,7 +86,7 @@ class EmbeddedElasticsearch(EmbeddedServer):
                 "Elasticsearch runs without a password: an earlier version started it",
                 hint="run `rag-assets up` to restart it with a password; no data is lost",
             )
-        return access.url(account)
+        return access.get_url(account)
 
     def answers(self) -> bool:
         """Return whether the server runs and has finished recovering its indexes."""
@@ -96,7 +96,7 @@ class EmbeddedElasticsearch(EmbeddedServer):
     def is_unguarded(self) -> bool:
         """Return whether the running server accepts requests without a password.
 
-        Servers that an earlier version started accept them.
+        Servers that an earlier version started accept such requests.
         """
         record = self.process.find()
         if record is None:
@@ -106,7 +106,7 @@ class EmbeddedElasticsearch(EmbeddedServer):
         )
 
     def start(self, progress: Progress = ignore_progress) -> str:
-        """Start the server unless it runs, wait until it answers, and return its URL.
+        """Start the server if it is not running, wait until it answers, and return its URL.
 
         A server that an earlier version started without a password is restarted. The first start
         downloads 44 MB of jars; later starts need no network.
@@ -136,7 +136,7 @@ class EmbeddedElasticsearch(EmbeddedServer):
         runs = self.is_unguarded() or self.process.reuse(is_ready, timeout=_START_SECONDS)
         if runs and self.is_unguarded():
             progress("Elasticsearch: stopping a server without a password")
-            self.process.end(timeout=_STOP_SECONDS)
+            self.process.stop_locked(timeout=_STOP_SECONDS)
             return False
         return runs
 
@@ -192,7 +192,8 @@ def _build_readiness_probe(access: Access) -> Callable[[], bool]:
     """Return a function that tells whether the server has finished recovering its indexes.
 
     An index with damaged files must not make all others unavailable, so a failed recovery counts as
-    finished if it lasts. Between two phases of its start, a server may briefly report one.
+    finished if it lasts. Between two phases of its start, a server may briefly report a failed
+    recovery.
     """
     failed_since: float | None = None
 
@@ -210,7 +211,7 @@ def _build_readiness_probe(access: Access) -> Callable[[], bool]:
 
 def _read_recovery(access: Access) -> Literal["under way", "complete", "failed"]:
     """Return the state of index recovery; "failed" if indexes stay red without any activity."""
-    health = get_json(access.port, _HEALTH, authorization=access.header())
+    health = get_json(access.port, _HEALTH, authorization=access.get_authorization_header())
     if not isinstance(health, dict):
         return "under way"
     if health.get("status") in {"yellow", "green"}:

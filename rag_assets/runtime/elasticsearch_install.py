@@ -78,12 +78,12 @@ class Access:
         """Save the port and the passwords in a file that only its owner can read."""
         write_atomically(path, json.dumps(asdict(self)))
 
-    def url(self, account: str = OWNER) -> str:
+    def get_url(self, account: str = OWNER) -> str:
         """Return the server's address with an account's name and password."""
         password = self.owner if account == OWNER else self.searcher
         return f"http://{account}:{password}@{LOOPBACK}:{self.port}"
 
-    def header(self, account: str = OWNER) -> str:
+    def get_authorization_header(self, account: str = OWNER) -> str:
         """Return the Authorization header of an account."""
         password = self.owner if account == OWNER else self.searcher
         return "Basic " + base64.b64encode(f"{account}:{password}".encode()).decode()
@@ -92,7 +92,7 @@ class Access:
 def write_accounts(home: Path, access: Access) -> None:
     """Write the file with the server's accounts, which contains digests instead of passwords."""
     lines = [
-        f"{account}={hashlib.sha256(access.header(account).encode()).hexdigest()}\n"
+        f"{account}={hashlib.sha256(access.get_authorization_header(account).encode()).hexdigest()}\n"
         for account in (OWNER, SEARCHER)
     ]
     write_atomically(home / "config" / _ACCOUNTS, "".join(lines))
@@ -148,7 +148,7 @@ def read_locked_jars() -> list[Jar]:
 
 
 def install_distribution(home: Path, *, progress: Progress = ignore_progress) -> None:
-    """Install an Elasticsearch home (lib, modules, plugins), unless it is complete.
+    """Install an Elasticsearch home (lib, modules, plugins), if it is not complete yet.
 
     Raises:
         ServiceUnavailable: a jar is neither installed nor cached and cannot be fetched, or a
@@ -263,7 +263,7 @@ def _build_lock_lines() -> list[str]:
 
 
 def install_guard(home: Path, *, progress: Progress = ignore_progress) -> None:
-    """Compile the guard into the network module of a distribution, unless it is installed.
+    """Compile the guard into the network module of a distribution, if it is not there yet.
 
     Raises:
         ServiceUnavailable: the compiler is not available, or its output is not the expected output.

@@ -58,7 +58,7 @@ class ProcessIdentity:
         return f"{self.host} {self.pid} {self.birth} {self.namespace}".rstrip()
 
     def is_in_sight(self) -> bool:
-        """Return whether this process can see the other process and signal it by its pid.
+        """Return whether this process can see the identified process and signal it by its pid.
 
         It can if both run on the same host, since the same boot, in the same PID namespace.
         """
@@ -69,14 +69,17 @@ class ProcessIdentity:
         return not self.namespace or (self.namespace == identity.namespace and is_same_boot)
 
     def is_alive(self) -> bool:
-        """Return whether the process is in sight and alive; see `has_ended` for its end."""
+        """Return whether the process is in sight and alive.
+
+        False does not prove that the process has ended; see `has_ended`.
+        """
         return self.is_in_sight() and read_birth(self.pid) == self.birth
 
     def has_ended(self, marks: Path) -> bool:
         """Return whether the process has certainly ended; False if it lives or this is unknown."""
         if self.is_in_sight():
             return read_birth(self.pid) != self.birth
-        return _is_free(self.get_mark_path(marks))
+        return _is_unlocked(self.get_mark_path(marks))
 
     def get_mark_path(self, marks: Path) -> Path:
         """Return the path of the mark, the file on which the process holds a lock."""
@@ -91,12 +94,12 @@ def mark_process(marks: Path) -> None:
     """Hold a lock on a file until this process ends; do nothing if the folder is not writable.
 
     The file stays afterwards. Its free lock shows other containers that this process has ended,
-    even if it could not report the end of its run.
+    even if the process could not report the end of its run.
     """
     path = ProcessIdentity.from_pid(os.getpid()).get_mark_path(marks)
     with suppress(OSError):
         marks.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _sweep(marks)
+        _delete_old_marks(marks)
         if path.exists():
             return
         # The file is locked before it gets its final name: an unlocked mark means an ended process.
@@ -107,7 +110,7 @@ def mark_process(marks: Path) -> None:
         _marks.append(descriptor)
 
 
-def _sweep(marks: Path) -> None:
+def _delete_old_marks(marks: Path) -> None:
     """Delete the marks of processes that ended long ago.
 
     The modification time of a mark is first the start time of its process, which may have run for
@@ -117,7 +120,7 @@ def _sweep(marks: Path) -> None:
     for mark in marks.iterdir():
         with suppress(FileNotFoundError):  # another process is sweeping
             status = mark.stat()
-            if time.time() - status.st_mtime < _MARK_SECONDS or not _is_free(mark):
+            if time.time() - status.st_mtime < _MARK_SECONDS or not _is_unlocked(mark):
                 continue
             if status.st_size:
                 mark.unlink()
@@ -125,7 +128,7 @@ def _sweep(marks: Path) -> None:
                 mark.write_text("ended")
 
 
-def _is_free(mark: Path) -> bool:
+def _is_unlocked(mark: Path) -> bool:
     """Return whether a mark exists and no process holds its lock."""
     try:
         with mark.open("r+") as file:
@@ -136,7 +139,10 @@ def _is_free(mark: Path) -> bool:
 
 
 def adopt_child(child: subprocess.Popen[bytes]) -> None:
-    """Keep a reference to a child process that should outlive this process, to reap it."""
+    """Keep a reference to a child process that may outlive this process.
+
+    The reference lets Python reap the child if it ends first.
+    """
     if not _children:
         atexit.register(_release_children)
     _children[child.pid] = child
@@ -223,7 +229,8 @@ def _read_birth_of_process(pid: int) -> str | None:
 def _read_boot_id() -> str | None:
     """Return the id of the machine's boot, on Linux.
 
-    Boot and clock ticks since boot identify a start; a time of day shifts when the clock is set.
+    A start is identified by the boot and the clock ticks since the boot, because a time of day
+    shifts when the clock is set.
     """
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

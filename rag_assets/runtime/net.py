@@ -74,7 +74,10 @@ def get_json(
 def send_get(
     port: int, path: str, *, authorization: str | None = None, timeout: float = 2.0
 ) -> tuple[int, bytes]:
-    """Send a GET request to a loopback server; return status and body, 0 and b"" without answer."""
+    """Send a GET request to a loopback server, and return the status and the body.
+
+    Without an answer, return 0 and b"".
+    """
     import http.client
 
     connection = http.client.HTTPConnection(LOOPBACK, port, timeout=timeout)

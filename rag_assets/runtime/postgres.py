@@ -45,7 +45,7 @@ _FALLBACK_ACCOUNT = "nobody"
 
 
 def choose_server_account(data: Path) -> Account | None:
-    """Return the system account that must run the server; None if it is our own account.
+    """Return the system account that must run the server; None if we run it ourselves.
 
     Only root uses another account: the owner of existing data, or else an account for Postgres,
     which is created if necessary, or ``nobody``.
@@ -105,7 +105,7 @@ def allow_traversal(path: Path, account: Account) -> None:
             folder.chmod(stat.S_IMODE(status.st_mode) | stat.S_IXOTH)
 
 
-def open_programs(folder: Path, account: Account) -> None:
+def allow_execution(folder: Path, account: Account) -> None:
     """Let an account read and run the files in ``folder``, despite a strict umask of root."""
     allow_traversal(folder, account)
     for path in (folder, *folder.rglob("*")):
@@ -148,14 +148,18 @@ class _Access:
     password: str
     roles: Mapping[Role, str] = field(default_factory=dict)
 
-    def url(self, database: str = DATABASE) -> str:
-        return self._url(_USER, self.password, database)
+    def get_superuser_url(self, database: str = DATABASE) -> str:
+        return self._build_url(_USER, self.password, database)
 
     def get_url(self, role: Role) -> str:
         password = self.roles.get(role)
-        return self.url() if password is None else self._url(f"{DATABASE}_{role}", password)
+        return (
+            self.get_superuser_url()
+            if password is None
+            else self._build_url(f"{DATABASE}_{role}", password)
+        )
 
-    def _url(self, name: str, password: str, database: str = DATABASE) -> str:
+    def _build_url(self, name: str, password: str, database: str = DATABASE) -> str:
         return f"postgresql://{name}:{password}@{LOOPBACK}:{self.port}/{database}"
 
 
@@ -184,14 +188,14 @@ class EmbeddedPostgres(EmbeddedServer):
     @property
     def superuser_url(self) -> str:
         """Return the ``postgresql://`` URL of the running server for the superuser; see get_url."""
-        return self._require_access().url()
+        return self._require_access().get_superuser_url()
 
     def get_url(self, role: Role) -> str:
         """Return the ``postgresql://`` URL of the running server, with the password of a role."""
         return self._require_access().get_url(role)
 
     def start(self, progress: Progress = ignore_progress) -> str:
-        """Start the server unless it runs, wait until it answers, and return its URL.
+        """Start the server if it is not running, wait until it answers, and return its URL.
 
         Raises:
             ServiceUnavailable: the data folder cannot be created or used, or the server does not
@@ -225,8 +229,8 @@ class EmbeddedPostgres(EmbeddedServer):
     def _create_roles(self, access: _Access) -> None:
         """Create the roles with their passwords, and grant them the objects of a restored dump."""
         passwords = dict(access.roles) or {role: secrets.token_urlsafe(24) for role in ROLES}
-        move_run_tables(access.url())
-        create_roles(access.url(), passwords)
+        move_run_tables(access.get_superuser_url())
+        create_roles(access.get_superuser_url(), passwords)
         self._save_access(replace(access, roles=passwords))
 
     def _launch(self, account: Account | None, *, may_retry: bool = True) -> _Access:
@@ -264,9 +268,9 @@ class EmbeddedPostgres(EmbeddedServer):
         return access
 
     def _create_data(self, account: Account | None) -> None:
-        """Create the data in a temporary folder, then rename it, so that it is never partial."""
+        """Create the data in a temporary folder and then rename it; the data is never partial."""
         if account is not None:
-            open_programs(_get_program("postgres").parent.parent, account)
+            allow_execution(_get_program("postgres").parent.parent, account)
         draft = self.directory / "data.new"
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(parents=True, mode=0o700)
@@ -390,7 +394,7 @@ def _answers(access: _Access) -> bool:
     import psycopg
 
     try:
-        with psycopg.connect(access.url("postgres"), connect_timeout=2):
+        with psycopg.connect(access.get_superuser_url("postgres"), connect_timeout=2):
             return True
     except psycopg.OperationalError:
         return False
@@ -400,7 +404,7 @@ def _ensure_database(access: _Access) -> None:
     import psycopg
     from psycopg import sql
 
-    with psycopg.connect(access.url("postgres"), autocommit=True) as connection:
+    with psycopg.connect(access.get_superuser_url("postgres"), autocommit=True) as connection:
         rows = connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE])
         if rows.fetchone() is None:
             create = sql.SQL("CREATE DATABASE {}").format(sql.Identifier(DATABASE))

@@ -41,7 +41,7 @@ def keep_private(local: Path) -> None:
     for path in _iter_entries(local):
         # A file system without permissions cannot close files; `list_exposed` reports them.
         with suppress(OSError):
-            _close(path, group if _is_above_postgres(local, path) else None)
+            _close_to_others(path, group if _is_above_postgres(local, path) else None)
 
 
 def _require_owner(folder: Path, *others: int) -> None:
@@ -67,7 +67,7 @@ def _require_owner(folder: Path, *others: int) -> None:
 
 
 def list_exposed(local: Path) -> list[Path]:
-    """Return those of ``local`` and its entries that other users can read, list or traverse."""
+    """Return the paths, ``local`` and its entries, that other users can read, list or traverse."""
     if not os.path.lexists(local):
         return []
     _require_owner(local)
@@ -75,7 +75,7 @@ def list_exposed(local: Path) -> list[Path]:
     return [
         path
         for path in _iter_entries(local)
-        if _is_open(path, group if _is_above_postgres(local, path) else None)
+        if _is_exposed(path, group if _is_above_postgres(local, path) else None)
     ]
 
 
@@ -107,15 +107,15 @@ def _find_postgres_group(local: Path) -> int | None:
     return data.st_gid if data.st_uid != 0 else None
 
 
-def _close(path: Path, group: int | None) -> None:
-    if not _is_open(path, group):
+def _close_to_others(path: Path, group: int | None) -> None:
+    if not _is_exposed(path, group):
         return
     path.chmod(stat.S_IMODE(path.lstat().st_mode) & ~_OTHER_USERS)
     if group is not None:
         let_group_traverse(path, group)
 
 
-def _is_open(path: Path, group: int | None) -> bool:
+def _is_exposed(path: Path, group: int | None) -> bool:
     status = path.lstat()
     others = stat.S_IMODE(status.st_mode) & _OTHER_USERS
     may_pass = group is not None and status.st_gid == group

@@ -148,7 +148,7 @@ class BackgroundProcess:
         self._lock_descriptor: int | None = None
 
     def lock(self) -> AbstractContextManager[None]:
-        """Return a context that holds the lock which starting and stopping the server needs."""
+        """Return a context that holds the lock that is needed to start or stop the server."""
         return hold_lock(self.pid_file.with_suffix(".lock"))
 
     def find(self) -> ProcessRecord | None:
@@ -218,7 +218,7 @@ class BackgroundProcess:
         try:
             return self.wait_until(healthy, timeout=timeout)
         except ServiceUnavailable:
-            self.end(timeout=5)
+            self.stop_locked(timeout=5)
             raise
 
     def launch(
@@ -283,7 +283,7 @@ class BackgroundProcess:
         """Wait until a running server is healthy.
 
         Returns:
-            Whether it is; False if no server runs, or it ends meanwhile.
+            True once the server is healthy; False if no server runs, or the server ends meanwhile.
 
         Raises:
             ServiceUnavailable: the server runs, but is not healthy after ``timeout`` seconds.
@@ -329,10 +329,10 @@ class BackgroundProcess:
         if not self.pid_file.exists():
             return False
         with self.lock():
-            return self.end(timeout=timeout)
+            return self.stop_locked(timeout=timeout)
 
-    def end(self, *, timeout: float) -> bool:
-        """Stop the server like `stop`; the caller must hold `lock()`.
+    def stop_locked(self, *, timeout: float) -> bool:
+        """Stop the server like `stop`, but without taking the lock; the caller must hold `lock()`.
 
         Returns:
             Whether the server was running.
@@ -350,7 +350,7 @@ class BackgroundProcess:
             self.pid_file.unlink(missing_ok=True)
         return record is not None
 
-    def output(self) -> str:
+    def read_output(self) -> str:
         """Return the last 16 kB of the server's output since this process launched it."""
         try:
             with self.log_file.open("rb") as log:
@@ -359,11 +359,11 @@ class BackgroundProcess:
         except OSError:
             return ""
 
-    def log_tail(self, lines: int = 6) -> list[str]:
-        """Return the last lines of `output`, without blank lines, colours and Java stack frames."""
+    def read_log_tail(self, lines: int = 6) -> list[str]:
+        """Return the last lines of output, without blank lines, colours and Java stack frames."""
         shown = [
             line.rstrip()
-            for line in _COLOURS.sub("", self.output()).splitlines()
+            for line in _COLOURS.sub("", self.read_output()).splitlines()
             if line.strip() and not line.lstrip().startswith(("at ", "... "))
         ]
         return shown[-lines:]
@@ -450,7 +450,7 @@ class BackgroundProcess:
         )
 
     def _build_failure(self, problem: str) -> ServiceUnavailable:
-        tail = "".join(f"\n  {line[:300]}" for line in self.log_tail())
+        tail = "".join(f"\n  {line[:300]}" for line in self.read_log_tail())
         log_text = f"; its log ends with:{tail}" if tail else "; its log is empty"
         return ServiceUnavailable(
             f"{self.name} {problem}{log_text}", hint=f"see the whole log: {self.log_file}"
@@ -484,7 +484,7 @@ class EmbeddedServer(ABC):
 
     @abstractmethod
     def start(self, progress: Progress = ignore_progress) -> str:
-        """Start the server unless it runs, wait until it answers, and return its URL."""
+        """Start the server if it is not running, wait until it answers, and return its URL."""
 
     @abstractmethod
     def _start(self, progress: Progress) -> None:

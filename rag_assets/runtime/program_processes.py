@@ -125,7 +125,7 @@ class DagsterProcesses:
         return record is not None and record.port is not None and _is_answering(record.port)
 
     def start(self, database_url: str, progress: Progress = ignore_progress) -> str:
-        """Start webserver and daemon unless they run, and wait until both answer.
+        """Start the webserver and the daemon if they are not running; wait until both answer.
 
         Args:
             database_url: URL of the database with Dagster's storage, with or without a driver.
@@ -162,7 +162,7 @@ class DagsterProcesses:
             raise ServiceUnavailable("the Dagster webserver ended right after its start")
         return url
 
-    def last_tick(self, database_url: str, default: datetime) -> datetime | None:
+    def read_last_tick(self, database_url: str, default: datetime) -> datetime | None:
         """Return when a sensor last ticked; None if Dagster's storage cannot be read.
 
         This reads the table of ticks, because importing Dagster would take seconds.
@@ -212,7 +212,7 @@ class DagsterProcesses:
             self.daemon.start(
                 self._build_command("rag_assets.sensors.daemon"),
                 env=environment,
-                healthy=lambda: _DAEMON_IS_UP in self.daemon.output(),
+                healthy=lambda: _DAEMON_IS_UP in self.daemon.read_output(),
                 timeout=_START_SECONDS,
                 cwd=self._settings.home,
                 program=fingerprint_program(self._settings),
@@ -302,7 +302,7 @@ class ProgramProcess:
         )
 
     def start(self, progress: Progress = ignore_progress) -> None:
-        """Start the process unless it runs."""
+        """Start the process if it is not running."""
         with self.process.lock():
             if self.process.find() is None:
                 progress(f"{self.process.name}: starting")
@@ -338,7 +338,9 @@ class ForkServerProcess(ProgramProcess):
         return True
 
     def start(self, progress: Progress = ignore_progress) -> None:
-        """Start the fork server unless it runs or is disabled, and wait until it answers.
+        """Start the fork server, and wait until it answers.
+
+        Do nothing if it is already running or is disabled.
 
         Raises:
             ServiceUnavailable: the fork server does not start; the message quotes its log.
@@ -382,7 +384,7 @@ def is_fork_server_enabled() -> bool:
 
 
 def revive_fork_server(settings: Settings) -> None:
-    """Start the fork server again if `up` started it and it died; do not wait until it answers."""
+    """Restart a fork server that `up` started and that died; do not wait until it answers."""
     ForkServerProcess(settings).revive()
 
 

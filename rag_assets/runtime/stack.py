@@ -74,14 +74,16 @@ class ServiceStatus:
     """The current state of one server.
 
     Attributes:
-        state: "external": set in the settings and listening, or part of the team's Dagster instance
-            in DAGSTER_HOME; "unreachable": running or set in the settings, but not answering;
-            "unguarded": started by an earlier version without a password; "elsewhere": running in
-            this home folder in another container or on another machine.
+        state: such as "running". Less obvious values are "external": set in the settings and
+            listening, or part of the team's Dagster instance in DAGSTER_HOME; "unreachable":
+            running or set in the settings, but not answering; "unguarded": started by an earlier
+            version without a password; "elsewhere": running in this home folder in another
+            container or on another machine.
         url: URL of the server without passwords; None if it has no URL.
         last_tick: when a sensor of the running daemon last ticked; None if unknown.
         fault: problem of a running server, with its remedy.
-        restarts: restarts of an embedded server by the supervisor; None without a report.
+        restarts: how often and when the supervisor restarted an embedded server; None if the
+            supervisor has not reported on the server.
     """
 
     name: str
@@ -129,7 +131,7 @@ class LocalStack:
         )
 
     def embedded_servers(self) -> list[EmbeddedServer]:
-        """Return Postgres and Elasticsearch, unless an external server replaces them."""
+        """Return those of Postgres and Elasticsearch that no external server replaces."""
         servers: list[EmbeddedServer] = []
         if self._settings.database_url is None:
             servers.append(self.postgres)
@@ -145,13 +147,13 @@ class LocalStack:
     def start_servers(
         self, *, for_dagster: bool, progress: Progress = ignore_progress
     ) -> Endpoints:
-        """Start the servers for commands unless they run, and wait until all answer.
+        """Start the servers that commands need, if not running, and wait until all answer.
 
         Processes with a different code or environment than this command are stopped first, so that
         none of them uses a catalog that this command migrates.
 
         Args:
-            for_dagster: start the processes for Dagster even if all servers are external.
+            for_dagster: also start the processes that Dagster needs if all servers are external.
 
         Raises:
             ServiceUnavailable: a server does not start; the others keep running.
@@ -222,8 +224,8 @@ class LocalStack:
                 f" {DAGSTER_SCHEMA} from now on; {choice}"
             )
 
-    def former_runs(self) -> FormerTables | None:
-        """Return Dagster's tables in the schema `public`; None without runs and sensors."""
+    def find_former_runs(self) -> FormerTables | None:
+        """Return Dagster's tables in the schema `public`; None if they have no runs or sensors."""
         return find_former_tables(self.endpoints().dagster_url)
 
     def move_runs(self) -> FormerTables | None:
@@ -246,7 +248,7 @@ class LocalStack:
         return replace_run_tables(endpoints.dagster_url, endpoints.owner_url)
 
     def _stop_outdated(self, progress: Progress, *, of_dagster: bool) -> list[BackgroundProcess]:
-        """Stop our processes that run different code or another environment than this process.
+        """Stop our processes whose code or environment differs from that of this process.
 
         Returns:
             The stopped processes.
@@ -321,14 +323,14 @@ class LocalStack:
         """
         settings = self._settings
         return Endpoints(
-            database_url=self._postgres_url("writer"),
-            owner_url=settings.owner_database_url or self._postgres_url("owner"),
-            service_url=settings.service_database_url or self._postgres_url("service"),
-            dagster_url=settings.dagster_database_url or self._postgres_url("dagster"),
+            database_url=self._get_postgres_url("writer"),
+            owner_url=settings.owner_database_url or self._get_postgres_url("owner"),
+            service_url=settings.service_database_url or self._get_postgres_url("service"),
+            dagster_url=settings.dagster_database_url or self._get_postgres_url("dagster"),
             connect=self.elasticsearch_connection,
         )
 
-    def _postgres_url(self, role: Role) -> str:
+    def _get_postgres_url(self, role: Role) -> str:
         return self._settings.database_url or self.postgres.get_url(role)
 
     def elasticsearch_connection(self) -> ElasticsearchConnection:
@@ -346,8 +348,8 @@ class LocalStack:
     def status(self) -> list[ServiceStatus]:
         """Return the current state of every server, within a few seconds."""
         checks: list[Callable[[], ServiceStatus]] = [
-            self._postgres_status,
-            self._elasticsearch_status,
+            self._get_postgres_status,
+            self._get_elasticsearch_status,
             lambda: _get_own_status(
                 self.dagster.webserver, self.dagster.webserver_answers, lambda: self.dagster.url
             ),
@@ -377,10 +379,10 @@ class LocalStack:
             return status
         started = datetime.fromisoformat(record.started_at)
         try:
-            url = self._settings.dagster_database_url or self._postgres_url("dagster")
+            url = self._settings.dagster_database_url or self._get_postgres_url("dagster")
         except ServiceUnavailable:
             return status
-        last = self.dagster.last_tick(url, default=started)
+        last = self.dagster.read_last_tick(url, default=started)
         if last is None:
             return status
         return replace(
@@ -391,7 +393,7 @@ class LocalStack:
         is_external = not self._settings.has_own_elasticsearch
         return self._settings.database_url is not None and is_external
 
-    def _postgres_status(self) -> ServiceStatus:
+    def _get_postgres_status(self) -> ServiceStatus:
         if (url := self._settings.database_url) is not None:
             state: ServiceState = "external" if accepts_connections(url) else "unreachable"
             return ServiceStatus("Postgres", state, mask_url(url))
@@ -401,7 +403,7 @@ class LocalStack:
             lambda: self.postgres.url,
         )
 
-    def _elasticsearch_status(self) -> ServiceStatus:
+    def _get_elasticsearch_status(self) -> ServiceStatus:
         if not self._settings.has_own_elasticsearch:
             return self._get_external_elasticsearch_status()
         server = self.elasticsearch

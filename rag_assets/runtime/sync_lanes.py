@@ -131,7 +131,7 @@ class Marks:
             return self._syncing.keys() & self._waiting.keys()
 
     def is_changed(self, tenant: str) -> bool:
-        """Return whether the current sync of a tenant was marked because of a change."""
+        """Return whether a tenant was marked for its current sync because of a change."""
         with self._changed:
             return self._syncing.get(tenant, True)
 
@@ -192,7 +192,7 @@ OpenFollower = Callable[[], "Follower | None"]
 
 
 class Lanes:
-    """Threads that sync the marked tenants until stopped, each with a follower of its own.
+    """Threads that sync the marked tenants until stopped; each thread has its own Follower.
 
     A tenant is synced in one lane at a time.
     """

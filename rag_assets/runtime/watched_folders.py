@@ -57,7 +57,7 @@ def find_sources(record: TenantRecord, base: Path) -> TenantSources:
 
 
 def map_readers(tenants: Mapping[str, TenantSources]) -> dict[str, frozenset[str]]:
-    """Return the tenants that read each folder, by its resolved path."""
+    """Return, for the resolved path of each folder, the tenants that read the folder."""
     found: dict[str, set[str]] = {}
     for tenant_id, sources in tenants.items():
         for folder in sources.folders:
@@ -120,7 +120,7 @@ class Mounts:
         self._kinds = dict(_parse_mount(line) for line in listed.splitlines())
         self._others = [at for at, kind in self._kinds.items() if kind not in _LOCAL_FILE_SYSTEMS]
 
-    def report_changes(self, folder: str) -> bool:
+    def reports_every_change(self, folder: str) -> bool:
         """Return whether the kernel reports every change in a folder.
 
         It does if the file system of the folder, and all file systems mounted below, are local.
@@ -364,7 +364,7 @@ class ChangedTenants:
 
 
 class SourceFolders:
-    """The watched folders of sources; call `changes` from a single thread.
+    """The watched folders of sources; call `wait_for_changes` from a single thread.
 
     A folder cannot be watched if it is missing, on a file system that other machines change, or has
     too many subfolders. Then its tenants are not in `watched`, and watching is tried again later.
@@ -387,14 +387,14 @@ class SourceFolders:
         """Tenants for which the kernel or the catalog reports every change."""
 
     def watch_sources(self, sources: Mapping[str, TenantSources]) -> None:
-        """Watch the folders of these sources from now on, instead of those of the last call."""
+        """From now on, watch the folders of these sources, and no longer those of the last call."""
         if sources != self._sources:
             self._sources = dict(sources)
             self._next_update = 0.0
             self.wake()
 
     def wake(self) -> None:
-        """Make `changes` return immediately."""
+        """Make `wait_for_changes` return immediately."""
         if self._trees is not None:
             self._trees.wake()
 
@@ -404,7 +404,7 @@ class SourceFolders:
         if self._trees is not None:
             self._trees.close()
 
-    def changes(self, timeout: float) -> ChangedTenants:
+    def wait_for_changes(self, timeout: float) -> ChangedTenants:
         """Wait up to `timeout` seconds for changes, and return the tenants with changed files."""
         if self._trees is None:
             self._trees = FolderTrees(self._is_skipped)
@@ -430,8 +430,7 @@ class SourceFolders:
         """Watch all folders that can be watched now, and stop watching all others.
 
         Returns:
-            The folders that are newly watched, whose tenants must be synced; empty for the first
-            call.
+            The newly watched folders, whose tenants must be synced; empty for the first call.
         """
         sources = self._sources  # Another thread may replace the mapping meanwhile.
         self._readers = map_readers(sources)
@@ -443,7 +442,7 @@ class SourceFolders:
         mounts = Mounts()
         folders = [folder for folder in self._readers if os.path.isdir(folder)]  # noqa: PTH112
         wanted = set(
-            select_outermost(folder for folder in folders if mounts.report_changes(folder))
+            select_outermost(folder for folder in folders if mounts.reports_every_change(folder))
         )
         present = trees.roots
         for root in present - wanted:

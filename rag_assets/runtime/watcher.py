@@ -162,7 +162,7 @@ class Watcher:
 
     def _mark_changed_folders(self) -> None:
         """Wait for changes in folders, and mark the tenants that read these folders."""
-        changes = self._folders.changes(_READ_SECONDS)
+        changes = self._folders.wait_for_changes(_READ_SECONDS)
         self._marks.mark_changed(
             changes.written, quiet=_WRITE_QUIET_SECONDS, latest=_WRITE_LATEST_SECONDS
         )

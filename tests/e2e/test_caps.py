@@ -53,7 +53,7 @@ def write(folder: Path, numbers: range) -> None:
 def run(installation: Installation, tenant: str) -> RunResult:
     """Run the chain once, as the daemon does."""
     session = installation.session()
-    session.active(tenant)
+    session.get_active_tenant(tenant)
     return Runner(session).run("sync_tenant", tenant)
 
 

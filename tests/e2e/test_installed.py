@@ -101,10 +101,10 @@ def names_of(requirements: Iterable[str]) -> set[str]:
 def test_imports_are_of_the_installed_package(folder: Folder) -> None:
     program = """
 import importlib.util, json, rag_assets.sensors
-from rag_assets.cli import home_folder
+from rag_assets.cli import find_home_folder
 names = ("resources", "sensors", "checks", "examples", "tests", "pytest", "mypy")
 found = [name for name in names if importlib.util.find_spec(name) is not None]
-print(json.dumps([rag_assets.sensors.__file__, home_folder(), found]))
+print(json.dumps([rag_assets.sensors.__file__, find_home_folder(), found]))
 """
     file, home, found = json.loads(folder.run("python", "-c", program))
     assert "site-packages/rag_assets/sensors/" in file

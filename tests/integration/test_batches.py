@@ -156,7 +156,7 @@ def test_a_submission_that_was_broken_off_is_found_by_its_tag(
             .values(state="SUBMITTING", batch_id=None, **({} if taken else {"tag": "never-sent"}))
         )
     backfill.driver.session.catalog.quarantine.release(
-        backfill.driver.session.active(backfill.tenant).ref
+        backfill.driver.session.get_active_tenant(backfill.tenant).ref
     )
     backfill.sync()
     # A provider's list may lack new batches: it is asked twice before anything is sent again.

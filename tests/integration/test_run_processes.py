@@ -12,7 +12,7 @@ import dagster as dg
 import pytest
 from dagster._core.launcher.base import WorkerStatus
 
-from rag_assets.resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, marks
+from rag_assets.resources.tenant_lock import PROCESS_TAG, fail_abandoned_runs, get_marks_folder
 from rag_assets.runtime.liveness import ProcessIdentity, wait_until
 from tests.installation import FAST, Installation
 from tests.namespaces import needs_namespaces, start_in_namespace
@@ -23,11 +23,11 @@ import dagster as dg
 from rag_assets.cli.runs import get_repository
 from rag_assets.cli.session import Session
 from rag_assets.resources.own_runs import PARTITION_TAG
-from rag_assets.resources.tenant_lock import process_tags
+from rag_assets.resources.tenant_lock import build_process_tags
 with Session() as session:
     run = session.instance.create_run_for_job(
         job_def=get_repository().get_job("check_tenant"),
-        tags={PARTITION_TAG: "elsewhere", **process_tags(session.settings)},
+        tags={PARTITION_TAG: "elsewhere", **build_process_tags(session.settings)},
         status=dg.DagsterRunStatus.STARTED,
     )
     print("run", run.run_id, flush=True)
@@ -50,7 +50,9 @@ def test_a_run_in_another_container_is_failed_when_that_ends_and_not_before(
         run_id = next(line for line in lines if line.startswith("run ")).split()[1]
         run = instance.get_run_by_id(run_id)
         assert run is not None
-        mark = ProcessIdentity.parse(run.tags[PROCESS_TAG]).get_mark_path(marks(session.settings))
+        mark = ProcessIdentity.parse(run.tags[PROCESS_TAG]).get_mark_path(
+            get_marks_folder(session.settings)
+        )
         assert mark.exists()
         launcher = instance.run_launcher
         assert fail_abandoned_runs(instance, catalog, session.settings) == []

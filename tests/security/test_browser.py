@@ -131,7 +131,9 @@ def test_a_form_is_refused_even_where_the_browser_knows_the_password(
     browser: Browser, site: OtherSite, server: EmbeddedElasticsearch, access: Access
 ) -> None:
     # As if the user had opened the server's address with the password.
-    with browser.new_context(extra_http_headers={"Authorization": access.header()}) as context:
+    with browser.new_context(
+        extra_http_headers={"Authorization": access.get_authorization_header()}
+    ) as context:
         page = context.new_page()
         with page.expect_response(lambda answer: "_close" in answer.url) as answered:
             page.goto(site.page(form(f"http://127.0.0.1:{access.port}/{INDEX}/_close")))
@@ -148,7 +150,7 @@ def test_a_script_on_another_site_changes_and_reads_nothing(
     assert fetched(page, f"{base}/{INDEX}/_close", **simple) == [0, ""], "opaque, and refused"
     assert fetched(page, f"{base}/{INDEX}/_search") == [0, "TypeError"], "not readable"
     assert fetched(page, f"{base}/{INDEX}", method="DELETE") == [0, "TypeError"]
-    known = {"headers": {"Authorization": access.header()}}
+    known = {"headers": {"Authorization": access.get_authorization_header()}}
     assert fetched(page, f"{base}/{INDEX}/_search", **known) == [0, "TypeError"]
     require_untouched(server)
 
@@ -163,7 +165,7 @@ def test_a_name_that_comes_to_mean_this_machine_reads_nothing(
     # For the browser, the page's scripts now belong to that site.
     status, text = fetched(page, f"{rebound}/{INDEX}/_search")
     assert (status, "acquisition" in str(text)) == (401, False)
-    known = {"headers": {"Authorization": access.header()}}
+    known = {"headers": {"Authorization": access.get_authorization_header()}}
     status, text = fetched(page, f"{rebound}/{INDEX}/_search", **known)
     assert (status, "acquisition" in str(text)) == (403, False)
     assert fetched(page, f"{rebound}/{INDEX}/_close", method="POST", **known)[0] == 403
@@ -176,7 +178,7 @@ def test_the_owner_reads_in_the_browser_at_the_loopback(
     """Prove that the requests above are refused because of their origin."""
     base = f"http://127.0.0.1:{access.port}"
     page.goto(base)
-    known = {"headers": {"Authorization": access.header()}}
+    known = {"headers": {"Authorization": access.get_authorization_header()}}
     status, text = fetched(page, f"{base}/{INDEX}/_search", **known)
     assert (status, "acquisition" in str(text)) == (200, True)
 

@@ -74,7 +74,7 @@ def test_no_method_and_no_path_does_anything_without_the_password(
 
 
 def test_no_other_account_is_let_in(target: Target, access: Access) -> None:
-    right = access.header()
+    right = access.get_authorization_header()
     tries = [
         "",
         "Basic",
@@ -123,7 +123,7 @@ def test_no_browser_prompts_its_user_for_the_password(target: Target) -> None:
 
 
 def test_each_of_pipelined_requests_needs_the_password(target: Target, access: Access) -> None:
-    own = authorization(access.header())
+    own = authorization(access.get_authorization_header())
     ours = target.request("GET", "/_cluster/health", own)
     theirs = target.request("PUT", "/evil", body=b"{}")
     assert statuses_in(target.send(ours + theirs + ours, answers=3)) == [200, 401, 200]
@@ -137,7 +137,11 @@ def test_chunked_bodies_hide_no_request(target: Target, access: Access) -> None:
     request = target.request("POST", f"/{INDEX}/_doc", *chunked) + body
     assert target.status(request) == 401
     inner = target.request("PUT", "/evil")
-    lengths = ["Transfer-Encoding: chunked", "Content-Length: 5", authorization(access.header())]
+    lengths = [
+        "Transfer-Encoding: chunked",
+        "Content-Length: 5",
+        authorization(access.get_authorization_header()),
+    ]
     smuggled = target.request("POST", f"/{INDEX}/_doc", *lengths) + b"0\r\n\r\n" + inner
     assert set(statuses_in(target.send(smuggled, answers=3))) <= REFUSED
 
@@ -187,13 +191,13 @@ def test_another_host_is_refused_for_every_account(
     target: Target, access: Access, host: str
 ) -> None:
     named = host.format(port=target.port)
-    own = authorization(access.header())
+    own = authorization(access.get_authorization_header())
     assert target.status(target.request("GET", "/_cluster/health", own, host=named)) == 403
     assert target.status(target.request("GET", "/_cluster/health", host=named)) == 401
 
 
 def test_two_hosts_are_refused(target: Target, access: Access) -> None:
-    headers = [authorization(access.header()), "Host: evil.example"]
+    headers = [authorization(access.get_authorization_header()), "Host: evil.example"]
     assert target.status(target.request("GET", "/_cluster/health", *headers)) == 403
 
 
@@ -212,7 +216,7 @@ def test_two_hosts_are_refused(target: Target, access: Access) -> None:
 def test_another_sites_page_is_refused_whatever_it_knows(
     target: Target, access: Access, header: str
 ) -> None:
-    own = authorization(access.header())
+    own = authorization(access.get_authorization_header())
     data = target.request("POST", f"/{INDEX}/_close", header, own, body=b"{}")
     assert target.status(data) == 403
 
@@ -220,7 +224,7 @@ def test_another_sites_page_is_refused_whatever_it_knows(
 def test_the_owner_is_answered_at_every_name_of_the_loopback(
     target: Target, access: Access
 ) -> None:
-    own = authorization(access.header())
+    own = authorization(access.get_authorization_header())
     for name in ("127.0.0.1", "localhost", "[::1]"):
         host = f"{name}:{target.port}"
         plain = target.request("GET", "/_cluster/health", own, host=host)
@@ -245,7 +249,12 @@ def test_the_passwords_are_in_one_private_file_only(
     server: EmbeddedElasticsearch, access: Access, target: Target
 ) -> None:
     target.send(target.request("GET", "/evil", basic(f"{OWNER}:wrong")))
-    secrets = [access.owner, access.searcher, access.header(), access.header(SEARCHER)]
+    secrets = [
+        access.owner,
+        access.searcher,
+        access.get_authorization_header(),
+        access.get_authorization_header(SEARCHER),
+    ]
     for process in psutil.process_iter(["cmdline"]):
         arguments = " ".join(process.info["cmdline"] or [])
         assert not any(secret in arguments for secret in secrets), "everybody can read arguments"

@@ -507,7 +507,7 @@ def test_others_reach_a_panel_by_https_alone() -> None:
     assert not PanelSettings().serves("127.0.0.2"), "names below .localhost do not lead there"
     tunnel = settings("http://localhost:9000")
     assert not tunnel.is_secure
-    assert urlsplit(tunnel.new_session_origin(8000)).port == 9000
+    assert urlsplit(tunnel.create_session_origin(8000)).port == 9000
     for wrong in (
         "http://rag.example",
         "rag.example",

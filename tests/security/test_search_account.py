@@ -137,7 +137,7 @@ def test_the_searcher_learns_nothing_that_an_alias_does_not_show(
 def test_the_searcher_reaches_nothing_beside_a_search(
     target: Target, access: Access, path: str
 ) -> None:
-    own = authorization(access.header(SEARCHER))
+    own = authorization(access.get_authorization_header(SEARCHER))
     for method in ("GET", "POST"):
         answer = target.send(target.request(method, f"/{path}", own))
         assert statuses_in(answer) in ([403], [400])
@@ -145,7 +145,7 @@ def test_the_searcher_reaches_nothing_beside_a_search(
 
 
 def test_the_searcher_changes_nothing(target: Target, access: Access) -> None:
-    own = authorization(access.header(SEARCHER))
+    own = authorization(access.get_authorization_header(SEARCHER))
     for method in ("PUT", "DELETE", "PATCH", "HEAD"):
         for path in (f"/{INDEX}", "/of-ours/_doc/0", "/of-ours/_search", f"/{INDEX}/_close"):
             status = target.status(target.request(method, path, own, body=DOCUMENT))

@@ -110,7 +110,7 @@ def print_hits(
 
 def _create_answers(session: Session, tenant: str, caller: Caller) -> CodeAnswers:
     session.require_trusted_grants(caller.principals)
-    record = session.active(tenant)
+    record = session.get_active_tenant(tenant)
     reader = DocumentReader(session.catalog, session.store)
     return CodeAnswers(reader, session.embedders.tenant(record), caller, session.settings)
 

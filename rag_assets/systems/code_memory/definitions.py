@@ -132,7 +132,7 @@ def relations_check(context: CheckContext) -> Verdict:
     """Compare relations with the lake's facts; compare differences again while no run writes."""
     drift, other_writer = compare_relations(context.tenant, context.share), False
     if not drift.none:
-        with context.unwritten("comparing relations") as tenant:
+        with context.exclude_writers("comparing relations") as tenant:
             if tenant is not None:
                 drift = compare_relations(tenant, context.share)
         other_writer = tenant is None and context.has_other_writer()

@@ -9,7 +9,7 @@ from rag_assets.declarations import Naming, sensor
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
-from rag_assets.resources.workbench import clear_failures
+from rag_assets.resources.workbench import convert_to_failures
 from rag_assets.runtime.watch_report import NO_WATCHER, WatchReportFile
 from rag_assets.systems.experience.service import Checkpoints
 
@@ -33,7 +33,7 @@ def checkpoints_sensor(
     runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request a run for each tenant with a checkpoint that no run has processed."""
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         catalog = postgres.catalog()
         settings = postgres.installation.settings
         watched = WatchReportFile(settings).read() is not NO_WATCHER

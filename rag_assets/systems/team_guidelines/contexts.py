@@ -21,7 +21,7 @@ from rag_assets.api.guideline_responses import (
     NearMiss,
     Reason,
     RuleKind,
-    camel,
+    to_camel_case,
 )
 from rag_assets.common.errors import (
     ConfigurationError,
@@ -97,7 +97,7 @@ class ContextRequest(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=camel, validate_by_name=True
+        frozen=True, extra="forbid", alias_generator=to_camel_case, validate_by_name=True
     )
 
     task: Annotated[str, StringConstraints(max_length=MAX_QUERY, pattern=r"\S")]

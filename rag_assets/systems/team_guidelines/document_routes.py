@@ -18,7 +18,7 @@ from rag_assets.api.guideline_responses import (
     GuidelinesContext,
     GuidelinesText,
     UploadedDocument,
-    camel,
+    to_camel_case,
 )
 from rag_assets.api.model import DocumentId, parse_if_match
 from rag_assets.api.problems import document_problems
@@ -72,7 +72,7 @@ documents = APIRouter(
 class EnabledBody(BaseModel):
     """Whether a document may answer."""
 
-    model_config = ConfigDict(alias_generator=camel, extra="forbid", frozen=True)
+    model_config = ConfigDict(alias_generator=to_camel_case, extra="forbid", frozen=True)
 
     enabled: Annotated[bool, Field(strict=True)]
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr
 
 from rag_assets.api.backend import Backend, BackendDependency, IdentityDependency
 from rag_assets.api.guard import Guarded
-from rag_assets.api.guideline_responses import camel
+from rag_assets.api.guideline_responses import to_camel_case
 from rag_assets.api.identity import Identity
 from rag_assets.api.problems import document_problems
 from rag_assets.models.providers.registry import WITH_KEYS
@@ -162,7 +162,7 @@ _LINE = r"^[^\x00-\x1f\x7f-\x9f]+$"
 _KEY = "^[!-#%-~][!-~]*$"
 """Pattern of a key; the same as in billing's require_key()."""
 
-_CAMEL = ConfigDict(alias_generator=camel, extra="forbid", frozen=True)
+_CAMEL = ConfigDict(alias_generator=to_camel_case, extra="forbid", frozen=True)
 _REFUSED = document_problems(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
 _CREATED = 201
 

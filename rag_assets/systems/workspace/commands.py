@@ -208,7 +208,7 @@ def pull(
     from rag_assets.systems.workspace.pulling.pull import Puller, get_pulled_sources
     from rag_assets.tenants.model import Tenant
 
-    record = session.active(tenant)
+    record = session.get_active_tenant(tenant)
     of_tenant = Tenant.from_config(record.config)
     puller = Puller(
         session.catalog,

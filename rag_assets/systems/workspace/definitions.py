@@ -11,7 +11,7 @@ from rag_assets.privacy.masker import get_masker
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
-from rag_assets.resources.workbench import clear_failures
+from rag_assets.resources.workbench import convert_to_failures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tenants.table import TenantRecord
 from rag_assets.systems.workspace.pulling import SQL
@@ -64,12 +64,12 @@ def pull_tenants(
     runs: OwnRuns,
 ) -> None:
     """Pull the sources of tenants; a failed tenant does not stop the others."""
-    runs.mark(context.instance, context.run)
+    runs.add_missing_tags(context.instance, context.run)
     runs.record_history(context.instance, context.run)
     # Imported here because it imports FastAPI, which the rest of this module does not need.
     from rag_assets.systems.workspace.pulling.pull import Puller
 
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         settings = postgres.installation.settings
         catalog = postgres.catalog()
         masker, blobs = get_masker(settings.local), open_blobs(settings)
@@ -137,7 +137,7 @@ def sql_sources_sensor(
     runs: OwnRuns,
 ) -> dg.SensorResult:
     """Request runs for sources that are due."""
-    with clear_failures(postgres.installation):
+    with convert_to_failures(postgres.installation):
         catalog = postgres.catalog()
         records = catalog.tenants.list_with_source(SQL.name)
         if not records:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, ConfigDict, Field
 
 from rag_assets.api.backend import Backend
-from rag_assets.api.knowledge_routes import model_name, pending_model
+from rag_assets.api.knowledge_routes import find_pending_model, get_model_name
 from rag_assets.api.workspace_responses import Settings
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import (
@@ -205,10 +205,10 @@ def build_settings_response(record: TenantRecord) -> Settings:
     return Settings(
         enabled=record.state == "ACTIVE",
         provider=settings.provider if hosted and settings.provider else embedder.provider,
-        embedding_model=model_name(embedder),
+        embedding_model=get_model_name(embedder),
         dimensions=embedder.dimensions,
         base_url=embedder.base_url,
-        pending_model=pending_model(record),
+        pending_model=find_pending_model(record),
         vector_backend=tenant.workspace.vector_backend,
         resolved_comment_days=tenant.workspace.resolved_comment_days,
         own=tuple(name for name in _SHOWN if getattr(settings, name) is not None),

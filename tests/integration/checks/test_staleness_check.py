@@ -31,7 +31,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(staleness, "_now", clock.now)
+    monkeypatch.setattr(staleness, "_get_now", clock.now)
     return clock
 
 

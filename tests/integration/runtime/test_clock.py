@@ -177,7 +177,7 @@ def test_sensors_tick_again_after_the_clock_was_ahead(
     assert times_ahead(instance)
     restarted = time.time()
     start_daemon(stack)
-    assert "lay in the future" in stack.dagster.daemon.output()
+    assert "lay in the future" in stack.dagster.daemon.read_output()
     assert wait_until(lambda: has_ticked(instance, restarted), PATIENCE)
     assert times_ahead(instance) == []
     assert stack.daemon_status().fault is None
@@ -224,7 +224,7 @@ def test_the_daemon_begins_anew_when_the_clock_is_set_back_under_it(
     assert stack.daemon_status().fault is not None
     clock.write_text("0")
     set_right = time.time()
-    assert wait_until(lambda: "the daemon restarts" in stack.dagster.daemon.output(), 30)
+    assert wait_until(lambda: "the daemon restarts" in stack.dagster.daemon.read_output(), 30)
     assert wait_until(lambda: has_ticked(instance, set_right), PATIENCE)
     assert times_ahead(instance) == []
     assert stack.daemon_status().fault is None

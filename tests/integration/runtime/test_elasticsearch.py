@@ -83,7 +83,7 @@ def test_its_life(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "NativeAccess" not in server.process.log_file.read_text()
 
     assert server.stop() is True
-    assert "closed" in server.process.log_tail(1)[0], "the node was closed in good order"
+    assert "closed" in server.process.read_log_tail(1)[0], "the node was closed in good order"
     with pytest.raises(ServiceUnavailable, match="Elasticsearch is not running"):
         _ = server.url
 

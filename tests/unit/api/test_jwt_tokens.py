@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from rag_assets.api.identity import Unauthenticated
-from rag_assets.api.jwt_tokens import JwtVerifier, KeySet, load_keys
+from rag_assets.api.jwt_tokens import JwtVerifier, KeySet, build_key_finder
 from rag_assets.api.settings import JwtSettings, ServiceSettings
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 
@@ -36,7 +36,7 @@ def claims(**changes: Any) -> dict[str, Any]:
 
 
 def verifier(settings: JwtSettings = HMAC) -> JwtVerifier:
-    return JwtVerifier(settings, load_keys(settings))
+    return JwtVerifier(settings, build_key_finder(settings))
 
 
 def unsigned(**changes: Any) -> str:
@@ -214,51 +214,51 @@ def key_file(rsa_key: rsa.RSAPrivateKey, tmp_path: Path) -> Path:
 def test_keys_outlive_their_source_for_an_hour(key_file: Path) -> None:
     clock = Clock()
     keys = KeySet(str(key_file), clock)
-    known = keys.key({"kid": "r"})
+    known = keys.find_key({"kid": "r"})
     key_file.unlink()
     for clock.now in (301.0, 302.0, 3_600.0):
-        assert keys.key({"kid": "r"}) is known
+        assert keys.find_key({"kid": "r"}) is known
     with pytest.raises(ServiceUnavailable):
-        keys.key({"kid": "perhaps new"})
+        keys.find_key({"kid": "perhaps new"})
     clock.now = 3_601.0
     with pytest.raises(ServiceUnavailable):
-        keys.key({"kid": "r"})
+        keys.find_key({"kid": "r"})
 
 
 def test_unknown_key_ids_cause_one_fetch_in_ten_seconds_at_most(key_file: Path) -> None:
     clock = Clock()
     keys = KeySet(str(key_file), clock)
-    known = keys.key({"kid": "r"})
+    known = keys.find_key({"kid": "r"})
     text = key_file.read_text().replace('"kid": "r"', '"kid": "s"')
     key_file.write_text(text)
     clock.now = 9.0
     with pytest.raises(ValueError, match="no key has the id"):
-        keys.key({"kid": "s"})
-    assert keys.key({"kid": "r"}) is known
+        keys.find_key({"kid": "s"})
+    assert keys.find_key({"kid": "r"}) is known
     clock.now = 11.0
-    assert keys.key({"kid": "s"}).algorithm == "RS256"
+    assert keys.find_key({"kid": "s"}).algorithm == "RS256"
     with pytest.raises(ValueError, match="no key has the id"):
-        keys.key({"kid": "r"})
+        keys.find_key({"kid": "r"})
 
 
 def test_one_fetches_and_those_whose_key_is_known_go_on(key_file: Path) -> None:
     clock = Clock()
     keys = KeySet(str(key_file), clock)
-    known = keys.key({"kid": "r"})
+    known = keys.find_key({"kid": "r"})
     text = key_file.read_text()
     key_file.unlink()
     # Opening it waits for the other side.
     os.mkfifo(key_file)
     clock.now = 301.0
     with ThreadPoolExecutor(1) as pool:
-        fetching = pool.submit(keys.key, {"kid": "r"})
+        fetching = pool.submit(keys.find_key, {"kid": "r"})
         with key_file.open("w") as source:
-            assert keys.key({"kid": "r"}) is known
+            assert keys.find_key({"kid": "r"}) is known
             with pytest.raises(ServiceUnavailable):
-                keys.key({"kid": "perhaps new"})
+                keys.find_key({"kid": "perhaps new"})
             source.write(text)
         assert fetching.result().algorithm == "RS256"
-    assert keys.key({"kid": "r"}) is not known
+    assert keys.find_key({"kid": "r"}) is not known
 
 
 def test_a_key_set_that_cannot_be_read_is_no_refusal(tmp_path: Path) -> None:
@@ -289,7 +289,7 @@ def test_a_key_set_that_cannot_be_read_is_no_refusal(tmp_path: Path) -> None:
 def test_settings_that_are_not_safe_are_refused(environment: dict[str, str], said: str) -> None:
     given = {f"RAG_ASSETS_JWT_{name}": value for name, value in environment.items()}
     with pytest.raises(ConfigurationError) as caught:
-        load_keys(ServiceSettings.from_environment(given).jwt or HMAC)
+        build_key_finder(ServiceSettings.from_environment(given).jwt or HMAC)
     assert said in caught.value.advice
     assert SECRET not in caught.value.advice
 
@@ -298,4 +298,4 @@ def test_weak_keys_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "weak.pem"
     file.write_bytes(pem(ec.generate_private_key(ec.SECP192R1())))
     with pytest.raises(ConfigurationError, match="unsupported type of key"):
-        load_keys(JwtSettings(public_key=file, issuer=ISSUER, audience=AUDIENCE))
+        build_key_finder(JwtSettings(public_key=file, issuer=ISSUER, audience=AUDIENCE))

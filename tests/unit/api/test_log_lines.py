@@ -9,7 +9,7 @@ from unittest.mock import Mock
 
 import pytest
 
-from rag_assets.api.log_lines import LOGGER, BackgroundLogHandler, JsonLines
+from rag_assets.api.log_lines import LOGGER, BackgroundLogHandler, JsonLineFormatter
 from rag_assets.mcp.server import build_server
 from rag_assets.mcp.tools import Knowledge
 
@@ -26,7 +26,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 def writing_to(descriptor: int) -> BackgroundLogHandler:
     handler = BackgroundLogHandler(descriptor, MOST)
-    handler.setFormatter(JsonLines(str))
+    handler.setFormatter(JsonLineFormatter(str))
     return handler
 
 

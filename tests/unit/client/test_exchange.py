@@ -138,8 +138,8 @@ def test_a_demand_that_adds_up_is_not_made_twice() -> None:
 
 
 def test_attempts_are_bounded() -> None:
-    assert list(wanted(retries=2).pauses()) == [0.2, 0.4, None]
-    assert list(wanted(retries=0).pauses()) == [None]
+    assert list(wanted(retries=2).iter_pauses()) == [0.2, 0.4, None]
+    assert list(wanted(retries=0).iter_pauses()) == [None]
 
 
 def test_names_in_a_path_stay_between_their_slashes() -> None:
@@ -151,18 +151,23 @@ def test_names_in_a_path_stay_between_their_slashes() -> None:
 
 def test_a_call_is_about_the_clients_tenant_unless_it_names_one() -> None:
     asked = wanted(tenant="acme")
-    assert asked.request(operations.status())["params"] == {"tenant": "acme"}
-    assert asked.request(operations.status(tenant="other"))["params"] == {"tenant": "other"}
-    assert asked.request(operations.query("valve"))["json"] == {"tenant": "acme", "query": "valve"}
-    body = asked.request(operations.query("valve", tenant="other"))["json"]
+    assert asked.build_request_arguments(operations.status())["params"] == {"tenant": "acme"}
+    assert asked.build_request_arguments(operations.status(tenant="other"))["params"] == {
+        "tenant": "other"
+    }
+    assert asked.build_request_arguments(operations.query("valve"))["json"] == {
+        "tenant": "acme",
+        "query": "valve",
+    }
+    body = asked.build_request_arguments(operations.query("valve", tenant="other"))["json"]
     assert body == {"query": "valve", "tenant": "other"}
-    assert asked.request(operations.live())["params"] == {}
+    assert asked.build_request_arguments(operations.live())["params"] == {}
 
 
 def test_a_token_function_is_called_for_each_request_and_its_token_not_shown() -> None:
     tokens = iter(["one", "two"])
     asked = wanted(token=lambda: next(tokens))
-    sent = [asked.request(CALL)["headers"]["Authorization"] for _ in range(2)]
+    sent = [asked.build_request_arguments(CALL)["headers"]["Authorization"] for _ in range(2)]
     assert sent == ["Bearer one", "Bearer two"]
     assert "secret" not in repr(wanted(token="secret"))
 
@@ -181,14 +186,17 @@ def test_a_token_function_is_called_for_each_request_and_its_token_not_shown() -
 )
 def test_unsendable_text_is_an_error(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError) as refused:
-        wanted(**given).request(CALL)
+        wanted(**given).build_request_arguments(CALL)
     assert "s3cret" not in refused.value.advice
 
 
 def test_a_token_goes_in_clear_to_this_machine_alone_and_past_no_proxy() -> None:
     for url in ("http://127.0.0.1:8000", "http://[::1]", "http://localhost:8000/rag"):
-        assert wanted(url=url).options()["trust_env"] is False
-    assert wanted(url="http://rag.example", allow_http=True).options()["trust_env"] is True
+        assert wanted(url=url).build_client_arguments()["trust_env"] is False
+    assert (
+        wanted(url="http://rag.example", allow_http=True).build_client_arguments()["trust_env"]
+        is True
+    )
 
 
 @pytest.mark.parametrize("id_", ["\ud800", "x" * 70_000])
@@ -202,7 +210,7 @@ def test_unsendable_identifiers_are_errors(id_: str) -> None:
 
 def test_an_answer_is_waited_for_longer_than_a_search() -> None:
     def silent(call: Call[Any], **given: Any) -> Any:
-        return wanted(**given).request(call)["timeout"].read
+        return wanted(**given).build_request_arguments(call)["timeout"].read
 
     assert silent(operations.query("valve")) == 1.0
     assert silent(operations.answer("valve")) == 120.0

@@ -197,10 +197,10 @@ def test_pages_follow_each_other_until_the_last() -> None:
     pages = cast("Pages[Any, Any]", operations.all_documents(tenant="acme"))
     from rag_assets.api.responses import Documents
 
-    second = pages.following(Documents((), next="b"))
+    second = pages.build_next_call(Documents((), next="b"))
     assert second is not None
     assert second.parameters == {"after": "b", "limit": 100, "tenant": "acme"}
-    assert pages.following(Documents((), next=None)) is None
+    assert pages.build_next_call(Documents((), next=None)) is None
 
 
 @pytest.mark.parametrize("words", ["", " ", "x" * 20_001])

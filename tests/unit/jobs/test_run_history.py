@@ -151,7 +151,7 @@ def test_mark_with_assets_of_a_team_adds_only_the_installation(
     for assets in ([embeddings, sales], [embeddings]):
         run = instance.get_run_by_id(materialize(instance, {}, *assets))
         assert run is not None
-        own_runs.mark(instance, run)
+        own_runs.add_missing_tags(instance, run)
         marked.append(instance.get_run_by_id(run.run_id))
     mixed, own = marked
     assert mixed is not None

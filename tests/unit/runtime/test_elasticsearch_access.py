@@ -147,7 +147,7 @@ def test_the_address_of_a_resource_keeps_the_account(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[object] = []
-    monkeypatch.setattr(stores, "_store", lambda *arguments: opened.append(arguments[1]))
+    monkeypatch.setattr(stores, "_create_store", lambda *arguments: opened.append(arguments[1]))
     environ = of(API_KEY="secret-key") | {"RAG_ASSETS_HOME": str(tmp_path)}
     environ["RAG_ASSETS_DATABASE_URL"] = "postgresql://db/x"
     for name, value in environ.items():

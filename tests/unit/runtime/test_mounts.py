@@ -18,17 +18,17 @@ LISTED = r"""
 
 def test_only_what_this_machine_alone_writes_to_tells_of_changes() -> None:
     mounts = Mounts(LISTED)
-    assert mounts.report_changes("/var/docs")
-    assert mounts.report_changes("/srv/with space/docs")
-    assert mounts.report_changes("/srv/net/disk/docs"), "a local disk, wherever it is mounted"
-    assert mounts.report_changes("/srv/network"), "only its name begins alike"
-    assert mounts.report_changes("/mnt/docs"), "what was mounted last counts"
-    assert not mounts.report_changes("/srv/net")
-    assert not mounts.report_changes("/srv/net/docs/a")
-    assert not mounts.report_changes("/srv"), "a part of it is on another machine"
-    assert not mounts.report_changes("/home/a")
+    assert mounts.reports_every_change("/var/docs")
+    assert mounts.reports_every_change("/srv/with space/docs")
+    assert mounts.reports_every_change("/srv/net/disk/docs"), "a local disk, wherever it is mounted"
+    assert mounts.reports_every_change("/srv/network"), "only its name begins alike"
+    assert mounts.reports_every_change("/mnt/docs"), "what was mounted last counts"
+    assert not mounts.reports_every_change("/srv/net")
+    assert not mounts.reports_every_change("/srv/net/docs/a")
+    assert not mounts.reports_every_change("/srv"), "a part of it is on another machine"
+    assert not mounts.reports_every_change("/home/a")
 
 
 def test_this_machine_has_mounts_and_where_none_are_known_none_tells() -> None:
-    assert Mounts().report_changes("/proc") is False
-    assert Mounts("").report_changes("/") is False
+    assert Mounts().reports_every_change("/proc") is False
+    assert Mounts("").reports_every_change("/") is False

@@ -31,7 +31,7 @@ class Folders:
     def changed(self) -> ChangedTenants:
         """Look for folders, and return the changes so far."""
         self.folders._next_update = 0.0
-        return self.folders.changes(0)
+        return self.folders.wait_for_changes(0)
 
 
 @pytest.fixture

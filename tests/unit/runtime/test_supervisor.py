@@ -47,7 +47,7 @@ class Sleeper:
                 return False
             self.attempts += 1
             if self.attempts <= self._failures:
-                self.process.end(timeout=1)
+                self.process.stop_locked(timeout=1)
                 raise ServiceUnavailable("Sleeper did not answer")
             self.launch()
         return True

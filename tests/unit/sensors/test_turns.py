@@ -15,7 +15,7 @@ from rag_assets.sensors.turns import (
     Cursor,
     advance_cursor,
     choose_action,
-    plan,
+    plan_tick,
     rotate_after,
 )
 
@@ -25,7 +25,7 @@ BEGUN = Cursor(at=1_000.0, watcher="7 born")
 
 
 def test_without_a_watcher_all_tenants_are_looked_at_as_far_as_the_time_goes() -> None:
-    planned = plan(IDS, Cursor(stopped="t097"), NO_WATCHER, {"t001"}, now=1_005)
+    planned = plan_tick(IDS, Cursor(stopped="t097"), NO_WATCHER, {"t001"}, now=1_005)
     assert planned.first == ()
     assert planned.rest[:4] == ("t098", "t099", "t000", "t001")
     assert sorted(planned.rest) == IDS
@@ -33,13 +33,13 @@ def test_without_a_watcher_all_tenants_are_looked_at_as_far_as_the_time_goes() -
 
 def test_a_new_watcher_has_all_tenants_listed_once() -> None:
     cursor = replace(BEGUN, watcher="6 gone")
-    planned = plan(IDS, cursor, WATCHER, set(), now=1_005)
+    planned = plan_tick(IDS, cursor, WATCHER, set(), now=1_005)
     assert list(planned.rest) == IDS
     interrupted = advance_cursor(cursor, planned, {}, stopped="t050", now=1_005)
-    planned = plan(IDS, interrupted, WATCHER, set(), now=1_035)
+    planned = plan_tick(IDS, interrupted, WATCHER, set(), now=1_035)
     assert planned.rest[0] == "t051"
     done = advance_cursor(interrupted, planned, {}, stopped=None, now=1_035)
-    assert len(plan(IDS, done, WATCHER, set(), now=1_040).rest) == 0
+    assert len(plan_tick(IDS, done, WATCHER, set(), now=1_040).rest) == 0
 
 
 @pytest.mark.parametrize("pause", [5.0, 7.0, 30.0])
@@ -48,7 +48,7 @@ def test_a_watched_tenant_has_its_turn_within_a_minute(pause: float) -> None:
     now = 1_000.0
     while now < 1_300:
         now += pause
-        planned = plan(IDS, cursor, WATCHER, set(), now=now)
+        planned = plan_tick(IDS, cursor, WATCHER, set(), now=now)
         for id_ in planned.first:
             assert now - last[id_] <= 60 + pause
             last[id_] = now
@@ -60,14 +60,14 @@ def test_a_watched_tenant_has_its_turn_within_a_minute(pause: float) -> None:
 
 def test_a_tenant_handed_to_the_watcher_while_the_clock_was_ahead_gets_a_run() -> None:
     cursor = replace(BEGUN, handed={"t001": 1_000 + 400 * 86_400.0})
-    assert plan(IDS, cursor, WATCHER, set(), now=1_005).first[0] == "t001"
+    assert plan_tick(IDS, cursor, WATCHER, set(), now=1_005).first[0] == "t001"
     assert choose_action("t001", cursor, WATCHER, now=1_005) == "request"
 
 
 def test_a_tick_over_idle_tenants_looks_at_their_share() -> None:
-    planned = plan(IDS, BEGUN, WATCHER, set(), now=1_000 + ROUND_SECONDS / 10)
+    planned = plan_tick(IDS, BEGUN, WATCHER, set(), now=1_000 + ROUND_SECONDS / 10)
     assert (planned.first, planned.rest) == (tuple(IDS[:10]), ())
-    late = plan(IDS, BEGUN, WATCHER, set(), now=9_999)
+    late = plan_tick(IDS, BEGUN, WATCHER, set(), now=9_999)
     assert sorted(late.first) == IDS, "nobody has two turns in a tick"
 
 
@@ -75,7 +75,7 @@ def test_unwatched_tenants_and_those_with_a_reason_are_looked_at_each_time() -> 
     report = replace(WATCHER, watched=frozenset(IDS[2:]))
     handed = {"t060": 1_000.0, "t061": 1_000.0 - HANDED_SECONDS}
     cursor = replace(BEGUN, handed=handed, turn="t010")
-    planned = plan(IDS, cursor, report, {"t050", "gone"}, now=1_001)
+    planned = plan_tick(IDS, cursor, report, {"t050", "gone"}, now=1_001)
     assert planned.rest == ("t000", "t001")
     assert planned.first == ("t050", "t061", "t011", "t012", "t013")
 
@@ -86,14 +86,14 @@ def test_the_watcher_has_the_first_try_and_the_sensor_the_second() -> None:
     assert choose_action("a", BEGUN, NO_WATCHER, now=1_000) == "request"
     assert choose_action("b", BEGUN, report, now=1_000) == "wait", "it knows"
     assert choose_action("a", BEGUN, report, now=1_000) == "tell"
-    planned = plan(["a", "b"], BEGUN, report, set(), now=1_000)
+    planned = plan_tick(["a", "b"], BEGUN, report, set(), now=1_000)
     told = advance_cursor(BEGUN, planned, {"a": "tell", "b": "wait"}, stopped=None, now=1_000)
     assert dict(told.handed) == {"a": 1_000}
     assert choose_action("a", told, report, now=1_000 + HANDED_SECONDS - 1) == "wait"
     assert choose_action("a", told, report, now=1_000 + HANDED_SECONDS) == "request"
     behind = 1_000 - 86_400
     assert choose_action("a", told, report, now=behind) == "request", "the clock was ahead"
-    assert plan(["a", "b"], told, report, set(), now=behind).first == ("a",)
+    assert plan_tick(["a", "b"], told, report, set(), now=behind).first == ("a",)
     for seen, left in (({}, {"a": 1_000}), ({"a": None}, {}), ({"a": "request"}, {})):
         after = advance_cursor(told, planned, seen, stopped=None, now=1_030)
         assert dict(after.handed) == left

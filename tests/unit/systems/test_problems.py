@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_assets.api.problems import KINDS, get_problem_kind, list_kinds
+from rag_assets.api.problems import KINDS, get_kinds_by_error, get_problem_kind
 from rag_assets.plugins.registry import installed_systems
 
 
@@ -15,4 +15,4 @@ def test_each_problem_of_a_system_has_the_name_that_the_system_declares() -> Non
 
 
 def test_problems_of_systems_are_documented_with_those_of_the_core() -> None:
-    assert set(list_kinds()) == {*KINDS, *installed_systems().load("problems").values()}
+    assert set(get_kinds_by_error()) == {*KINDS, *installed_systems().load("problems").values()}
