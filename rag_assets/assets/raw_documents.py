@@ -10,8 +10,8 @@ from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.erasure import rescan_tenant
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.pipeline.mark_keeper import build_held_warning, find_refusal
-from rag_assets.pipeline.retention import prune_due
+from rag_assets.pipeline.mark_keeper import build_held_warning, find_deletion_refusal
+from rag_assets.pipeline.retention import prune_due_documents
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
@@ -50,7 +50,7 @@ def raw_documents(
             allow_deletes=config.allow_deletes,
             reuse_listings=config.reuse_listings,
         )
-        pruned = prune_due(ctx, by="a sync")
+        pruned = prune_due_documents(ctx, by="a sync")
         work = plan_work(ctx, context.run.run_id, report.unlisted)
     for message in report.unlisted:
         context.log.error(message)
@@ -61,7 +61,7 @@ def raw_documents(
         context.log.warning(warning)
     if report.held:
         held = ctx.catalog.syncs.list_held(ctx.ref.id)
-        context.log.warning(build_held_warning(ctx.ref.id, held, find_refusal(ctx)))
+        context.log.warning(build_held_warning(ctx.ref.id, held, find_deletion_refusal(ctx)))
     return dg.MaterializeResult(
         metadata={
             "documents": report.documents,

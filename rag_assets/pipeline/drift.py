@@ -20,7 +20,7 @@ from rag_assets.pipeline.index_comparison import (
     compare_index,
     find_suspects,
 )
-from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -56,8 +56,8 @@ class IndexState:
         return not self.index_lost and self.fits and self.alias_correct and self.drift.is_empty
 
     @property
-    def replaceable(self) -> bool:
-        """Return whether the index has to be created again."""
+    def must_be_replaced(self) -> bool:
+        """Return whether the index must be created again, in place of the present one."""
         return self.index_lost or not self.fits
 
 
@@ -154,7 +154,10 @@ def _compare_build_by_counts(
     generations: Collection[Generation],
     doubtful: Collection[str],
 ) -> Drift:
-    """Compare documents by counts; compare differing and doubtful ones entry by entry."""
+    """Compare documents by the number of entries; compare the others entry by entry.
+
+    The others are documents with a different number, and the doubtful ones.
+    """
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)
@@ -173,7 +176,7 @@ def _compare_build_by_counts(
 
 
 def _has_fitting_mapping(ctx: TenantContext, generation: Generation) -> bool:
-    """Return whether an index fits its build; True if the build can no longer be written."""
+    """Return whether an index has the mapping of its build; True if no run can write the build."""
     try:
         spec = ctx.for_build(generation).index_spec(generation)
     except BuildNotWritable:
@@ -182,7 +185,7 @@ def _has_fitting_mapping(ctx: TenantContext, generation: Generation) -> bool:
 
 
 def find_index_differences(
-    catalog: Catalog, store: VectorStore, keeper: MarkKeeper, tenants: Sequence[TenantRef]
+    catalog: Catalog, store: VectorStore, keeper: CatalogMarkKeeper, tenants: Sequence[TenantRef]
 ) -> dict[str, list[IndexDifference]]:
     """Return the differences between the indexes of tenants and the catalog, by tenant.
 
@@ -202,7 +205,7 @@ def find_index_differences(
 
 
 def _find_differences(
-    catalog: Catalog, store: VectorStore, keeper: MarkKeeper, tenants: Sequence[TenantRef]
+    catalog: Catalog, store: VectorStore, keeper: CatalogMarkKeeper, tenants: Sequence[TenantRef]
 ) -> dict[str, list[IndexDifference]]:
     expected = catalog.index.expected_entries([ref.id for ref in tenants])
     live = catalog.generations.list_live_by_tenant([ref.id for ref in tenants])

@@ -166,10 +166,12 @@ def find_suspects(
         else:
             tally.seen += version.count
             tally.checksum += version.ids or 0
-    return found | {id_ for id_, tally in tallies.items() if not _is_whole(id_, tally, ids)}
+    return found | {id_ for id_, tally in tallies.items() if not _has_all_entries(id_, tally, ids)}
 
 
-def _is_whole(document_id: str, tally: _Tally, ids: Callable[[str, str, int], str] | None) -> bool:
+def _has_all_entries(
+    document_id: str, tally: _Tally, ids: Callable[[str, str, int], str] | None
+) -> bool:
     if tally.seen != tally.count:
         return False
     if ids is None:
@@ -181,7 +183,7 @@ def _is_whole(document_id: str, tally: _Tally, ids: Callable[[str, str, int], st
 def _find_own_entries(
     ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner
 ) -> dict[str, str]:
-    """Find the ids that belong to missing entries of documents; return the document of each id.
+    """Find which of these ids belong to missing entries; return the document id of each.
 
     These entries are this installation's own entries with changed fields. Each is counted as seen.
     """

@@ -77,7 +77,7 @@ def compare_contents(
         try:
             chosen = comparison.iter_chosen(digest.list_source(source))
             found = comparison.find_altered(hash_documents(source, chosen))
-            altered = _drop_changed(source, rows, found)
+            altered = _drop_changed_documents(source, rows, found)
         except ListingFailed:
             total = total.plus(ContentsReport(unlisted=(source.name,)))
             continue
@@ -95,7 +95,7 @@ def compare_contents(
 
 
 def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
-    """Make the next listing read these documents, or all, even if they look unchanged."""
+    """Make the next listing read these documents (None: all), even if they look unchanged."""
     ctx.guard()
     ctx.catalog.documents.read_again(ctx.ref, document_ids)
     ctx.catalog.syncs.reset(ctx.ref)
@@ -133,10 +133,13 @@ class _Comparison:
         }
 
 
-def _drop_changed(
+def _drop_changed_documents(
     source: DocumentSource, rows: Mapping[str, CatalogDocument], altered: set[str]
 ) -> set[str]:
-    """Leave out documents that changed while they were read; the next listing finds them."""
+    """Return the altered documents except those that changed while they were read.
+
+    The next listing finds the others.
+    """
     if not altered:
         return altered
     return {
