@@ -68,7 +68,7 @@ class _ModelCache(Generic[_ModelT]):
         self._cached: LRUCache[Hashable, tuple[_ModelT, float]] = LRUCache(_MAX_MODELS)
 
     async def get(self, key: Hashable, make: Callable[[], _ModelT]) -> _ModelT:
-        """Return the cached model for a key; else create it in a thread, as it may read files."""
+        """Return the cached model for a key; if there is none, create it in a thread."""
         cached, now = self._cached.get(key), time.monotonic()
         if cached is None:
             cached = self._cached.setdefault(key, (await run_sync(make), now))
