@@ -5,7 +5,7 @@ from dataclasses import replace
 import dagster as dg
 
 from rag_assets.assets.descriptions import DOCUMENT_COLUMNS, RAW_DOCUMENTS
-from rag_assets.assets.metadata_values import notes, seconds, table
+from rag_assets.assets.metadata_values import build_duration, build_notes_table, build_table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.erasure import rescan_tenant
@@ -75,16 +75,18 @@ def raw_documents(
             "failed": report.failed,
             "bytes": report.bytes,
             "slice": len(work.documents),
-            "seconds": seconds(report.seconds),
-            "first changes": table(
+            "seconds": build_duration(report.seconds),
+            "first changes": build_table(
                 {"change": "string", "document": "string", "bytes": "int", "was": "string"},
                 [
                     (change.kind, change.uri, change.bytes, change.former)
                     for change in report.sample
                 ],
             ),
-            "left out": table({"rule": "string", "files": "int"}, sorted(report.left_out.items())),
-            "first failures": notes(
+            "left out": build_table(
+                {"rule": "string", "files": "int"}, sorted(report.left_out.items())
+            ),
+            "first failures": build_notes_table(
                 ctx.ref.id,
                 ("document", "reason"),
                 [(rejected, "") for rejected in report.rejected],
