@@ -56,7 +56,7 @@ def raw_documents(
         context.log.error(message)
     if pruned.doubt is not None:
         # The command reports a doubted clock once for all tenants, and the sensor at each tick.
-        context.log.info(pruned.doubt.line)
+        context.log.info(pruned.doubt.message_with_hint)
     for warning in replace(pruned, doubt=None).warnings(ctx.ref.id):
         context.log.warning(warning)
     if report.held:

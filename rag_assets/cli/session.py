@@ -182,7 +182,7 @@ class Session:
         with suppress(ServiceUnavailable):
             trusted = get_deletion_time(self.catalog, Clock())
             if isinstance(trusted, ClockDoubt):
-                warn(trusted.line)
+                warn(trusted.message_with_hint)
 
     @cached_property
     def store(self) -> VectorStore:

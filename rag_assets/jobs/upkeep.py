@@ -80,7 +80,7 @@ def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None
     with clear_failures(workbench.installation):
         trusted = get_deletion_time(workbench.postgres.catalog(), Clock())
     if isinstance(trusted, ClockDoubt):
-        context.log.warning(trusted.line)
+        context.log.warning(trusted.message_with_hint)
 
 
 def _report_builds_if_several(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:

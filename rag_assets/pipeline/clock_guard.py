@@ -60,8 +60,8 @@ class ClockDoubt:
         return f"if the clock is wrong, correct it; if it is right ({reason}), run {ACCEPT}"
 
     @property
-    def line(self) -> str:
-        """Return the message and the hint in one line."""
+    def message_with_hint(self) -> str:
+        """Return the message and the hint on one line."""
         return f"{self.message}; {self.hint}"
 
     def build_error(self) -> ClockDoubted:

@@ -66,12 +66,12 @@ class DailyShare:
     day: date
 
     @cached_property
-    def hashes(self) -> HashRange:
+    def hash_range(self) -> HashRange:
         """Return the range of hashes and ids that are compared on this day."""
         return HashRange.part(self.day.toordinal() % self.days, self.days)
 
     def __contains__(self, hashed: str) -> bool:
-        return hashed in self.hashes
+        return hashed in self.hash_range
 
 
 class RateLimiter:
@@ -210,7 +210,7 @@ class TenantContext:
         return replace(self, tenant=tenant, embedder=embedder)
 
     def has_index(self, generation: Generation) -> bool:
-        """Return whether the index that a generation's entries were written to still exists."""
+        """Return whether the index that a build's entries were written to still exists."""
         return self.store.indexes.presence(build_index_ref(generation)) == "present"
 
     def index_spec(self, generation: Generation) -> IndexSpec:
@@ -218,7 +218,7 @@ class TenantContext:
         return choose_index_spec(generation, self.tenant)
 
     def owner(self, generation: Generation) -> Owner:
-        """Return the tenant and build that own a generation's entries."""
+        """Return the owner of a build's entries: its tenant and its number."""
         return build_owner(self.ref, generation)
 
     def writer(self, generation: Generation) -> EntryWriter:
@@ -262,11 +262,11 @@ class TenantContext:
 
 
 def build_owner(ref: TenantRef, generation: Generation) -> Owner:
-    """Return the tenant and build that own a generation's entries; needs no stage context."""
+    """Return the owner of a build's entries (tenant and number); needs no stage context."""
     answers = generation.vectors_beside == "answering"
     return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key, answers)
 
 
 def build_index_ref(generation: Generation) -> IndexRef:
-    """Return the index to which a generation's entries were written."""
+    """Return the index to which a build's entries were written."""
     return IndexRef(generation.index_name, generation.index_identity)

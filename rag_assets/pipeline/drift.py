@@ -31,11 +31,11 @@ from rag_assets.storage.index.store import VectorStore
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of one generation's index, compared with the catalog.
+    """The state of one build's index, compared with the catalog.
 
     Attributes:
-        alias_correct: whether the tenant's alias shows exactly the serving generation. Also True
-            for a generation that is not serving, and for an index that was lost together with its
+        alias_correct: whether the tenant's alias shows exactly the serving build. Also True
+            for a build that is not serving, and for an index that was lost together with its
             alias.
     """
 
@@ -79,10 +79,10 @@ def inspect_index(
     share: DailyShare | None = None,
     by_counts: bool = False,
 ) -> list[IndexState]:
-    """Compare generations of a tenant with their indexes; read-only.
+    """Compare the builds of a tenant with their indexes; read-only.
 
     Args:
-        build: the only generation to compare; None: all live generations.
+        build: the only build to compare; None: all live builds.
         share: the texts whose vectors are compared with the lake; None: compare no vectors.
         by_counts: count entries first, then read only the entries of documents with an unexpected
             count and of documents in the share.
@@ -137,7 +137,7 @@ def _compare_build(
     document_ids: Collection[str] | None = None,
     strangers: Collection[ScannedEntry] = (),
 ) -> Drift:
-    """Compare the entries of a generation, or of some documents, with the catalog."""
+    """Compare the entries of a build, or of some of its documents, with the catalog."""
     others = [g.number for g in generations if g.number != generation.number]
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     owner = ctx.owner(generation)
@@ -231,7 +231,7 @@ def _find_differences(
         difference = _find_difference(ref, generation, wanted, count)
         # A catalog restored from an older dump lacks versions that the index rightly holds.
         is_surplus = count.presence == "present" and count.entries > wanted.entries
-        if difference is not None and not (is_surplus and keeper.standing(ref) != "current"):
+        if difference is not None and not (is_surplus and keeper.compare_marks(ref) != "current"):
             found.setdefault(ref.id, []).append(difference)
     return found
 

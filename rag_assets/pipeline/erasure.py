@@ -45,7 +45,7 @@ from rag_assets.storage.lake.model import DeadKeys
 from rag_assets.storage.lake.store import Lake
 
 
-def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Receipt]:
+def settle_open_erasures(ctx: TenantContext, *, seconds: float | None = None) -> list[Receipt]:
     """Finish the tenant's open erasures, including those that a killed process started.
 
     While the catalog may have been restored from an older dump, no erasure is finished: the catalog
@@ -159,7 +159,7 @@ def purge_documents(ctx: TenantContext, document_ids: Collection[str], *, by: st
         # A second purge would not know which data the first one had already erased.
         if erasure.kind == "purge" and not {*document_ids}.isdisjoint(erasure.document_ids):
             settle_erasure(ctx, erasure)
-    settle_open(ctx)
+    settle_open_erasures(ctx)
     at = ctx.clock.now()
     return settle_erasure(
         ctx, ctx.catalog.erasures.begin_purge(ctx.ref, document_ids, by=by, at=at)

@@ -138,9 +138,9 @@ class CatalogMarkKeeper:
         try:
             for ref in raised:
                 if ref is None:
-                    self.security()
+                    self.compare_security_changes()
                 else:
-                    self.standing(ref)
+                    self.compare_marks(ref)
         except Exception as error:
             # The change itself is committed. The next reader updates the copies of the mark.
             reason = error.message if isinstance(error, RagAssetsError) else type(error).__name__
@@ -153,7 +153,7 @@ class CatalogMarkKeeper:
         pending = self.find_pending_restore()
         if pending is not None:
             return pending
-        standing = self.standing(ref)
+        standing = self.compare_marks(ref)
         if standing == "current":
             return None
         reasons = {
@@ -167,7 +167,7 @@ class CatalogMarkKeeper:
             f" To go on with this catalog, run: rag-assets sync {ref.id} --accept-catalog",
         )
 
-    def standing(self, ref: TenantRef) -> Standing:
+    def compare_marks(self, ref: TenantRef) -> Standing:
         """Compare a tenant's mark with the stores' copies, and update older copies."""
         name = _build_mark_name(ref)
         for _ in range(_ROUNDS):
@@ -219,7 +219,7 @@ class CatalogMarkKeeper:
 
     def accept(self, ref: TenantRef) -> bool:
         """Accept that the catalog lacks changes of a tenant; return whether it lacked any."""
-        if self.standing(ref) == "current":
+        if self.compare_marks(ref) == "current":
             return False
         name = _build_mark_name(ref)
         stores = [self._get_notes(place) for place in ("lake", "blobs", "index")]
@@ -287,7 +287,7 @@ class CatalogMarkKeeper:
 
     def find_pending_restore(self) -> RestorePending | None:
         """Return why tokens, grants and holds are not trusted; None if they are."""
-        found = self.security()
+        found = self.compare_security_changes()
         if found.standing == "current":
             return None
         reasons = {
@@ -302,7 +302,7 @@ class CatalogMarkKeeper:
             " installation accept-restore`, which shows the lost changes",
         )
 
-    def security(self) -> SecurityStanding:
+    def compare_security_changes(self) -> SecurityStanding:
         """Compare security changes with the stores' journals, and update older journals."""
         table = self._catalog.security
         for _ in range(_ROUNDS):

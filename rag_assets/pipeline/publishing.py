@@ -70,7 +70,7 @@ class PublishingReport:
 def publish_slice(
     ctx: TenantContext, work: SliceWork, judge: Judge | None = None
 ) -> PublishingReport:
-    """Delete removed documents from every live generation, then publish complete documents."""
+    """Delete removed documents from every live build, then publish complete documents."""
     started = time.monotonic()
     generation = work.generation
     require_index(ctx, generation)
@@ -155,7 +155,7 @@ def delete_removed_documents(ctx: TenantContext) -> tuple[int, int]:
 
 
 def delete_leftover_entries(ctx: TenantContext) -> int:
-    """Delete leftover entries of interrupted runs, in every generation; return how many."""
+    """Delete leftover entries of interrupted runs in every build; return how many."""
     entries = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         dirty = ctx.catalog.index.dirty(ctx.ref.id, generation.number)

@@ -289,7 +289,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: CatalogMarkKeeper, store: Ve
     }
     strays = [schema for schema in found if schema not in known]
     if strays and (
-        keeper.list_unknown_tenants() or any(keeper.standing(ref) != "current" for ref in refs)
+        keeper.list_unknown_tenants() or any(keeper.compare_marks(ref) != "current" for ref in refs)
     ):
         return 0
     for schema in strays:

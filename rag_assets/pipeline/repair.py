@@ -27,7 +27,7 @@ from rag_assets.pipeline.index_comparison import has_unit_length
 from rag_assets.pipeline.mark_keeper import may_delete
 from rag_assets.pipeline.publishing import delete_leftover_entries, delete_removed_documents
 from rag_assets.pipeline.separate_vectors import repair_vectors
-from rag_assets.pipeline.source_contents import ContentsReport, compare_contents, read_again
+from rag_assets.pipeline.source_contents import ContentsReport, compare_contents, mark_for_rereading
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.lake_keys import NeededVersion
 from rag_assets.storage.index.model import EntryVector
@@ -88,7 +88,7 @@ def repair_tenant(ctx: TenantContext, share: DailyShare | None = None) -> Repair
     share = share or DailyShare(1, ctx.clock.now().date())
     contents = compare_contents(ctx, share)
     if contents.altered or contents.gone:
-        read_again(ctx, [*contents.altered, *contents.gone])
+        mark_for_rereading(ctx, [*contents.altered, *contents.gone])
     lake = repair_lake(ctx, share)
     states = repair_index(ctx, share)
     stores = tuple(store.repair(ctx, share) for store in list_all_stores())
@@ -256,7 +256,7 @@ def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
 
     Only keys are compared. The files of the share are also read completely, to find damaged ones.
     """
-    files = tuple(ctx.lake.find_damaged_files(share.hashes))
+    files = tuple(ctx.lake.find_damaged_files(share.hash_range))
     readable = ctx.lake.readable()
     losses, versions = [], 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):

@@ -12,7 +12,7 @@ from rag_assets.common.errors import CatalogSetBack
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.erasure import settle_erasure, settle_open
+from rag_assets.pipeline.erasure import settle_erasure, settle_open_erasures
 from rag_assets.pipeline.mark_keeper import find_deletion_refusal
 from rag_assets.storage.catalog.erasure.holds import Hold
 from rag_assets.storage.catalog.erasure.receipts import Receipt
@@ -78,7 +78,7 @@ class PruningReport:
         if self.refused is not None:
             found.append(f"nothing was pruned: {self.refused.message}. {self.refused.hint}")
         if self.doubt is not None:
-            found.append(self.doubt.line)
+            found.append(self.doubt.message_with_hint)
         if self.corrected:
             found.append(
                 f"{format_count(self.corrected, 'row')} of {tenant_id} had times in the future,"
@@ -93,7 +93,7 @@ def prune_tenant(ctx: TenantContext, *, by: str, confirm: bool = False) -> Pruni
 
     With `confirm`, a person has allowed pruning any share of a source's documents.
     """
-    receipts = settle_open(ctx)
+    receipts = settle_open_erasures(ctx)
     now = get_deletion_time(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
         return PruningReport(tuple(receipts), doubt=now)
@@ -109,7 +109,7 @@ def prune_tenant(ctx: TenantContext, *, by: str, confirm: bool = False) -> Pruni
 
 def prune_due_documents(ctx: TenantContext, *, by: str) -> PruningReport:
     """Prune due documents in a sync; if none is due, this costs three queries."""
-    receipts = tuple(settle_open(ctx, seconds=ctx.limits.parse_seconds))
+    receipts = tuple(settle_open_erasures(ctx, seconds=ctx.limits.parse_seconds))
     now = get_deletion_time(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
         return PruningReport(receipts, doubt=now)
@@ -252,5 +252,5 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
         prunes_to_confirm={name: s.held_prunes for name, s in syncs.items() if s.held_prunes},
         receipts=receipts[: -_SHOWN - 1 : -1],
         receipt_count=len(receipts),
-        doubt=trusted.line if isinstance(trusted, ClockDoubt) else None,
+        doubt=trusted.message_with_hint if isinstance(trusted, ClockDoubt) else None,
     )

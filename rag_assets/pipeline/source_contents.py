@@ -94,8 +94,8 @@ def compare_contents(
     return total
 
 
-def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
-    """Make the next listing read these documents (None: all), even if they look unchanged."""
+def mark_for_rereading(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
+    """Mark documents (None: all) to be read by the next listing even if they look unchanged."""
     ctx.guard()
     ctx.catalog.documents.read_again(ctx.ref, document_ids)
     ctx.catalog.syncs.reset(ctx.ref)
@@ -195,7 +195,7 @@ def _compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     named = [
         config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).holds_records
     ]
-    found = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hashes)
+    found = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hash_range)
     return StoredDrift(
         store="records",
         item_name="record",

@@ -347,7 +347,7 @@ class SearchProgress:
     `passages`; their other changes are discarded (see SearchPlan).
 
     Attributes:
-        serving: the generation that answers.
+        serving: the build that answers.
         scopes: access scopes by which searches of the index filter. None for no filter: the
             caller reads too many scopes, so that verification alone decides.
         moved: pages for which the scopes in index entries are out of date.

@@ -178,14 +178,14 @@ def test_data_without_any_mark_are_unknown_and_kept(restored: Restored) -> None:
         late = tenant.add("gulls.md", GULLS).upload
     lose_notes(restored.session)
     with tenant.within() as ctx:
-        assert ctx.keeper.standing(ctx.ref) == "unknown"
+        assert ctx.keeper.compare_marks(ctx.ref) == "unknown"
     restored.compact()
     assert late.content_sha256 in tenant.blobs()
     said = restored.installation.command("installation", "accept-restore")
     assert "acme: 1 uploaded file" in said.out
     restored.command("sync", "acme", "--accept-catalog")
     with tenant.within() as ctx:
-        assert ctx.keeper.standing(ctx.ref) == "current"
+        assert ctx.keeper.compare_marks(ctx.ref) == "current"
     restored.compact()
     assert late.content_sha256 not in tenant.blobs()
 
