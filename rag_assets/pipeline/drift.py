@@ -154,9 +154,9 @@ def _compare_build_by_counts(
     generations: Collection[Generation],
     doubtful: Collection[str],
 ) -> Drift:
-    """Compare documents by the number of entries; compare the others entry by entry.
+    """Compare most documents with the catalog only by their number of entries.
 
-    The others are documents with a different number, and the doubtful ones.
+    Documents with a different number, and doubtful ones, are compared entry by entry.
     """
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))

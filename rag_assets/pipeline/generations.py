@@ -52,7 +52,7 @@ def publish(
     pin: Pin | None = None,
     notes: Mapping[str, object] | None = None,
 ) -> None:
-    """Make a build serve (and pin it) in one transaction, then point the tenant's alias to it."""
+    """Make a build serve, and pin it if `pin` is given; then point the tenant's alias to it."""
     ctx.guard()
     checks = None if findings is None else [finding.as_row() for finding in findings]
     ctx.catalog.generations.publish(ctx.ref, generation, checks=checks, pin=pin)

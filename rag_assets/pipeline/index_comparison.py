@@ -183,7 +183,7 @@ def _has_all_entries(
 def _find_own_entries(
     ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner
 ) -> dict[str, str]:
-    """Find which of these ids belong to missing entries; return the document id of each.
+    """Find which of these ids missing entries should have; return the document of each id.
 
     These entries are this installation's own entries with changed fields. Each is counted as seen.
     """

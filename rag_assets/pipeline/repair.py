@@ -271,7 +271,7 @@ def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
             most=_CHUNKS_AT_ONCE,
         ):
             versions += len(batch)
-            lost = _add_losses(lost, _find_losses(readable, generation, batch))
+            lost = _merge_losses(lost, _find_losses(readable, generation, batch))
         if lost.documents:
             losses.append(lost)
     nowhere = {
@@ -337,7 +337,7 @@ def _find_losses(
     )
 
 
-def _add_losses(one: BuildLosses, other: BuildLosses) -> BuildLosses:
+def _merge_losses(one: BuildLosses, other: BuildLosses) -> BuildLosses:
     return BuildLosses(
         one.generation,
         one.parsed | other.parsed,

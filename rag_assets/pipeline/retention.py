@@ -191,7 +191,7 @@ def describe_retention_rule(tenant: Tenant) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DueNext:
+class UpcomingPruning:
     """The documents of one source type with a limited retention, and how many are due soon.
 
     Attributes:
@@ -214,7 +214,7 @@ class RetentionReport:
     """
 
     rule: str | None
-    due: Sequence[DueNext]
+    due: Sequence[UpcomingPruning]
     holds: Sequence[Hold]
     held_documents: int
     prunes_to_confirm: Mapping[str, int]
@@ -232,10 +232,10 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     """Report on a tenant's retention; read-only."""
     tenant_id, now = ctx.ref.id, ctx.clock.now()
     cutoffs, ahead = compute_cutoffs(ctx.tenant, now), compute_cutoffs(ctx.tenant, now + SOON)
-    due: list[DueNext] = []
+    due: list[UpcomingPruning] = []
     if cutoffs is not None and ahead is not None:
         due = [
-            DueNext(source_type, now + left, before)
+            UpcomingPruning(source_type, now + left, before)
             for source_type, left, before in ctx.catalog.retention.list_aging(
                 tenant_id, cutoffs, ahead
             )

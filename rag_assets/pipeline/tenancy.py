@@ -225,7 +225,9 @@ class Projects:
     def put(
         self, project: Project, settings: ProjectSettings, *, reset: bool = False
     ) -> PutProject:
-        """Create a project with these settings, or change them; a repeated call changes nothing.
+        """Create a project with these settings, or apply them to an existing project.
+
+        Repeating a call changes nothing.
 
         Args:
             reset: reset an existing project to the settings for projects in tenants.yaml; it keeps

@@ -167,7 +167,7 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
 
 
 def _mark_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
-    """Replace the citations of claims with `[unsupported]` if the passages lack their figures."""
+    """Replace citations with `[unsupported]` if the cited passages lack figures of the claim."""
     parts = []
     for sentence in _check_sentences(answer, evidence).sentences:
         text = answer[sentence.start : sentence.end]

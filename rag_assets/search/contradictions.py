@@ -378,7 +378,7 @@ def _find_counterpart(claim: ParsedStatement, statement: ParsedStatement) -> str
 
 
 def _find_crossed_word(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return a word of a claim if a sentence says the opposite word of the same object, or None.
+    """Return a word of a claim if a sentence uses its opposite for the same object; or None.
 
     Example: attendance is optional in lectures and mandatory in the laboratory; the claim says that
     it is optional in the laboratory.
