@@ -48,4 +48,9 @@ def build_verdict(
 def catalog_check(context: CheckContext) -> Verdict:
     """Find out whether the catalog lacks changes that the stores' marks and journal record."""
     keeper, ref = context.tenant.keeper, context.tenant.ref
-    return build_verdict(ref.id, keeper.standing(ref), keeper.security(), keeper.find_refusal(ref))
+    return build_verdict(
+        ref.id,
+        keeper.compare_marks(ref),
+        keeper.compare_security_changes(),
+        keeper.find_deletion_refusal(ref),
+    )

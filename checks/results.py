@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import dagster as dg
 
-from rag_assets.assets.metadata_values import table
+from rag_assets.assets.metadata_values import build_table
 from rag_assets.checks.verdict import Verdict
 
 _MOST_OFFENDERS = 50
@@ -16,7 +16,7 @@ _OWN_PAGES = ("/documents/", "/data-docs/")
 def to_check_result(verdict: Verdict, key: dg.AssetCheckKey) -> dg.AssetCheckResult:
     """Convert a verdict to the result of the check with this key."""
     metadata: dict[str, dg.MetadataValue] = {
-        "expected and actual": table(
+        "expected and actual": build_table(
             {"what": "string", "expected": "string", "actual": "string"},
             [
                 (row.what, _format_value(row.expected), _format_value(row.actual))
@@ -66,7 +66,7 @@ def _build_offender_table(
     columns: Sequence[str], rows: Sequence[Sequence[object]]
 ) -> dg.TableMetadataValue:
     shown = [[_format_value(cell) for cell in row] for row in rows[:_MOST_OFFENDERS]]
-    return table(dict.fromkeys(columns, "string"), shown)
+    return build_table(dict.fromkeys(columns, "string"), shown)
 
 
 def _convert_note(value: object) -> dg.MetadataValue:

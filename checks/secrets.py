@@ -14,8 +14,8 @@ from rag_assets.common.formatting import format_count
 from rag_assets.ingest.parsing.masking import find_credentials
 from rag_assets.ingest.parsing.model import MaskedSpan, ParsedText
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import find_builds
-from rag_assets.pipeline.publishing import clean_up
+from rag_assets.pipeline.generations import find_active_builds
+from rag_assets.pipeline.publishing import delete_leftover_entries
 from rag_assets.pipeline.slices import ParsedDocument
 from rag_assets.privacy.secrets.scanner import SecretScanner
 from rag_assets.privacy.secrets.spans import SecretSpan
@@ -265,7 +265,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
     # These transactions do not wait for the tenant's lock. After the first, no search returns the
     # documents; after other failures, the former version stays searchable.
     ctx.catalog.index.withhold(ctx.ref, ids)
-    builds = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
+    builds = find_active_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
     for build in builds:
         key, number = build.context.config_key, build.generation.number
         if build.is_superseded:
@@ -279,7 +279,7 @@ def _quarantine(context: CheckContext, leaking: Sequence[LeakingDocument]) -> No
             # A run that was active until now may have published the documents again.
             locked.guard()
             locked.catalog.index.withhold(ctx.ref, ids)
-            clean_up(locked)
+            delete_leftover_entries(locked)
     except TenantLocked as error:
         context.log.warning(
             "the entries of the quarantined documents cannot be deleted from the index now; the"

@@ -9,7 +9,7 @@ import dagster as dg
 
 from rag_assets.billing.embedders import Embedders
 from rag_assets.common.settings import Settings
-from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper
 from rag_assets.resources.installation import InstallationResource
 from rag_assets.runtime.stack import Endpoints, LocalStack
 from rag_assets.storage.blobs.store import open_blobs
@@ -98,7 +98,7 @@ def _open_catalog(settings: Settings, url: str, owner_url: str) -> tuple[Catalog
     )
     _opened.append(catalog)
     lake, blobs = Lake(settings.lake_url), open_blobs(settings)
-    keeper = MarkKeeper(catalog, lake, blobs, partial(_open_store, settings))
+    keeper = CatalogMarkKeeper(catalog, lake, blobs, partial(_open_store, settings))
     catalog.database.after_raise = keeper.keep
     return catalog, identity
 

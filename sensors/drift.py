@@ -10,7 +10,7 @@ from rag_assets.common.errors import ConfigurationError, RagAssetsError
 from rag_assets.declarations import Naming, Schedule, sensor
 from rag_assets.jobs.drift import compare_with_catalog, repair_live_index
 from rag_assets.pipeline.drift import IndexDifference, find_index_differences
-from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.stores import PostgresResource
 from rag_assets.resources.tenant_lock import REASON_TAG
@@ -85,7 +85,7 @@ def lost_entries_sensor(context: dg.SensorEvaluationContext, workbench: Workbenc
         catalog = workbench.postgres.catalog()
         store = workbench.elasticsearch.store()
         blobs = open_blobs(workbench.installation.settings)
-        keeper = MarkKeeper(catalog, workbench.lake.lake(), blobs, lambda: store)
+        keeper = CatalogMarkKeeper(catalog, workbench.lake.lake(), blobs, lambda: store)
         records = [record for record in catalog.tenants.all() if record.state == "ACTIVE"]
 
         def compare(tenants: Sequence[TenantRef]) -> dict[str, list[IndexDifference]]:

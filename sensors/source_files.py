@@ -227,7 +227,7 @@ class _Tick:
         if self.busy:
             parts.append(f"{len(self.busy)} already have a run")
         if self.doubt is not None:
-            parts.append(self.doubt.line)
+            parts.append(self.doubt.message_with_hint)
         return ", ".join(parts)
 
 

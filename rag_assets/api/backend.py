@@ -25,7 +25,7 @@ from rag_assets.billing.chat_models import ChatModels
 from rag_assets.common.errors import ServiceUnavailable, TenantBusy
 from rag_assets.models.providers.local import get_shipped_model
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper
 from rag_assets.pipeline.uploads import UploadService
 from rag_assets.search import AsyncRetriever
 from rag_assets.search.access import DocumentReader
@@ -81,7 +81,7 @@ class Backend:
         self._tokens = TokenReader(catalog.database)
         authenticator = Authenticator(self._tokens, settings.jwt, retriever.masker.text)
         lake = Lake(retriever.embedders.settings.lake_url)
-        self.restores = RestoreWatch(MarkKeeper(catalog, lake, blobs, lambda: store))
+        self.restores = RestoreWatch(CatalogMarkKeeper(catalog, lake, blobs, lambda: store))
         self.guard = Guard(
             authenticator, limits, settings.proxies, require_trust=self.restores.require_accepted
         )

@@ -10,7 +10,7 @@ from typing import Final
 from anyio.to_thread import run_sync
 
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable
-from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper
 from rag_assets.storage.catalog.journal.security_changes import SecurityState
 
 CHECK_SECONDS: Final = 3.0
@@ -24,7 +24,7 @@ class RestoreWatch:
     catalog is complete. Requests use the result of the last check.
     """
 
-    def __init__(self, keeper: MarkKeeper) -> None:
+    def __init__(self, keeper: CatalogMarkKeeper) -> None:
         self._keeper = keeper
         self._trusted: SecurityState | None = None
         self._refusal: RagAssetsError | None = None

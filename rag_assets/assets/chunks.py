@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import dagster as dg
 
 from rag_assets.assets.descriptions import CHUNK_COLUMNS, CHUNKS
-from rag_assets.assets.metadata_values import bar_chart, seconds, table
+from rag_assets.assets.metadata_values import build_bar_chart, build_duration, build_table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.chunking import chunk_documents
@@ -44,7 +44,7 @@ def chunks(
             "reused": report.reused,
             "masked_secrets": report.masked_secrets,
             "dropped_secrets": report.dropped_secrets,
-            "credentials": table(
+            "credentials": build_table(
                 {
                     "document": "string",
                     "rule": "string",
@@ -57,11 +57,11 @@ def chunks(
                     for n in report.secrets
                 ],
             ),
-            "seconds": seconds(report.seconds),
-            "tokens per chunk": bar_chart(
+            "seconds": build_duration(report.seconds),
+            "tokens per chunk": build_bar_chart(
                 "Chunks of at most so many tokens", _build_histogram(report.token_counts)
             ),
-            "first chunks": table(
+            "first chunks": build_table(
                 {"document": "string", "place": "string", "tokens": "int"}, report.sample
             ),
         }

@@ -6,7 +6,7 @@ import dagster as dg
 from pydantic import Field
 
 from rag_assets.assets.descriptions import EMBEDDING_COLUMNS, EMBEDDINGS
-from rag_assets.assets.metadata_values import seconds, table
+from rag_assets.assets.metadata_values import build_duration, build_table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.billing.spending import Cap, CapName, build_caps
 from rag_assets.common.formatting import dollars
@@ -40,7 +40,7 @@ def build_usage_table(ctx: TenantContext, used: Usage, before: float) -> dg.Tabl
     of_day, of_month = total(row for row in rows if row.day == day), total(rows)
     spent = SpendingTotals(run=before + used.cost, day=of_day.cost, month=of_month.cost)
     caps = {cap.name: cap for cap in build_caps(ctx.tenant.caps, spent, day)}
-    return table(
+    return build_table(
         _COLUMNS,
         [
             _build_row("this run", used, caps, "per_run"),
@@ -109,6 +109,6 @@ def embeddings(
             "halted": report.halted,
             "outage": report.outage or "none",
             "remedy": report.remedy or "none",
-            "seconds": seconds(report.seconds),
+            "seconds": build_duration(report.seconds),
         }
     )

@@ -21,7 +21,7 @@ INLINE = 1_000
 _BAR = "#4f43dd"
 
 
-def table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.TableMetadataValue:
+def build_table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.TableMetadataValue:
     """Return a table of values without links; the columns have Dagster's types by name."""
     names = list(columns)
     return dg.MetadataValue.table(
@@ -30,25 +30,25 @@ def table(columns: Mapping[str, str], rows: Sequence[Sequence[Any]]) -> dg.Table
     )
 
 
-def seconds(value: float) -> dg.FloatMetadataValue:
-    """Return a duration in seconds, rounded to milliseconds."""
+def build_duration(value: float) -> dg.FloatMetadataValue:
+    """Return a duration in seconds as a metadata value, rounded to milliseconds."""
     return dg.MetadataValue.float(round(value, 3))
 
 
-def text(value: object) -> str:
-    """Escape a value, such as a file name, so that Markdown renders exactly its text."""
+def escape_markdown(value: object) -> str:
+    """Return a value, such as a file name, escaped so that Markdown renders exactly its text."""
     return _PUNCTUATION.sub(r"\\\1", " ".join(str(value).split()))
 
 
-def document_link(tenant_id: str, document_id: str, uri: str) -> str:
+def build_document_link(tenant_id: str, document_id: str, uri: str) -> str:
     """Return a Markdown link to the page of a document in the webserver, with its name."""
-    return f"[{text(uri)}](/documents/{quote(tenant_id)}/{quote(document_id)})"
+    return f"[{escape_markdown(uri)}](/documents/{quote(tenant_id)}/{quote(document_id)})"
 
 
-def documents_link(tenant_id: str, words: str, status: str | None = None) -> str:
+def build_documents_link(tenant_id: str, words: str, status: str | None = None) -> str:
     """Return a Markdown link to a tenant's documents, or only to those with one status."""
     query = f"?status={status}" if status else ""
-    return f"[{text(words)}](/documents/{quote(tenant_id)}{query})"
+    return f"[{escape_markdown(words)}](/documents/{quote(tenant_id)}{query})"
 
 
 def render_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -59,7 +59,7 @@ def render_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([f"| {head} |", f"| {rule} |", *body])
 
 
-def notes(
+def build_notes_table(
     tenant_id: str,
     columns: Sequence[str],
     rows: Sequence[tuple[DocumentNote, str]],
@@ -77,12 +77,12 @@ def notes(
     """
     if not rows:
         return dg.MetadataValue.md("none")
-    rest = documents_link(tenant_id, "all of them", status)
+    rest = build_documents_link(tenant_id, "all of them", status)
     room = INLINE - len(render_table(columns, ())) - len(advice) - len(rest) - 40
     cells = []
     for note, more in rows:
-        link = document_link(tenant_id, note.document_id, note.uri)
-        row = (link, text(note.text), *([text(more)] if more else []))
+        link = build_document_link(tenant_id, note.document_id, note.uri)
+        row = (link, escape_markdown(note.text), *([escape_markdown(more)] if more else []))
         room -= len(" | ".join(row)) + 5
         if room < 0:
             break
@@ -93,7 +93,7 @@ def notes(
     return dg.MetadataValue.md("\n\n".join(filter(None, (*lines, advice))))
 
 
-def bar_chart(
+def build_bar_chart(
     title: str,
     bars: Sequence[tuple[str, float]],
     format_count: Callable[[float], str] = lambda count: _format_short(round(count)),
@@ -117,7 +117,7 @@ def bar_chart(
     return _render_chart(title, _STEP * len(bars), _STEP - 8, strokes, labels)
 
 
-def series_chart(
+def build_series_chart(
     title: str, values: Sequence[float], first: str, last: str
 ) -> dg.MarkdownMetadataValue:
     """Return a chart of up to 31 values over time, with slim bars; "none" if all are 0."""
@@ -143,7 +143,9 @@ def _render_chart(
         f'<path stroke="{_BAR}" stroke-width="{bar}" d="{strokes}"/>{labels}</svg>'
     )
     data = base64.b64encode(svg.encode()).decode()
-    return dg.MetadataValue.md(f"{text(title)}\n\n![chart](data:image/svg+xml;base64,{data})")
+    return dg.MetadataValue.md(
+        f"{escape_markdown(title)}\n\n![chart](data:image/svg+xml;base64,{data})"
+    )
 
 
 def _format_short(count: int) -> str:

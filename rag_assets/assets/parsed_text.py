@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from rag_assets.assets.descriptions import PARSED_COLUMNS, PARSED_TEXT
-from rag_assets.assets.metadata_values import notes, seconds, table
+from rag_assets.assets.metadata_values import build_duration, build_notes_table, build_table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.ingest.parsing.media_types import get_format_name
@@ -44,14 +44,14 @@ def parsed_text(
     rate = report.pages / report.seconds if report.pages and report.seconds else 0.0
     return dg.MaterializeResult(
         metadata={
-            "failures": notes(
+            "failures": build_notes_table(
                 ctx.ref.id,
                 ("document", "reason"),
                 [(failure, "") for failure in report.failures],
                 advice=_ADVICE,
                 status="FAILED",
             ),
-            "left out": notes(
+            "left out": build_notes_table(
                 ctx.ref.id, ("document", "what"), [(note, "") for note in report.notes]
             ),
             "parsed": report.parsed,
@@ -62,7 +62,7 @@ def parsed_text(
             "pages read by OCR": report.ocr_pages,
             "pages per second": round(rate, 1),
             "masked": report.masked,
-            "seconds": seconds(report.seconds),
+            "seconds": build_duration(report.seconds),
             "by format": _build_format_table(report.formats),
         }
     )
@@ -78,4 +78,4 @@ def _build_format_table(formats: Mapping[str | None, FormatReport]) -> dg.TableM
         )
         for media_type, of in sorted(formats.items(), key=lambda item: -item[1].seconds)
     ]
-    return table(_COLUMNS, rows)
+    return build_table(_COLUMNS, rows)

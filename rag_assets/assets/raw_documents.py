@@ -5,13 +5,13 @@ from dataclasses import replace
 import dagster as dg
 
 from rag_assets.assets.descriptions import DOCUMENT_COLUMNS, RAW_DOCUMENTS
-from rag_assets.assets.metadata_values import notes, seconds, table
+from rag_assets.assets.metadata_values import build_duration, build_notes_table, build_table
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.declarations import asset
 from rag_assets.pipeline.erasure import rescan_tenant
 from rag_assets.pipeline.listing import list_documents
-from rag_assets.pipeline.mark_keeper import build_held_warning, find_refusal
-from rag_assets.pipeline.retention import prune_due
+from rag_assets.pipeline.mark_keeper import build_held_warning, find_deletion_refusal
+from rag_assets.pipeline.retention import prune_due_documents
 from rag_assets.pipeline.slices import plan_work
 from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import Workbench
@@ -50,18 +50,18 @@ def raw_documents(
             allow_deletes=config.allow_deletes,
             reuse_listings=config.reuse_listings,
         )
-        pruned = prune_due(ctx, by="a sync")
+        pruned = prune_due_documents(ctx, by="a sync")
         work = plan_work(ctx, context.run.run_id, report.unlisted)
     for message in report.unlisted:
         context.log.error(message)
     if pruned.doubt is not None:
         # The command reports a doubted clock once for all tenants, and the sensor at each tick.
-        context.log.info(pruned.doubt.line)
+        context.log.info(pruned.doubt.message_with_hint)
     for warning in replace(pruned, doubt=None).warnings(ctx.ref.id):
         context.log.warning(warning)
     if report.held:
         held = ctx.catalog.syncs.list_held(ctx.ref.id)
-        context.log.warning(build_held_warning(ctx.ref.id, held, find_refusal(ctx)))
+        context.log.warning(build_held_warning(ctx.ref.id, held, find_deletion_refusal(ctx)))
     return dg.MaterializeResult(
         metadata={
             "documents": report.documents,
@@ -75,16 +75,18 @@ def raw_documents(
             "failed": report.failed,
             "bytes": report.bytes,
             "slice": len(work.documents),
-            "seconds": seconds(report.seconds),
-            "first changes": table(
+            "seconds": build_duration(report.seconds),
+            "first changes": build_table(
                 {"change": "string", "document": "string", "bytes": "int", "was": "string"},
                 [
                     (change.kind, change.uri, change.bytes, change.former)
                     for change in report.sample
                 ],
             ),
-            "left out": table({"rule": "string", "files": "int"}, sorted(report.left_out.items())),
-            "first failures": notes(
+            "left out": build_table(
+                {"rule": "string", "files": "int"}, sorted(report.left_out.items())
+            ),
+            "first failures": build_notes_table(
                 ctx.ref.id,
                 ("document", "reason"),
                 [(rejected, "") for rejected in report.rejected],

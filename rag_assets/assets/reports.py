@@ -19,7 +19,7 @@ from rag_assets.assets.descriptions import (
     RETENTION,
     RETRIEVAL_QUALITY,
 )
-from rag_assets.assets.metadata_values import bar_chart, series_chart, table
+from rag_assets.assets.metadata_values import build_bar_chart, build_series_chart, build_table
 from rag_assets.common.formatting import duration
 from rag_assets.declarations import Naming, Report
 from rag_assets.pipeline.context import TenantContext
@@ -68,7 +68,7 @@ def build_generations_report(
     reports = report_builds(ctx, current=current)
     if not reports:
         return None
-    made = _choose_reported(reports)
+    made = _choose_build_report(reports)
     counts, first, last = ctx.catalog.build_progress.history(ctx.ref.id, made.number)
     return generations.materialization(
         names,
@@ -81,18 +81,20 @@ def build_generations_report(
             "documents behind": made.behind or 0,
             **({} if made.per_second is None else {"documents a second": made.per_second}),
             "spent in $": round(made.spent, 6),
-            "documents over time": series_chart(
+            "documents over time": build_series_chart(
                 f"documents in build {made.number}, {max(counts, default=0):,} at the end",
                 counts,
                 f"{first:%d %b %H:%M}" if first else "",
                 f"{last:%d %b %H:%M}" if last else "",
             ),
-            "states": table(_BUILD_COLUMNS, [_build_generation_row(report) for report in reports]),
+            "states": build_table(
+                _BUILD_COLUMNS, [_build_generation_row(report) for report in reports]
+            ),
         },
     )
 
 
-def _choose_reported(reports: Sequence[BuildReport]) -> BuildReport:
+def _choose_build_report(reports: Sequence[BuildReport]) -> BuildReport:
     """Return the report on the wanted build, or else on the serving or the last build."""
     wanted = [report for report in reports if report.wanted]
     serving = [report for report in reports if report.state == "SERVING"]
@@ -170,14 +172,14 @@ def _build_cost_report(
             "requests of yesterday": of_day.requests,
             "retries of yesterday": of_day.retries,
             "tokens without a known price": of_day.unpriced_tokens,
-            "31 days": series_chart(
+            "31 days": build_series_chart(
                 f"dollars a day, {_format_dollars(max(plotted))} at most",
                 plotted,
                 f"{past[0]:%d %b}",
                 f"{past[-1]:%d %b}",
             ),
-            "by day": bar_chart("dollars a day", bars, _format_dollars),
-            "by model": table(_MODEL_COLUMNS, list(_sum_by_model(rows))),
+            "by day": build_bar_chart("dollars a day", bars, _format_dollars),
+            "by model": build_table(_MODEL_COLUMNS, list(_sum_by_model(rows))),
         },
     )
 
@@ -215,25 +217,25 @@ def build_retention_report(
             "held documents": found.held_documents,
             "prunes to confirm": sum(found.prunes_to_confirm.values()),
             "receipts": found.receipt_count,
-            "due next": table(
+            "due next": build_table(
                 {"source type": "string", "next": "string", f"within {SOON.days} days": "int"},
                 [(d.source_type, f"{d.next:%Y-%m-%d %H:%M}", d.soon) for d in found.due],
             ),
-            "holds": table(
+            "holds": build_table(
                 {"held": "string", "since": "string", "by": "string", "reason": "string"},
                 [
                     (str(h.scope), f"{h.at:%Y-%m-%d}", h.by, h.reason)
                     for h in found.holds[:_SHOWN_HOLDS]
                 ],
             ),
-            "waiting for a person": table(
+            "waiting for a person": build_table(
                 {"source": "string", "documents": "int", "command": "string"},
                 [
                     (source, count, f"rag-assets prune {tenant_id} --confirm")
                     for source, count in found.prunes_to_confirm.items()
                 ],
             ),
-            "last receipts": table(
+            "last receipts": build_table(
                 {
                     "number": "int",
                     "kind": "string",
@@ -304,12 +306,14 @@ def build_quality_report(
             "generation": found.generation,
             "embedder": found.embedder_id,
             "mode": found.manner.mode,
-            "intervals": table(
+            "intervals": build_table(
                 {"measure": "string", "mean": "float", "from": "float", "to": "float"},
                 list(_iter_intervals(found.people)),
             ),
-            "lowest": table({"question": "string", NDCG: "float"}, _list_lowest(found.people)),
-            "documents that are gone": table(
+            "lowest": build_table(
+                {"question": "string", NDCG: "float"}, _list_lowest(found.people)
+            ),
+            "documents that are gone": build_table(
                 {"question": "string", "documents": "string"},
                 [(id_, ", ".join(paths)) for id_, paths in found.gone.items()][:_SHOWN_QUESTIONS],
             ),

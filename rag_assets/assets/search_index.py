@@ -6,7 +6,13 @@ from collections.abc import Iterator, Mapping
 import dagster as dg
 
 from rag_assets.assets.descriptions import ENTRY_COLUMNS, SEARCH_INDEX
-from rag_assets.assets.metadata_values import documents_link, notes, render_table, seconds, table
+from rag_assets.assets.metadata_values import (
+    build_documents_link,
+    build_duration,
+    build_notes_table,
+    build_table,
+    render_table,
+)
 from rag_assets.assets.reports import build_generations_report
 from rag_assets.assets.stage_context import skip_disabled_tenant, tenant_stage
 from rag_assets.common.formatting import format_count
@@ -41,7 +47,7 @@ def summarize_tenant(ctx: TenantContext) -> dg.MarkdownMetadataValue:
 
 def count_by_format(ctx: TenantContext) -> dg.TableMetadataValue:
     """Return a table of the number of a tenant's documents by format and status."""
-    return table(
+    return build_table(
         {"format": "string", **dict.fromkeys((*_SHOWN.values(), "chunks", "bytes"), "int")},
         [
             (
@@ -60,7 +66,7 @@ def list_failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
     failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST_FAILED)
     failures = [(DocumentNote(d.document_id, d.uri, d.error_message or ""), "") for d in failed]
     advice = list(dict.fromkeys(find_remedy(document) for document in failed))[:_MOST_ADVICE]
-    return notes(
+    return build_notes_table(
         ctx.ref.id,
         ("document", "reason"),
         failures,
@@ -71,9 +77,9 @@ def list_failed_documents(ctx: TenantContext) -> dg.MarkdownMetadataValue:
 
 def _format_headline(tenant: TenantSummary) -> str:
     counts, id_ = tenant.documents, tenant.tenant_id
-    failed = documents_link(id_, f"{counts.get('FAILED', 0):,} failed", "FAILED")
-    ready = documents_link(id_, format_count(counts.get("READY", 0), "document"), "READY")
-    waiting = documents_link(id_, f"{counts.get('PROCESSING', 0):,} waiting", "PROCESSING")
+    failed = build_documents_link(id_, f"{counts.get('FAILED', 0):,} failed", "FAILED")
+    ready = build_documents_link(id_, format_count(counts.get("READY", 0), "document"), "READY")
+    waiting = build_documents_link(id_, f"{counts.get('PROCESSING', 0):,} waiting", "PROCESSING")
     return f"{ready} in {format_count(tenant.entries, 'entry', 'entries')}; {failed}, {waiting}"
 
 
@@ -146,7 +152,7 @@ def search_index(
         **followed,
         **derived.lines,
         **({"merged files of the lake": "; ".join(merged)} if merged else {}),
-        "seconds": seconds(report.seconds),
+        "seconds": build_duration(report.seconds),
         "dagster/row_count": report.live,
     }
     trouble = list(work.unlisted)
@@ -170,14 +176,14 @@ def _iter_reports_of_systems(
 ) -> Iterator[dg.AssetMaterialization]:
     """Yield reports of systems' assets; a small run repeats none within an hour."""
     for name, make in installed_systems().load("run_reports").items():
-        if is_small and _is_reported(context, names.asset_key(name)):
+        if is_small and _was_reported_recently(context, names.asset_key(name)):
             continue
         report: dg.AssetMaterialization | None = make(names, ctx)
         if report is not None:
             yield report
 
 
-def _is_reported(context: dg.AssetExecutionContext, asset: dg.AssetKey) -> bool:
+def _was_reported_recently(context: dg.AssetExecutionContext, asset: dg.AssetKey) -> bool:
     """Return whether a report on the run's tenant was made within the last hour."""
     of_tenant = dg.AssetRecordsFilter(
         asset,

@@ -27,7 +27,7 @@ from rag_assets.billing.master_key import (
 )
 from rag_assets.common.errors import ConfigurationError, KeyUnreadable, NoProviderKey
 from rag_assets.common.settings import Settings
-from rag_assets.ingest.sources.registry import get_path_fields
+from rag_assets.ingest.sources.registry import get_paths_by_field
 from rag_assets.models.providers.registry import WITH_KEYS, find_chat_provider
 from rag_assets.models.transport.settings import Credentials
 from rag_assets.storage.catalog.accounts.credentials import KeyOwner, SealedKey, StoredKey
@@ -356,7 +356,7 @@ class KeyRing:
         kinds = installed_kinds().sources
         for record in self._catalog.tenants.all():
             for source in record.config.get("sources", ()):
-                for path in get_path_fields(source, kinds).values():
+                for path in get_paths_by_field(source, kinds).values():
                     yield self._settings.home / path
 
 

@@ -221,7 +221,7 @@ def accept(
     """Show which tokens, grants, holds and purges a restored catalog lacks, and accept it."""
     from rag_assets.pipeline.restores import accept_restore, describe_lost_changes
 
-    found = session.keeper.security()
+    found = session.keeper.compare_security_changes()
     lost = describe_lost_changes(session.catalog, found, by=operator())
     is_pending = found.standing != "current"
     tenants = _count_unknown_files(session)
@@ -424,7 +424,7 @@ def _count_unknown_files(session: Session) -> dict[str, int]:
 
     catalog, blobs = session.catalog, open_blobs(session.settings)
     records = [record for record in catalog.tenants.all() if record.state != "REMOVING"]
-    found = [r.ref for r in records if session.keeper.standing(r.ref) != "current"]
+    found = [r.ref for r in records if session.keeper.compare_marks(r.ref) != "current"]
     files = {ref.id: len(list_unreferenced_blobs(catalog, blobs, ref)) for ref in found}
     for ref in session.keeper.list_unknown_tenants():
         files[ref.id] = sum(1 for _ in blobs.tenant(ref.id, ref.incarnation).all())

@@ -278,4 +278,4 @@ def _find_clock_warning(session: Session) -> str | None:
     from rag_assets.storage.catalog.catalog import Catalog
 
     trusted = _read_database(session, lambda db: get_deletion_time(Catalog(db), Clock()))
-    return trusted.line if isinstance(trusted, ClockDoubt) else None
+    return trusted.message_with_hint if isinstance(trusted, ClockDoubt) else None

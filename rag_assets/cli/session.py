@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rag_assets.cli.runs import Runner
     from rag_assets.declarations import Naming
     from rag_assets.pipeline.context import TenantContext
-    from rag_assets.pipeline.mark_keeper import MarkKeeper
+    from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper
     from rag_assets.resources.own_runs import OwnRuns
     from rag_assets.storage.catalog.catalog import Catalog
     from rag_assets.storage.catalog.database import TenantRef
@@ -146,13 +146,13 @@ class Session:
             )
 
     @cached_property
-    def keeper(self) -> MarkKeeper:
+    def keeper(self) -> CatalogMarkKeeper:
         """Return the keeper, which compares the catalog with the marks in the stores."""
-        from rag_assets.pipeline.mark_keeper import MarkKeeper
+        from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper
         from rag_assets.storage.blobs.store import open_blobs
 
         blobs = open_blobs(self.settings)
-        return MarkKeeper(self._installation[0], self.lake, blobs, lambda: self.store)
+        return CatalogMarkKeeper(self._installation[0], self.lake, blobs, lambda: self.store)
 
     def require_trusted_grants(self, principals: Sequence[str]) -> None:
         """Require that the grants of principals can be trusted."""
@@ -182,7 +182,7 @@ class Session:
         with suppress(ServiceUnavailable):
             trusted = get_deletion_time(self.catalog, Clock())
             if isinstance(trusted, ClockDoubt):
-                warn(trusted.line)
+                warn(trusted.message_with_hint)
 
     @cached_property
     def store(self) -> VectorStore:

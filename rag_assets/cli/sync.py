@@ -219,7 +219,7 @@ def _build_held_warning(session: Session, result: TenantSync) -> str:
 
     record = session.get_active_tenant(result.tenant)
     held = session.catalog.syncs.list_held(record.id)
-    return build_held_warning(record.id, held, session.keeper.find_refusal(record.ref))
+    return build_held_warning(record.id, held, session.keeper.find_deletion_refusal(record.ref))
 
 
 def _sync_all(

@@ -20,7 +20,7 @@ from rag_assets.common.errors import TenantGone
 from rag_assets.common.formatting import format_count
 from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import AssetJob, Naming, job
-from rag_assets.jobs.every_tenant import for_each
+from rag_assets.jobs.every_tenant import call_for_each_tenant
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.resources.own_runs import OwnRuns
 from rag_assets.resources.workbench import Workbench, convert_to_failures
@@ -101,10 +101,10 @@ def evaluate_checks(
         ]
 
     def evaluate(record: TenantRecord) -> str | None:
-        return _evaluate(context, names, workbench, record, chosen)
+        return _evaluate_checks(context, names, workbench, record, chosen)
 
     try:
-        for_each(context, workbench.installation, records, "checks", evaluate)
+        call_for_each_tenant(context, workbench.installation, records, "checks", evaluate)
     finally:
         catalog = workbench.postgres.catalog()
         deleted = delete_old_runs(
@@ -118,7 +118,7 @@ def evaluate_checks(
             context.log.info(f"deleted {format_count(deleted, 'run')} older than {_KEPT_DAYS} days")
 
 
-def _evaluate(
+def _evaluate_checks(
     context: dg.OpExecutionContext,
     names: Naming,
     workbench: Workbench,
@@ -128,7 +128,7 @@ def _evaluate(
     """Evaluate checks for a tenant; an error in a check does not stop the others.
 
     Returns:
-        a line for the log, or None.
+        A line for the log; None if there is nothing to log.
     """
     outcomes: list[CheckResult] = []
     for check, outcome, evaluation in _iter_evaluations(

@@ -14,7 +14,7 @@ from rag_assets.common.errors import TenantDisabled, TenantGone
 from rag_assets.common.formatting import format_count
 from rag_assets.dagster_compat import log_evaluation
 from rag_assets.declarations import Naming, job
-from rag_assets.jobs.every_tenant import for_each
+from rag_assets.jobs.every_tenant import call_for_each_tenant
 from rag_assets.pipeline.context import DailyShare
 from rag_assets.pipeline.repair import repair_tenant
 from rag_assets.resources.tenant_lock import TenantLockResource
@@ -86,12 +86,12 @@ def compare_with_catalog(
         renewed = workbench.postgres.catalog().records.renew_stale(record.ref)
         if renewed:
             context.log.info(f"{record.id}: {format_count(renewed, 'record')} listed again")
-        return _compare(context, names, workbench, record, nightly)
+        return _evaluate_drift_checks(context, names, workbench, record, nightly)
 
-    for_each(context, workbench.installation, records, "drift detection", compare)
+    call_for_each_tenant(context, workbench.installation, records, "drift detection", compare)
 
 
-def _compare(
+def _evaluate_drift_checks(
     context: dg.OpExecutionContext,
     names: Naming,
     workbench: Workbench,

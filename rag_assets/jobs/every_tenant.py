@@ -15,7 +15,7 @@ from rag_assets.storage.catalog.tenants.table import TenantRecord
 _WAIT_SECONDS = 60.0
 
 
-def for_each(
+def call_for_each_tenant(
     context: dg.OpExecutionContext,
     installation: InstallationResource,
     records: Iterable[TenantRecord],
@@ -26,7 +26,7 @@ def for_each(
 
     Args:
         task: name of the work, for the log.
-        work: function to call; it returns a line for the log, or None.
+        work: function to call; it returns a line for the log, or None for no line.
     """
     failed = []
     for record in records:
@@ -52,7 +52,7 @@ def for_each(
         )
 
 
-def for_each_locked(
+def call_for_each_locked_tenant(
     context: dg.OpExecutionContext,
     workbench: Workbench,
     task: str,
@@ -61,15 +61,15 @@ def for_each_locked(
     """Call a function for each active tenant under its lock; skip a tenant that is locked."""
 
     def work_locked(record: TenantRecord) -> str:
-        with locked(context, workbench, record.id, task) as ctx:
+        with hold_tenant_lock(context, workbench, record.id, task) as ctx:
             return work(ctx)
 
     records = workbench.postgres.catalog().tenants.all()
-    for_each(context, workbench.installation, records, task, work_locked)
+    call_for_each_tenant(context, workbench.installation, records, task, work_locked)
 
 
 @contextmanager
-def locked(
+def hold_tenant_lock(
     context: dg.OpExecutionContext, workbench: Workbench, tenant_id: str, task: str
 ) -> Iterator[TenantContext]:
     """Hold a tenant's lock, and yield the tenant's context.

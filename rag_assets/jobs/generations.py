@@ -10,7 +10,7 @@ from rag_assets.resources.tenant_lock import TenantLockResource
 from rag_assets.resources.workbench import PublishJudge, Workbench, convert_to_failures
 
 
-class Publication(dg.Config):
+class PublicationConfig(dg.Config):
     """The build to publish, and who requested it."""
 
     generation: int | None = Field(
@@ -30,14 +30,14 @@ class Publication(dg.Config):
 )
 def publish_configured_build(
     context: dg.OpExecutionContext,
-    config: Publication,
+    config: PublicationConfig,
     *,
     names: Naming,
     workbench: Workbench,
     tenant_lock: TenantLockResource,
     publish_judge: dg.ResourceParam[PublishJudge],
 ) -> None:
-    """Publish the build of the tenant's configuration if it passes its checks, or is forced."""
+    """Publish the build of the tenant's configuration if it passes its checks or if forced."""
     judge = publish_judge(workbench, context.run.run_id, context.log)
     with convert_to_failures(workbench.installation):
         tenant_lock.guard()

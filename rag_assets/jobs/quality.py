@@ -6,7 +6,7 @@ from rag_assets.assets.reports import build_quality_report
 from rag_assets.checks.tenant_check import refuse_write
 from rag_assets.common.errors import BuildNotAskable, RequestsStopped
 from rag_assets.declarations import Naming, job
-from rag_assets.jobs.every_tenant import for_each
+from rag_assets.jobs.every_tenant import call_for_each_tenant
 from rag_assets.quality.asking import AskOptions
 from rag_assets.quality.evaluation import evaluate_build
 from rag_assets.resources.workbench import Workbench, convert_to_failures
@@ -58,4 +58,4 @@ def measure_tenants(
         context.log_event(report)
         return report.description
 
-    for_each(context, workbench.installation, records, "measuring quality", measure)
+    call_for_each_tenant(context, workbench.installation, records, "measuring quality", measure)

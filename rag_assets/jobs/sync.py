@@ -14,7 +14,7 @@ from rag_assets.declarations import TENANT_TAG, AssetJob, Naming
 CHAIN = ("raw_documents", "parsed_text", "chunks", "embeddings", "search_index")
 
 
-def _chain_and_checks(names: Naming, checks: Sequence[LoadedCheck]) -> dg.AssetSelection:
+def _select_chain_and_checks(names: Naming, checks: Sequence[LoadedCheck]) -> dg.AssetSelection:
     """Select the five assets, and the checks that every sync evaluates."""
     chain = dg.AssetSelection.assets(*map(names.asset_key, CHAIN))
     ours = (check for check in checks if isinstance(check, TenantCheck) and check.with_syncs)
@@ -27,7 +27,7 @@ sync_job = AssetJob(
         "Runs the five assets on one slice of a tenant's documents, and reports the documents in "
         "quarantine. A failed document does not fail the run."
     ),
-    _chain_and_checks,
+    _select_chain_and_checks,
 )
 
 
@@ -43,7 +43,7 @@ def refresh_job(tenant: str | None, upstream: Sequence[dg.AssetDep]) -> AssetJob
         first = dg.AssetSelection.assets(names.asset_key(CHAIN[0]))
         parents = first.upstream(depth=1, include_self=False)
         own = dg.AssetSelection.assets(*(dep.asset_key for dep in upstream))
-        return (parents & own) | _chain_and_checks(names, checks)
+        return (parents & own) | _select_chain_and_checks(names, checks)
 
     return AssetJob(
         "refresh" if tenant is None else f"refresh_{re.sub(r'[^A-Za-z0-9_]', '_', tenant)}",

@@ -14,7 +14,7 @@ from rag_assets.common.clock import Clock
 from rag_assets.common.errors import RagAssetsError, TenantLocked, UnknownTenant
 from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, job
-from rag_assets.jobs.every_tenant import for_each, for_each_locked
+from rag_assets.jobs.every_tenant import call_for_each_locked_tenant, call_for_each_tenant
 from rag_assets.jobs.run_history import delete_tenant
 from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
@@ -68,17 +68,19 @@ def prune_documents(context: dg.OpExecutionContext, names: Naming, workbench: Wo
         expunge_pruned(workbench.postgres.catalog(), store, record.ref, context.log.info)
 
     try:
-        for_each_locked(context, workbench, "pruning", prune_one)
+        call_for_each_locked_tenant(context, workbench, "pruning", prune_one)
     finally:
         tenants = workbench.postgres.catalog().tenants.all()
-        for_each(context, workbench.installation, tenants, "expunging pruned entries", expunge_one)
+        call_for_each_tenant(
+            context, workbench.installation, tenants, "expunging pruned entries", expunge_one
+        )
 
 
 def _warn_of_clock(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     with convert_to_failures(workbench.installation):
         trusted = get_deletion_time(workbench.postgres.catalog(), Clock())
     if isinstance(trusted, ClockDoubt):
-        context.log.warning(trusted.line)
+        context.log.warning(trusted.message_with_hint)
 
 
 def _report_builds_if_several(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
@@ -100,7 +102,7 @@ def compact_lake(context: dg.OpExecutionContext, workbench: Workbench) -> None:
     def compact_one(ctx: TenantContext) -> str:
         return "; ".join(compact_tenant(ctx))
 
-    for_each_locked(context, workbench, "compaction", compact_one)
+    call_for_each_locked_tenant(context, workbench, "compaction", compact_one)
     with convert_to_failures(workbench.installation):
         swept = delete_leftovers(
             workbench.postgres.catalog(),

@@ -81,7 +81,7 @@ def submit_batches(
     """Submit the missing texts of a slice as batches, if there are more than batch_above.
 
     Texts in open batches are not sent again. Texts over the token limit are left for the embedder
-    to reject. Return why the provider accepted no text or only some of them; else None.
+    to reject. Return why the provider did not accept all texts; None if it accepted all.
     """
     above = ctx.tenant.embedder.batch_above
     lacking = missing - set(map_texts_to_batches(ctx))
@@ -98,7 +98,7 @@ def submit_batches(
     try:
         _require_no_fresh_failure(ctx)
         for group in split_into_batches(list(tokens_of)):
-            _submit(ctx, group, sum(tokens_of[item] for item in group), budget)
+            _submit_batch(ctx, group, sum(tokens_of[item] for item in group), budget)
     except RequestsStopped as error:
         return error
     return None
@@ -140,7 +140,9 @@ def _build_batch_failure(document: Document, batch: EmbeddingBatch) -> Failure:
     return build_failure(document, reason, "queued", again)
 
 
-def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget: Spending) -> None:
+def _submit_batch(
+    ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget: Spending
+) -> None:
     cost = budget.promise(tokens)
     tag = uuid.uuid4().hex
     api = ctx.batch_api(ctx.tenant.embedder)
@@ -169,7 +171,7 @@ def _submit(ctx: TenantContext, items: Sequence[EmbedItem], tokens: int, budget:
 
 
 def _require_no_fresh_failure(ctx: TenantContext) -> None:
-    """Raise ProviderUnavailable during the pause after failures, which grows with each."""
+    """Raise ProviderUnavailable during the pause that follows failures; each makes it longer."""
     failures = ctx.catalog.batches.failures(ctx.ref.id, ctx.embedder.embedder_id)
     if failures is None:
         return
@@ -226,7 +228,7 @@ def poll_batches(
 
         async def poll_limited(batch: EmbeddingBatch) -> str | None:
             async with room:
-                return await _poll_one(catalog, embedders, batch)
+                return await _poll_batch(catalog, embedders, batch)
 
         return await asyncio.gather(*(poll_limited(batch) for batch in batches))
 
@@ -241,7 +243,7 @@ def choose_due_batches(
     return sorted(ready, key=lambda batch: batch.polled_at)[:most]
 
 
-async def _poll_one(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatch) -> str | None:
+async def _poll_batch(catalog: Catalog, embedders: Embedders, batch: EmbeddingBatch) -> str | None:
     try:
         api = embedders.batch_api(batch.ref, EmbedderConfig.model_validate(batch.embedder))
         if batch.state == "SUBMITTING":
@@ -312,7 +314,7 @@ def collect_batches(ctx: TenantContext, embedder_id: str | None = None) -> Colle
             if batch.state == "SUBMITTING":
                 _resolve_submission(ctx, batch)
             elif batch.state == "ENDED":
-                done += _fetch(ctx, batch)
+                done += _fetch_vectors(ctx, batch)
         except ProviderError as error:
             # Texts that may still be in flight, or whose results were unusable, must not be sent
             # again.
@@ -338,7 +340,7 @@ def _resolve_submission(ctx: TenantContext, batch: EmbeddingBatch) -> None:
         )
 
 
-def _fetch(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResult:
+def _fetch_vectors(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResult:
     """Fetch the vectors of an ended batch, and write them into the lake; this can be repeated."""
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     keys = ctx.catalog.batches.text_hashes(ctx.ref.id, batch.embedder_id)[batch.id]
@@ -421,13 +423,13 @@ class _BatchFetch:
         """
         try:
             async for result in api.results(self._batch.batch_id or ""):
-                self._take(result)
+                self._take_result(result)
             if self._error is not None and not self.texts:
                 raise self._error
         finally:
-            self._keep()
+            self._write_vectors()
 
-    def _take(self, result: BatchResult) -> None:
+    def _take_result(self, result: BatchResult) -> None:
         if result.key not in self._outstanding:
             return
         self._outstanding.discard(result.key)
@@ -451,9 +453,9 @@ class _BatchFetch:
             self._keys.append(result.key)
             self._vectors.append(vectors)
         if len(self._keys) >= _GROUP:
-            self._keep()
+            self._write_vectors()
 
-    def _keep(self) -> None:
+    def _write_vectors(self) -> None:
         if not self._keys:
             return
         keys, vectors = self._keys, np.concatenate(self._vectors)

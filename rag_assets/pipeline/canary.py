@@ -181,7 +181,7 @@ def _build_result(
 
 
 def _find_charge(answer: Answer | RagAssetsError | None) -> Charge | None:
-    """Return the charge for an answer, also for an unusable answer; None if nothing is charged."""
+    """Return the charge for an answer, even for an unusable one; None if nothing is charged."""
     if isinstance(answer, Answer):
         return Charge(answer.tokens, answer.requests, len(answer.vectors))
     if isinstance(answer, ProviderError) and answer.tokens:

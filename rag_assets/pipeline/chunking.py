@@ -55,7 +55,7 @@ class ChunkingReport:
 
 @dataclass(frozen=True, slots=True)
 class SecretNote:
-    """The credentials that one rule found in a document; the note never contains their text."""
+    """A note that one rule found credentials in a document, without their text."""
 
     uri: str
     rule: str
@@ -87,7 +87,7 @@ def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
     progress.finish()
     _warn_of_secrets(ctx, by_key, dropped)
     notes = list(_iter_secret_notes(by_key, masked, dropped))
-    _write_masked(ctx, by_key, masked)
+    _write_masked_events(ctx, by_key, masked)
     return ChunkingReport(
         documents=len(todo),
         reused=sum(len(items) for key, items in by_key.items() if key not in missing),
@@ -117,7 +117,7 @@ def _iter_chunk_sets(
     texts = _iter_texts(ctx, todo, masked)
     small = sum(item.document.facts.size for item in todo) < _WORKERS_BYTES
     if small and not any(map(partial(_needs_worker, ctx), todo)):
-        yield from (_build_row(text.chunk()) for text in texts)
+        yield from (_build_chunk_set_row(text.chunk()) for text in texts)
         return
     batches = batched(
         texts, _TASK_TEXTS, weight=lambda text: len(text.parsed.text), most=_TASK_CHARACTERS
@@ -125,10 +125,10 @@ def _iter_chunk_sets(
     with ctx.worker_pool() as pool:
         left: list[UnchunkedText] = []
         for outcome in pool.map(map(ChunkTask, batches)):
-            yield from map(_build_row, outcome.chunk_sets)
+            yield from map(_build_chunk_set_row, outcome.chunk_sets)
             left += outcome.left
         for outcome in pool.map(ChunkTask((text,)) for text in left):
-            yield from map(_build_row, outcome.chunk_sets)
+            yield from map(_build_chunk_set_row, outcome.chunk_sets)
 
 
 def _needs_worker(ctx: TenantContext, item: ParsedDocument) -> bool:
@@ -156,7 +156,7 @@ def _iter_batches(
         yield batch, ctx.lake.parsed({item.parse_key for item in batch})
 
 
-def _build_row(chunk_set: ChunkSet) -> ChunkSetRow:
+def _build_chunk_set_row(chunk_set: ChunkSet) -> ChunkSetRow:
     dropped = tuple(DroppedRow(d.ordinal, d.start, d.end, d.rules) for d in chunk_set.dropped)
     return ChunkSetRow(
         chunk_set.key,
@@ -193,12 +193,12 @@ def _iter_secret_notes(
                 )
 
 
-def _write_masked(
+def _write_masked_events(
     ctx: TenantContext,
     by_key: Mapping[str, list[ParsedDocument]],
     masked: Mapping[str, Mapping[str, list[int]]],
 ) -> None:
-    """Write one event per document with masked credentials: its address, rules and lines."""
+    """Write an event for each document with masked credentials: address, rules and lines."""
     events: list[dict[str, object]] = [
         {
             "uri": item.document.uri,
@@ -221,13 +221,18 @@ def _warn_of_secrets(
         warning
         for key, rows in withheld.items()
         for item in by_key[key]
-        for warning in _iter_warnings(item.document, rows)
+        for warning in _iter_dropped_warnings(item.document, rows)
     ]
     ctx.catalog.events.write(ctx.ref, "secret_dropped", warnings)
 
 
-def _iter_warnings(document: Document, rows: Iterable[DroppedRow]) -> Iterator[dict[str, object]]:
-    """Yield one warning per document; for a pushed application record, one per chunk and rule."""
+def _iter_dropped_warnings(
+    document: Document, rows: Iterable[DroppedRow]
+) -> Iterator[dict[str, object]]:
+    """Yield warnings about dropped rows: one for each document.
+
+    For a pushed application record, there is one for each chunk and rule.
+    """
     dropped = list(rows)
     if document.page_uuid is None and document.media_type != TYPED_RECORD:
         rules = sorted({rule for row in dropped for rule in row.rules})

@@ -45,7 +45,7 @@ class ClockDoubt:
         )
         if self.kind == "skewed":
             return f"{clock} and Postgres's clock {format_time(self.trusted.server_at)}"
-        distance = _format_distance(abs(self.now - self.trusted.at))
+        distance = _format_time_difference(abs(self.now - self.trusted.at))
         side = "after" if self.kind == "ahead" else "before"
         return f"{clock} {distance} {side} the last trusted time, {format_time(self.trusted.at)}"
 
@@ -60,8 +60,8 @@ class ClockDoubt:
         return f"if the clock is wrong, correct it; if it is right ({reason}), run {ACCEPT}"
 
     @property
-    def line(self) -> str:
-        """Return the message and the hint in one line."""
+    def message_with_hint(self) -> str:
+        """Return the message and the hint on one line."""
         return f"{self.message}; {self.hint}"
 
     def build_error(self) -> ClockDoubted:
@@ -103,7 +103,7 @@ def find_doubt(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> Cl
         return ClockDoubt("skewed", now, trusted)
     if now < trusted.at - MOST_SKEW:
         return ClockDoubt("behind", now, trusted)
-    if now <= trusted.at + MOST_JUMP or _is_explained(trusted, now, boot):
+    if now <= trusted.at + MOST_JUMP or _is_explained_by_uptime(trusted, now, boot):
         return None
     return ClockDoubt("ahead", now, trusted)
 
@@ -113,15 +113,15 @@ def format_time(at: datetime) -> str:
     return f"{at:%Y-%m-%d %H:%M} UTC"
 
 
-def _is_explained(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> bool:
-    """Return whether the clock advanced as much as the uptime, on the same machine."""
+def _is_explained_by_uptime(trusted: TrustedTime, now: datetime, boot: BootTime | None) -> bool:
+    """Return whether the clock advanced by as much as the uptime of the same machine."""
     if boot is None or trusted.boot is None or boot.boot_id != trusted.boot.boot_id:
         return False
     running = timedelta(seconds=boot.seconds - trusted.boot.seconds)
     return abs(now - trusted.at - running) <= MOST_SKEW
 
 
-def _format_distance(difference: timedelta) -> str:
+def _format_time_difference(difference: timedelta) -> str:
     if difference >= timedelta(days=2):
         return format_count(round(difference / timedelta(days=1)), "day")
     return format_count(round(difference / timedelta(hours=1)), "hour")

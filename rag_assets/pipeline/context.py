@@ -26,13 +26,13 @@ from rag_assets.models.config import EmbedderConfig
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.embedding.remote import BatchApi
 from rag_assets.models.factory import build_batch_api, build_embedder
-from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper
 from rag_assets.pipeline.recipes import (
     choose_index_spec,
     compute_config_key,
     compute_generation_key,
     configure_tenant_for_build,
-    find_build,
+    find_configured_build,
 )
 from rag_assets.storage.blobs.store import BlobStore, open_blobs
 from rag_assets.storage.catalog.builds.generations import Generation
@@ -66,12 +66,12 @@ class DailyShare:
     day: date
 
     @cached_property
-    def hashes(self) -> HashRange:
+    def hash_range(self) -> HashRange:
         """Return the range of hashes and ids that are compared on this day."""
         return HashRange.part(self.day.toordinal() % self.days, self.days)
 
     def __contains__(self, hashed: str) -> bool:
-        return hashed in self.hashes
+        return hashed in self.hash_range
 
 
 class RateLimiter:
@@ -125,8 +125,8 @@ class TenantContext:
 
     Attributes:
         guard: raises if this process no longer holds the tenant's lock; called before writes.
-        batch_api, embedder_of: return, for the id of one of the tenant's present or past embedders,
-            its batch API and the embedder itself.
+        batch_api, embedder_of: functions that take the id of a present or past embedder of the
+            tenant; one returns its batch API, the other the embedder.
         kept_pool: keeps worker processes from stage to stage; without it each stage starts its own.
         scanned: the rules and findings of the last scan of the tenant's stores for credentials; see
             TenantRecord.
@@ -175,9 +175,9 @@ class TenantContext:
         return open_blobs(self.settings)
 
     @cached_property
-    def keeper(self) -> MarkKeeper:
-        """Return the MarkKeeper, which compares the catalog with the marks in the stores."""
-        return MarkKeeper(
+    def keeper(self) -> CatalogMarkKeeper:
+        """Return the keeper of the marks by which a restored catalog is detected."""
+        return CatalogMarkKeeper(
             self.catalog, Lake(self.settings.lake_url), self.blobs, lambda: self.store
         )
 
@@ -202,7 +202,7 @@ class TenantContext:
             BuildNotWritable: the build's recipe is not known, or its recipe or model can no longer
                 be used.
         """
-        if find_build([generation], self.tenant, self.embedder.embedder_id) is not None:
+        if find_configured_build([generation], self.tenant, self.embedder.embedder_id) is not None:
             return self
         tenant = configure_tenant_for_build(self.tenant, self.embedder.embedder_id, generation)
         same = generation.embedder_id == self.embedder.embedder_id
@@ -210,7 +210,7 @@ class TenantContext:
         return replace(self, tenant=tenant, embedder=embedder)
 
     def has_index(self, generation: Generation) -> bool:
-        """Return whether the index that a generation's entries were written to still exists."""
+        """Return whether the index that a build's entries were written to still exists."""
         return self.store.indexes.presence(build_index_ref(generation)) == "present"
 
     def index_spec(self, generation: Generation) -> IndexSpec:
@@ -218,24 +218,24 @@ class TenantContext:
         return choose_index_spec(generation, self.tenant)
 
     def owner(self, generation: Generation) -> Owner:
-        """Return the owner of a generation's entries."""
+        """Return the owner of a build's entries: its tenant and its number."""
         return build_owner(self.ref, generation)
 
     def writer(self, generation: Generation) -> EntryWriter:
-        """Return the writer of a generation's entries, including its separate vector store.
+        """Return the writer of a build's entries, which also writes to its separate vector store.
 
-        After a failed write, that store answers no searches until it has caught up.
+        After a failed write to that store, it answers no searches until it has caught up.
         """
         if generation.vectors_beside is None or self.store.vectors is None:
             return self.store.entries
 
-        def missed() -> None:
+        def record_missed_write() -> None:
             self.log(f"generation {generation.number}: its separate vector store missed a write")
             retry_at = self.clock.now() + VECTORS_PAUSE
             table = self.catalog.generations
             table.set_vectors_state(self.ref, generation, "filling", retry_at=retry_at)
 
-        return MirroredEntries(self.store.entries, self.store.vectors, missed)
+        return MirroredEntries(self.store.entries, self.store.vectors, record_missed_write)
 
     def parse_key(self, document: Document) -> str:
         """Return the key of a document's parsed text in the lake."""
@@ -262,11 +262,11 @@ class TenantContext:
 
 
 def build_owner(ref: TenantRef, generation: Generation) -> Owner:
-    """Return the owner of a generation's entries, for code that has no stage context."""
+    """Return the owner of a build's entries (tenant and number); needs no stage context."""
     answers = generation.vectors_beside == "answering"
     return Owner(ref.id, ref.incarnation, generation.number, generation.digest_key, answers)
 
 
 def build_index_ref(generation: Generation) -> IndexRef:
-    """Return the index to which a generation's entries were written."""
+    """Return the index to which a build's entries were written."""
     return IndexRef(generation.index_name, generation.index_identity)

@@ -20,7 +20,7 @@ from rag_assets.pipeline.index_comparison import (
     compare_index,
     find_suspects,
 )
-from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
@@ -31,11 +31,11 @@ from rag_assets.storage.index.store import VectorStore
 
 @dataclass(frozen=True, slots=True)
 class IndexState:
-    """The state of one generation's index, compared with the catalog.
+    """The state of one build's index, compared with the catalog.
 
     Attributes:
-        alias_correct: whether the tenant's alias shows exactly the serving generation. Also True
-            for a generation that is not serving, and for an index that was lost together with its
+        alias_correct: whether the tenant's alias shows exactly the serving build. Also True
+            for a build that is not serving, and for an index that was lost together with its
             alias.
     """
 
@@ -56,8 +56,8 @@ class IndexState:
         return not self.index_lost and self.fits and self.alias_correct and self.drift.is_empty
 
     @property
-    def replaceable(self) -> bool:
-        """Return whether the index has to be created again."""
+    def must_be_replaced(self) -> bool:
+        """Return whether the index must be created again, in place of the present one."""
         return self.index_lost or not self.fits
 
 
@@ -79,10 +79,10 @@ def inspect_index(
     share: DailyShare | None = None,
     by_counts: bool = False,
 ) -> list[IndexState]:
-    """Compare generations of a tenant with their indexes; read-only.
+    """Compare the builds of a tenant with their indexes; read-only.
 
     Args:
-        build: the only generation to compare; None: all live generations.
+        build: the only build to compare; None: all live builds.
         share: the texts whose vectors are compared with the lake; None: compare no vectors.
         by_counts: count entries first, then read only the entries of documents with an unexpected
             count and of documents in the share.
@@ -137,7 +137,7 @@ def _compare_build(
     document_ids: Collection[str] | None = None,
     strangers: Collection[ScannedEntry] = (),
 ) -> Drift:
-    """Compare the entries of a generation, or of some documents, with the catalog."""
+    """Compare the entries of a build, or of some of its documents, with the catalog."""
     others = [g.number for g in generations if g.number != generation.number]
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     owner = ctx.owner(generation)
@@ -154,7 +154,10 @@ def _compare_build_by_counts(
     generations: Collection[Generation],
     doubtful: Collection[str],
 ) -> Drift:
-    """Compare documents by counts; compare differing and doubtful ones entry by entry."""
+    """Compare most documents with the catalog only by their number of entries.
+
+    Documents with a different number, and doubtful ones, are compared entry by entry.
+    """
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)
@@ -173,7 +176,7 @@ def _compare_build_by_counts(
 
 
 def _has_fitting_mapping(ctx: TenantContext, generation: Generation) -> bool:
-    """Return whether an index fits its build; True if the build can no longer be written."""
+    """Return whether an index has the mapping of its build; True if no run can write the build."""
     try:
         spec = ctx.for_build(generation).index_spec(generation)
     except BuildNotWritable:
@@ -182,7 +185,7 @@ def _has_fitting_mapping(ctx: TenantContext, generation: Generation) -> bool:
 
 
 def find_index_differences(
-    catalog: Catalog, store: VectorStore, keeper: MarkKeeper, tenants: Sequence[TenantRef]
+    catalog: Catalog, store: VectorStore, keeper: CatalogMarkKeeper, tenants: Sequence[TenantRef]
 ) -> dict[str, list[IndexDifference]]:
     """Return the differences between the indexes of tenants and the catalog, by tenant.
 
@@ -202,7 +205,7 @@ def find_index_differences(
 
 
 def _find_differences(
-    catalog: Catalog, store: VectorStore, keeper: MarkKeeper, tenants: Sequence[TenantRef]
+    catalog: Catalog, store: VectorStore, keeper: CatalogMarkKeeper, tenants: Sequence[TenantRef]
 ) -> dict[str, list[IndexDifference]]:
     expected = catalog.index.expected_entries([ref.id for ref in tenants])
     live = catalog.generations.list_live_by_tenant([ref.id for ref in tenants])
@@ -228,7 +231,7 @@ def _find_differences(
         difference = _find_difference(ref, generation, wanted, count)
         # A catalog restored from an older dump lacks versions that the index rightly holds.
         is_surplus = count.presence == "present" and count.entries > wanted.entries
-        if difference is not None and not (is_surplus and keeper.standing(ref) != "current"):
+        if difference is not None and not (is_surplus and keeper.compare_marks(ref) != "current"):
             found.setdefault(ref.id, []).append(difference)
     return found
 

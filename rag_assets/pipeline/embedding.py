@@ -332,7 +332,7 @@ def _fail_incomplete(
 
 
 def _find_refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | None:
-    """Return which text of a document the embedder refused first, and why; None if it took all."""
+    """Return a sentence on the first text that the embedder refused; None if it refused none."""
     for number, text in enumerate(texts, start=1):
         if text in rejected:
             return f"chunk {number} of {len(texts)}: {rejected[text]}"
@@ -342,7 +342,7 @@ def _find_refusal(texts: Sequence[str], rejected: Mapping[str, str]) -> str | No
 def get_vectors(
     ctx: TenantContext, generation: Generation, texts: Mapping[str, str]
 ) -> tuple[dict[str, npt.NDArray[np.float32]], str | None]:
-    """Return unit vectors of texts by hash, and why some are missing.
+    """Return unit vectors of texts by hash, and why some are missing (None if none is).
 
     The build's embedder makes missing vectors, and the lake stores them.
     """

@@ -24,14 +24,14 @@ from rag_assets.pipeline.proof import (
     has_traces,
     keep_traces,
     open_former_places,
+    prove_credential_erasure,
     prove_erasure,
-    prove_masked,
     read_proof,
     read_traces,
     replace_traces,
     require_nothing_left,
 )
-from rag_assets.pipeline.publishing import clean_up, remove_deleted
+from rag_assets.pipeline.publishing import delete_leftover_entries, delete_removed_documents
 from rag_assets.pipeline.rescan import begin_scan, scan
 from rag_assets.pipeline.slices import find_parsed_documents
 from rag_assets.pipeline.uploads import drop_blobs, list_unreferenced_blobs
@@ -45,11 +45,11 @@ from rag_assets.storage.lake.model import DeadKeys
 from rag_assets.storage.lake.store import Lake
 
 
-def settle_open(ctx: TenantContext, *, seconds: float | None = None) -> list[Receipt]:
+def settle_open_erasures(ctx: TenantContext, *, seconds: float | None = None) -> list[Receipt]:
     """Finish the tenant's open erasures, including those that a killed process started.
 
     While the catalog may have been restored from an older dump, no erasure is finished: the catalog
-    may not know what else needs the same text.
+    may lack documents that need the same text.
     """
     erasures = ctx.catalog.erasures.list_open(ctx.ref.id)
     if erasures and not may_delete(ctx):
@@ -103,7 +103,7 @@ def settle_scan(
     ctx.lake.compact(replace(needed.keys_to_keep, texts=None), dead)
     erase_rows(ctx, dead)
     deleted_entries, dead_rows = _clean_files(ctx, ())
-    proof = prove_masked(ctx, dead, deleted_entries, dead_rows)
+    proof = prove_credential_erasure(ctx, dead, deleted_entries, dead_rows)
     ctx.guard()
     return ctx.catalog.rescans.end(erasure, proof)
 
@@ -146,10 +146,10 @@ def _erase_and_prove(ctx: TenantContext, erasure: Erasure, notes: LakeNotes) -> 
 
 
 def purge_documents(ctx: TenantContext, document_ids: Collection[str], *, by: str) -> Receipt:
-    """Erase documents on request from every store and every file, and prove it.
+    """Erase documents on request from every store and file; the receipt proves it.
 
     Raises:
-        UnknownDocument: the tenant has no data of one of the documents.
+        UnknownDocument: one of the documents has no data in the tenant.
         OnHold: one of the documents is held.
         CatalogSetBack: the catalog was restored from an older dump.
         ErasureIncomplete: data of the documents still exists; the tenant's next run continues.
@@ -159,7 +159,7 @@ def purge_documents(ctx: TenantContext, document_ids: Collection[str], *, by: st
         # A second purge would not know which data the first one had already erased.
         if erasure.kind == "purge" and not {*document_ids}.isdisjoint(erasure.document_ids):
             settle_erasure(ctx, erasure)
-    settle_open(ctx)
+    settle_open_erasures(ctx)
     at = ctx.clock.now()
     return settle_erasure(
         ctx, ctx.catalog.erasures.begin_purge(ctx.ref, document_ids, by=by, at=at)
@@ -167,7 +167,7 @@ def purge_documents(ctx: TenantContext, document_ids: Collection[str], *, by: st
 
 
 def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
-    """Record how many rows of the lake will be erased, before any is; the catalog has the rest."""
+    """Record how many rows of the lake will be erased, before the first one is."""
     if "lake" in erasure.counts:
         return erasure
     counts = _count_lake_rows(ctx, erasure)
@@ -176,7 +176,7 @@ def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
 
 
 def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:
-    """Remove the last copies of purged documents from events and files, and prove it."""
+    """Remove the last copies of purged documents from events and files; return the proof."""
     ctx.guard()
     # A recorded question may quote the text.
     names = [*traces.names, *traces.document_ids]
@@ -226,8 +226,8 @@ def _erase_everywhere(ctx: TenantContext, erasure: Erasure) -> None:
 
 
 def _erase_entries(ctx: TenantContext) -> None:
-    remove_deleted(ctx)
-    clean_up(ctx)
+    delete_removed_documents(ctx)
+    delete_leftover_entries(ctx)
 
 
 def _erase_lake_rows(ctx: TenantContext, erasure: Erasure) -> None:
@@ -260,7 +260,7 @@ def _count_lake_rows(ctx: TenantContext, erasure: Erasure) -> Mapping[str, int]:
 
 
 def _find_dead_keys(ctx: TenantContext, erasure: Erasure, needed: NeededKeys) -> DeadKeys:
-    """Return the documents' keys in the lake that no other document needs."""
+    """Return the keys of an erasure's documents in the lake that no other document needs."""
     if erasure.kind == "secrets":
         return _list_credential_keys(erasure, needed)
     documents = ctx.catalog.documents.find(ctx.ref.id, erasure.document_ids)

@@ -51,8 +51,8 @@ class DoubleEditCost:
     """The cost of an edit while both the serving and the wanted build are kept up to date.
 
     Attributes:
-        embedded: whether a text of an edit is embedded for each of the two builds; otherwise it is
-            embedded once and written to both.
+        embedded: whether each text of an edit is embedded twice, for each of the two builds;
+            otherwise it is embedded once and written to both.
         texts_serving, texts_wanted: average number of chunks per document; None before a build has
             any.
         dollars_serving, dollars_wanted: average cost of embedding a document; None if no price is
@@ -68,7 +68,9 @@ class DoubleEditCost:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """The duration and the disk usage, before compaction, of a sync; None if a part is unknown.
+    """The estimated duration of a sync, and its disk usage before compaction.
+
+    Each of them is None if a part of it is unknown.
 
     Attributes:
         rates_lacking, sizes_lacking: the parts that were never measured.
@@ -86,7 +88,7 @@ NOTHING_TO_ESTIMATE = Estimate(0.0, 0)
 def estimate_sync(
     ctx: TenantContext, builds: Sequence[Generation], work: MeasuredWork, *, is_batch: bool
 ) -> Estimate:
-    """Estimate a sync's duration and disk usage; read the sizes of lake and index."""
+    """Estimate a sync's duration and disk usage, from the present sizes of lake and index."""
     parts = {"reading": work.seconds, **_estimate_seconds(ctx, builds, work, is_batch=is_batch)}
     sizes = {
         what: average and count * average for what, count, average in _list_sizes(ctx, builds, work)

@@ -45,7 +45,7 @@ class DerivedWork:
 
 @dataclass(frozen=True, slots=True)
 class StoreRepair:
-    """The differences that a fact store repaired, in words ("" without any) and as figures."""
+    """The differences that a fact store repaired: in words ("" without any) and as counts."""
 
     description: str = ""
     figures: Mapping[str, int] = field(default_factory=dict)
@@ -62,13 +62,13 @@ class FactStore(Protocol):
         """Determine the kinds of the definitions in a slice, before its documents are published."""
 
     def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
-        """Return the kinds of the definitions in each document; indexed keys include them."""
+        """Return the kinds of the definitions in each document; the indexed_key depends on them."""
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
         """Return the source type of a chunk that contains a definition."""
 
     def recorder(self, ctx: TenantContext, media_types: Mapping[str, str]) -> RowRecorder:
-        """Return the recorder that stores facts when a version of their text is published."""
+        """Return the recorder that stores a text's facts when a version with it is published."""
 
     def finish(self, ctx: TenantContext) -> DerivedWork:
         """Derive further documents from the facts of all files."""
@@ -108,7 +108,7 @@ def find_kinds(ctx: TenantContext, document_ids: Sequence[str]) -> dict[str, Kin
 
 
 def derive_documents(ctx: TenantContext) -> DerivedWork:
-    """Let all fact stores derive further documents; return their work together."""
+    """Let all fact stores derive further documents; return the sum of their work."""
     done = [store.finish(ctx) for store in list_all_stores()]
     lines = {name: line for work in done for name, line in work.lines.items()}
     return DerivedWork(sum(work.changed for work in done), lines)

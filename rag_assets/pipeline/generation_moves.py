@@ -15,7 +15,7 @@ from rag_assets.pipeline.erasure import settle_discard
 from rag_assets.pipeline.generations import (
     Judge,
     count_unfinished,
-    find_builds,
+    find_active_builds,
     open_active_builds,
     publish,
     publish_if_passed,
@@ -23,7 +23,7 @@ from rag_assets.pipeline.generations import (
     require_index,
 )
 from rag_assets.pipeline.mark_keeper import require_current
-from rag_assets.pipeline.recipes import describe_differences, find_build
+from rag_assets.pipeline.recipes import describe_differences, find_configured_build
 from rag_assets.privacy.masker import get_masker
 from rag_assets.storage.catalog.builds.generations import Generation, Pin
 from rag_assets.storage.catalog.builds.progress import BuildProgress
@@ -97,7 +97,7 @@ def require_configured(ctx: TenantContext, number: int) -> None:
     """Require that this is the build of the tenant's configuration."""
     _get_generation(ctx, number)
     live = ctx.catalog.generations.live(ctx.ref.id)
-    configured = find_build(live, ctx.tenant, ctx.embedder.embedder_id)
+    configured = find_configured_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if configured is None or number != configured.number:
         which = "not built yet" if configured is None else f"generation {configured.number}"
         raise ConfigurationError(
@@ -120,7 +120,7 @@ def choose_rollback_build(ctx: TenantContext, number: int | None) -> Generation:
         IndexInconsistent: the build's index was lost.
     """
     live = ctx.catalog.generations.live(ctx.ref.id)
-    generation = _find_former(ctx, live) if number is None else _get_generation(ctx, number)
+    generation = _find_former_build(ctx, live) if number is None else _get_generation(ctx, number)
     if generation.state in {"BUILDING", "REMOVING"} or generation.published_at is None:
         former = [g.number for g in live if g.state == "RETIRED"]
         raise ConfigurationError(
@@ -135,9 +135,9 @@ def choose_rollback_build(ctx: TenantContext, number: int | None) -> Generation:
 
 
 def roll_back(ctx: TenantContext, generation: Generation, order: BuildOrder, *, now: bool) -> bool:
-    """Pin a build that answered before; let it answer now, or once it is up to date.
+    """Pin a build that answered before; let it answer at once, or when it is up to date.
 
-    Return whether it answers already.
+    Return whether it answers now.
     """
     build = ctx.for_build(generation)
     pin = Pin(generation.number, order.by, order.reason)
@@ -176,10 +176,10 @@ def discard_build(ctx: TenantContext, number: int, order: BuildOrder) -> Generat
     return generation
 
 
-def _find_former(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
+def _find_former_build(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
     pin = ctx.catalog.pins.find(ctx.ref.id)
     if pin is None:
-        return _find_last_retired(ctx, live)
+        return _find_last_retired_build(ctx, live)
     pinned = _get_generation(ctx, pin.generation)
     if pinned.state == "SERVING":
         since = "" if pin.at is None else f" since {pin.at:%Y-%m-%d %H:%M} UTC"
@@ -192,7 +192,7 @@ def _find_former(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
     return pinned
 
 
-def _find_last_retired(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
+def _find_last_retired_build(ctx: TenantContext, live: Sequence[Generation]) -> Generation:
     retired = [g for g in live if g.state == "RETIRED" and g.retired_at is not None]
     if not retired:
         raise ConfigurationError(
@@ -223,7 +223,8 @@ class BuildReport:
         waiting: number of documents that wait for a provider or a person.
         per_second: documents indexed per second, while the build is being made.
         remaining_seconds: time until it is complete at this rate; None while unknown.
-        spent, planned: dollars spent so far and in total, estimated; None without a price.
+        spent, planned: dollars spent so far, and estimated dollars in total; None if no price is
+            known.
         since: when it entered its state, as far as recorded.
     """
 
@@ -265,9 +266,9 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     """
     now = ctx.clock.now()
     live = ctx.catalog.generations.live(ctx.ref.id)
-    active = find_builds(ctx, live)
+    active = find_active_builds(ctx, live)
     shown = [g for g in live if not current or g.number in active or g.state == "SERVING"]
-    contexts, reasons = _list_contexts(ctx, shown)
+    contexts, reasons = _map_contexts(ctx, shown)
     keys = {g.number: c.config_key if (c := contexts.get(g.number)) else None for g in shown}
     progress = ctx.catalog.build_progress.read(ctx.ref.id, keys)
     pin = ctx.catalog.pins.find(ctx.ref.id)
@@ -289,7 +290,7 @@ def report_builds(ctx: TenantContext, *, current: bool = False) -> list[BuildRep
     ]
 
 
-def _list_contexts(
+def _map_contexts(
     ctx: TenantContext, live: Sequence[Generation]
 ) -> tuple[dict[int, TenantContext], dict[int, str]]:
     contexts: dict[int, TenantContext] = {}
@@ -371,7 +372,7 @@ def _compute_rate(progress: BuildProgress, now: datetime) -> float | None:
 
 
 def _estimate_total_cost(ctx: TenantContext, generation: Generation, share: float) -> float | None:
-    """Estimate the dollars that the whole build costs, by its finished share; None if unknown."""
+    """Estimate the dollars for the whole build from its finished share; None if unknown."""
     try:
         build = ctx.for_build(generation)
     except BuildNotWritable:

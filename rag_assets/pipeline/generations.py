@@ -52,7 +52,7 @@ def publish(
     pin: Pin | None = None,
     notes: Mapping[str, object] | None = None,
 ) -> None:
-    """Make a build serve in one transaction, which may also pin it, and point the alias to it."""
+    """Make a build serve, and pin it if `pin` is given; then point the tenant's alias to it."""
     ctx.guard()
     checks = None if findings is None else [finding.as_row() for finding in findings]
     ctx.catalog.generations.publish(ctx.ref, generation, checks=checks, pin=pin)
@@ -134,7 +134,7 @@ def require_entries(ctx: TenantContext, generation: Generation) -> None:
 
 
 def drop_generation(ctx: TenantContext, generation: Generation) -> None:
-    """Delete a build's entries, or its whole index if it holds no other build; then its row."""
+    """Delete a build's entries, then its row; delete the whole index if it holds no other build."""
     ctx.guard()
     generation = ctx.catalog.generations.begin_removal(ctx.ref, generation)
     dedicated = generation.index_name in ctx.store.indexes.dedicated(ctx.ref.id)
@@ -168,7 +168,10 @@ def is_alias_right(ctx: TenantContext, generation: Generation) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class ActiveBuild:
-    """A build that runs bring up to date; superseded if the wanted build is a different one."""
+    """A build that a tenant's runs bring up to date.
+
+    It is superseded if the wanted build is a different one.
+    """
 
     context: TenantContext
     generation: Generation
@@ -215,7 +218,7 @@ def open_active_builds(ctx: TenantContext) -> ActiveBuilds:
         if not live:
             publish(ctx, present)
             present = replace(present, state="SERVING")
-    wanted = _build_active(ctx, present)
+    wanted = _create_active_build(ctx, present)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if serving is None or serving.number == present.number:
         return ActiveBuilds(wanted)
@@ -227,13 +230,13 @@ def open_active_builds(ctx: TenantContext) -> ActiveBuilds:
     return ActiveBuilds(wanted, superseded)
 
 
-def find_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
+def find_active_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, ActiveBuild]:
     """Return the live builds that runs bring up to date, by number, without opening a new one."""
     found: dict[int, ActiveBuild] = {}
     wanted = find_wanted_build(live, ctx.tenant, ctx.embedder.embedder_id)
     if wanted is not None:
         with suppress(BuildNotWritable):
-            found[wanted.number] = _build_active(ctx, wanted)
+            found[wanted.number] = _create_active_build(ctx, wanted)
     serving = next((g for g in live if g.state == "SERVING"), None)
     if serving is not None and serving != wanted:
         with suppress(BuildNotWritable):
@@ -242,9 +245,10 @@ def find_builds(ctx: TenantContext, live: Sequence[Generation]) -> dict[int, Act
 
 
 def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
-    """Record the recipes of builds by earlier versions, before the configuration is replaced.
+    """Record the recipes of builds that earlier versions of this program made without them.
 
-    The recipe is known only for builds of the current configuration.
+    This must precede a change of the configuration, because a recipe is known only for builds of
+    the current configuration.
     """
     unknown = [g for g in catalog.generations.live(record.id) if g.recipe is None]
     if not unknown or record.state == "REMOVING":
@@ -260,7 +264,7 @@ def fill_in_recipes(catalog: Catalog, record: TenantRecord) -> None:
 
 
 def require_index(ctx: TenantContext, generation: Generation) -> None:
-    """Require that a build's index is the index that was written to, and can be searched.
+    """Require that a build's index can be searched, and is the one that the build was written to.
 
     The loss of an index is recorded in the catalog; `drift_offenders` repairs it.
     """
@@ -294,7 +298,7 @@ def _open_build(ctx: TenantContext) -> Generation:
     )
 
 
-def _build_active(ctx: TenantContext, generation: Generation) -> ActiveBuild:
+def _create_active_build(ctx: TenantContext, generation: Generation) -> ActiveBuild:
     ctx = ctx.for_build(generation)
     if generation.state == "SERVING":
         return ActiveBuild(ctx, generation)

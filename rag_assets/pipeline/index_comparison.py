@@ -43,7 +43,7 @@ class Drift:
         missing: documents with missing entries.
         altered: documents with an entry that another program changed, or whose access scope differs
             from the catalog.
-        orphans: entries of this tenant that belong to no recorded version.
+        orphans: entries of this tenant that belong to no version in the catalog.
         foreign: entries that are routed to this tenant but carry another tenant's id, or vice
             versa.
         displaced: documents that the foreign entries belonged to.
@@ -95,12 +95,12 @@ def compare_index(
     others: Iterable[int] = (),
     leaving: Collection[str] = (),
 ) -> Drift:
-    """Compare the catalog's versions of a generation with the entries of a scan.
+    """Compare the versions that the catalog records for a build with the entries of a scan.
 
     Memory grows with the number of documents, not with the number of entries.
 
     Args:
-        others: the tenant's other live generations, whose entries are ignored.
+        others: numbers of the tenant's other live builds, whose entries are ignored.
         leaving: ids of deleted documents, whose entries the next sync deletes.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
@@ -145,7 +145,7 @@ def find_suspects(
     *,
     ids: Callable[[str, str, int], str] | None = None,
 ) -> set[str | None]:
-    """Return the ids of documents whose entries in a generation differ from the catalog.
+    """Return the ids of documents whose entries in a build differ from the catalog.
 
     Args:
         ids: makes the id that an entry should have (see entry_ids), if the counts include ids;
@@ -166,10 +166,12 @@ def find_suspects(
         else:
             tally.seen += version.count
             tally.checksum += version.ids or 0
-    return found | {id_ for id_, tally in tallies.items() if not _is_whole(id_, tally, ids)}
+    return found | {id_ for id_, tally in tallies.items() if not _has_all_entries(id_, tally, ids)}
 
 
-def _is_whole(document_id: str, tally: _Tally, ids: Callable[[str, str, int], str] | None) -> bool:
+def _has_all_entries(
+    document_id: str, tally: _Tally, ids: Callable[[str, str, int], str] | None
+) -> bool:
     if tally.seen != tally.count:
         return False
     if ids is None:
@@ -181,7 +183,7 @@ def _is_whole(document_id: str, tally: _Tally, ids: Callable[[str, str, int], st
 def _find_own_entries(
     ids: Collection[str], tallies: Mapping[str, _Tally], owner: Owner
 ) -> dict[str, str]:
-    """Find the ids that belong to missing entries of documents; return the document of each id.
+    """Find which of these ids missing entries should have; return the document of each id.
 
     These entries are this installation's own entries with changed fields. Each is counted as seen.
     """
@@ -233,7 +235,7 @@ def compare_entries(
     lake = ctx.lake.readable()
     pace, owner = RateLimiter(), ctx.owner(generation)
     found = VectorDrift()
-    for hashes in share.hashes.parts(1 + entries // share.days // _VECTORS_AT_ONCE):
+    for hashes in share.hash_range.parts(1 + entries // share.days // _VECTORS_AT_ONCE):
         stored = lake.packed_vectors(generation.embedder_id, hashes)
         live = ctx.store.entries.vectors(generation.index_name, owner, hashes)
         part = compare_vectors(held, stored, live)

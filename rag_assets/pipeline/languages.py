@@ -47,7 +47,7 @@ _NEEDED_SHARE: Final = 0.25
 
 
 class UnreadDocuments:
-    """Counts the documents in scripts that an embedder does not support, by their first chunks."""
+    """Counts the documents whose first chunks are in a script that an embedder does not support."""
 
     def __init__(self, embedder: Embedder) -> None:
         self._embedder = embedder

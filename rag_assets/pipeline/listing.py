@@ -19,7 +19,7 @@ from rag_assets.ingest.sources.diff import Change
 from rag_assets.ingest.sources.disk import encode_folders
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.fact_stores import list_all_stores
-from rag_assets.pipeline.mark_keeper import find_refusal
+from rag_assets.pipeline.mark_keeper import find_deletion_refusal
 from rag_assets.pipeline.rescan import MaskedNames, build_change_from_row, have_settings_changed
 from rag_assets.pipeline.slices import DocumentNote, StageTime
 from rag_assets.pipeline.source_listing import (
@@ -149,7 +149,7 @@ def list_documents(
 
 
 def confirm_documents(ctx: TenantContext, scanner: SecretScanner) -> bool:
-    """Record that documents are unchanged, after reading suspects; False if any has changed."""
+    """Record that all documents are unchanged; if any has changed, record nothing, return False."""
     plans = list(plan_sources(ctx))
     kinds = {change.kind for plan in plans if plan.listing for change in plan.listing.changes}
     removed = any(plan.listing is None or plan.listing.removed for plan in plans)
@@ -173,8 +173,8 @@ def _build_masker(ctx: TenantContext, scanner: SecretScanner) -> Masker:
 
 
 def _hold_if_set_back(ctx: TenantContext, plan: SourcePlan) -> SourcePlan:
-    """Return the plan; if the catalog may come from an older dump, with all deletions held."""
-    refused = find_refusal(ctx) if plan.deletions.removed else None
+    """Return the plan, with all deletions held if the catalog may come from an older dump."""
+    refused = find_deletion_refusal(ctx) if plan.deletions.removed else None
     if refused is None:
         return plan
     held = tuple(sorted({*plan.deletions.removed, *plan.deletions.held}))
@@ -252,7 +252,7 @@ def _record_listing(
         failed=kinds.count("rejected"),
         bytes=sum(change.document.size for change in fresh),
         sample=sample_changes(fresh, documents, deletions.removed, names, moved),
-        rejected=list_rejected(changes, names),
+        rejected=list_rejected_documents(changes, names),
         left_out=Counter(listing.left_out),
     )
 
@@ -274,7 +274,7 @@ def _write_changes(
     *,
     first: Collection[str],
 ) -> Sequence[Change]:
-    """Write the changes of a listing; write bulk changes only while there is time.
+    """Write the changes of a listing, but bulk changes only while there is time.
 
     People wait for the rest of the run. The next run lists the remaining bulk changes. The changes
     of the `first` documents are written in any case. Return the changes that were written.
@@ -284,7 +284,7 @@ def _write_changes(
         document = change.document
         in_bulk = document.lane == _BULK_LANE and document.document_id not in first
         (lines if in_bulk else others).append(change)
-    _write_urgent(ctx, listing, names, scope, others)
+    _write_urgent_changes(ctx, listing, names, scope, others)
     seconds = ctx.limits.hurried_seconds if others else ctx.limits.list_seconds
     stage = StageTime(ctx, min(seconds, ctx.limits.list_seconds))
     written = 0
@@ -302,7 +302,7 @@ def _write_changes(
     return [*others, *lines[:written]]
 
 
-def _write_urgent(
+def _write_urgent_changes(
     ctx: TenantContext,
     listing: SourceListing,
     names: MaskedNames,
@@ -310,7 +310,7 @@ def _write_urgent(
     changes: Sequence[Change],
 ) -> None:
     unlaned = [change for change in changes if change.document.lane is None]
-    urgent = {c.document.document_id for c in nlargest(_MAX_URGENT, unlaned, key=_get_urgency)}
+    urgent = {c.document.document_id for c in nlargest(_MAX_URGENT, unlaned, key=_get_urgency_key)}
     for batch in batched(changes, _BATCH):
         names.prepare(change.document for change in batch)
         lanes: dict[int, list[DocumentChange]] = {0: [], _BULK_LANE: []}
@@ -325,7 +325,7 @@ def _write_urgent(
             ctx.catalog.documents.record(ctx.ref, rows, lane=lane)
 
 
-def _get_urgency(change: Change) -> tuple[bool, datetime]:
+def _get_urgency_key(change: Change) -> tuple[bool, datetime]:
     """Return a sort key that is larger for an edit than for a new document, then for newer content.
 
     A listing of a bulk import may also contain a document that a person has just saved.
@@ -359,7 +359,7 @@ def _drop_removed_sources(ctx: TenantContext, *, allow_deletes: bool) -> Listing
     for plan in plan_removed_sources(ctx, allow_deletes=allow_deletes):
         ctx.guard()
         deletions = plan.deletions
-        if deletions.removed and (refused := find_refusal(ctx)) is not None:
+        if deletions.removed and (refused := find_deletion_refusal(ctx)) is not None:
             deletions = Deletions(held=deletions.removed, reason=refused.message)
         if deletions.held:
             ctx.catalog.syncs.record_listing(
@@ -502,7 +502,9 @@ def sample_changes(
     return tuple(shown)
 
 
-def list_rejected(changes: Iterable[Change], names: MaskedNames) -> tuple[DocumentNote, ...]:
+def list_rejected_documents(
+    changes: Iterable[Change], names: MaskedNames
+) -> tuple[DocumentNote, ...]:
     """Return the first documents that could not be read, with reasons."""
     refused = [change for change in changes if change.error is not None]
     return tuple(

@@ -61,7 +61,7 @@ mark."""
 
 @dataclass(frozen=True, slots=True)
 class KeptMark:
-    """A tenant's mark as a store keeps it.
+    """A store's copy of a tenant's mark.
 
     Attributes:
         set_back: whether the catalog was found to lack changes, and nobody has accepted that yet.
@@ -75,7 +75,7 @@ class KeptMark:
 
     @classmethod
     def parse(cls, text: str | None) -> KeptMark | None:
-        """Return the mark in a note; None if the note is missing or damaged."""
+        """Return the mark in a store's note; None if the note is missing or damaged."""
         try:
             fields = json.loads(text or "")
             mark = Mark(int(fields["mark"]), fields.get("tag"))
@@ -114,8 +114,8 @@ class SecurityStanding:
     lost: Sequence[SecurityChange] = ()
 
 
-class MarkKeeper:
-    """Keeps marks and journal in the stores, and compares them with the catalog.
+class CatalogMarkKeeper:
+    """Keeps copies of the catalog's marks and journal in the stores, and compares them with it.
 
     A store that does not answer is skipped: one copy is enough to detect a restored catalog. If no
     store answers, methods raise ServiceUnavailable.
@@ -134,13 +134,13 @@ class MarkKeeper:
         self._paused_until: dict[StoreName, float] = {}
 
     def keep(self, raised: Collection[TenantRef | None]) -> None:
-        """Copy to the stores the marks that a transaction raised (see Database.after_raise)."""
+        """Copy the marks that a transaction raised to the stores (see Database.after_raise)."""
         try:
             for ref in raised:
                 if ref is None:
-                    self.security()
+                    self.compare_security_changes()
                 else:
-                    self.standing(ref)
+                    self.compare_marks(ref)
         except Exception as error:
             # The change itself is committed. The next reader updates the copies of the mark.
             reason = error.message if isinstance(error, RagAssetsError) else type(error).__name__
@@ -148,12 +148,12 @@ class MarkKeeper:
 
     # -- tenants
 
-    def find_refusal(self, ref: TenantRef) -> CatalogSetBack | None:
+    def find_deletion_refusal(self, ref: TenantRef) -> CatalogSetBack | None:
         """Return why a tenant's data must not be deleted; None if it may be deleted."""
         pending = self.find_pending_restore()
         if pending is not None:
             return pending
-        standing = self.standing(ref)
+        standing = self.compare_marks(ref)
         if standing == "current":
             return None
         reasons = {
@@ -167,45 +167,47 @@ class MarkKeeper:
             f" To go on with this catalog, run: rag-assets sync {ref.id} --accept-catalog",
         )
 
-    def standing(self, ref: TenantRef) -> Standing:
+    def compare_marks(self, ref: TenantRef) -> Standing:
         """Compare a tenant's mark with the stores' copies, and update older copies."""
         name = _build_mark_name(ref)
         for _ in range(_ROUNDS):
             # Read the copies first: the catalog's mark can only grow between the two reads.
-            kept = {place: KeptMark.parse(text) for place, text in self._read(name).items()}
+            kept = {place: KeptMark.parse(text) for place, text in self._read_note(name).items()}
             own = self._catalog.marks.read(ref)
             if own is None:
                 return "current"
             if any(k.set_back or k.is_ahead_of(own.mark) for k in kept.values() if k):
-                self._flag(name, kept)
+                self._flag_as_set_back(name, kept)
                 return "set back"
             if own.was_kept and not any(kept.values()) and self._has_data(ref):
                 return "unknown"
-            if self._update(ref, own, kept):
+            if self._update_copies(ref, own, kept):
                 break
         return "current"
 
-    def _update(
+    def _update_copies(
         self, ref: TenantRef, own: CatalogMark, kept: Mapping[StoreName, KeptMark | None]
     ) -> bool:
-        """Update older copies; return whether the catalog's mark has stayed the same meanwhile."""
+        """Update older copies; return whether the catalog's mark stayed the same meanwhile."""
         behind = [place for place, k in kept.items() if k is None or k.mark != own.mark]
         if not behind:
             return True
         text = KeptMark(own.mark).as_json()
-        written = [place for place in behind if self._write(place, _build_mark_name(ref), text)]
+        written = [
+            place for place in behind if self._write_note(place, _build_mark_name(ref), text)
+        ]
         if written and not own.was_kept:
             self._catalog.marks.record_kept(ref)
         present = self._catalog.marks.read(ref)
         return present is None or present.mark == own.mark
 
-    def _flag(self, name: str, kept: Mapping[StoreName, KeptMark | None]) -> None:
-        """Record a set-back catalog in each store, because later changes would hide the loss."""
+    def _flag_as_set_back(self, name: str, kept: Mapping[StoreName, KeptMark | None]) -> None:
+        """Flag a mark in each store as set back, because later changes would hide the loss."""
         highest = max((k.mark for k in kept.values() if k), key=lambda mark: mark.number)
         for place, present in kept.items():
             if present is None or not present.set_back:
                 mark = highest if present is None else present.mark
-                self._write(place, name, KeptMark(mark, set_back=True).as_json())
+                self._write_note(place, name, KeptMark(mark, set_back=True).as_json())
 
     def _has_data(self, ref: TenantRef) -> bool:
         if not self._lake.tenant(ref.id, ref.incarnation).is_empty():
@@ -216,8 +218,8 @@ class MarkKeeper:
         return any(owner in indexes.owners(name) for name in indexes.names())
 
     def accept(self, ref: TenantRef) -> bool:
-        """Accept a tenant's catalog that lacks changes; return whether it lacked any."""
-        if self.standing(ref) == "current":
+        """Accept that the catalog lacks changes of a tenant; return whether it lacked any."""
+        if self.compare_marks(ref) == "current":
             return False
         name = _build_mark_name(ref)
         stores = [self._get_notes(place) for place in ("lake", "blobs", "index")]
@@ -249,11 +251,11 @@ class MarkKeeper:
             return False
         if self.was_removed(tenant_id, incarnation):
             return True
-        notes = self._read(_build_mark_name(TenantRef(tenant_id, incarnation))).values()
+        notes = self._read_note(_build_mark_name(TenantRef(tenant_id, incarnation))).values()
         return any(kept_mark.forgotten for text in notes if (kept_mark := KeptMark.parse(text)))
 
     def was_removed(self, tenant_id: str, incarnation: int | None = None) -> bool:
-        """Return whether a receipt proves the removal of this incarnation, or of any."""
+        """Return whether a receipt proves the removal of this incarnation (None: of any)."""
         receipts = self._catalog.receipts.all(tenant_id)
         removals = {receipt.incarnation for receipt in receipts if receipt.kind == "removal"}
         return bool(removals) if incarnation is None else incarnation in removals
@@ -285,7 +287,7 @@ class MarkKeeper:
 
     def find_pending_restore(self) -> RestorePending | None:
         """Return why tokens, grants and holds are not trusted; None if they are."""
-        found = self.security()
+        found = self.compare_security_changes()
         if found.standing == "current":
             return None
         reasons = {
@@ -300,12 +302,13 @@ class MarkKeeper:
             " installation accept-restore`, which shows the lost changes",
         )
 
-    def security(self) -> SecurityStanding:
+    def compare_security_changes(self) -> SecurityStanding:
         """Compare security changes with the stores' journals, and update older journals."""
         table = self._catalog.security
         for _ in range(_ROUNDS):
             journals = {
-                place: parse_changes(text or "") for place, text in self._read(_JOURNAL).items()
+                place: parse_changes(text or "")
+                for place, text in self._read_note(_JOURNAL).items()
             }
             state = table.state()
             kept = {change.id: change for journal in journals.values() for change in journal}
@@ -321,9 +324,9 @@ class MarkKeeper:
         """Accept a catalog that lacks security changes, and copy its journal to the stores."""
         self._catalog.security.accept(lost)
         text = format_changes(self._catalog.security.newest())
-        self._read(_JOURNAL)
+        self._read_note(_JOURNAL)
         for place in [*self._list_answering_stores()]:
-            self._write(place, _JOURNAL, text)
+            self._write_note(place, _JOURNAL, text)
 
     def _update_journals(
         self, state: SecurityState, journals: Mapping[StoreName, Sequence[SecurityChange]]
@@ -335,7 +338,7 @@ class MarkKeeper:
         if not behind:
             return True
         text = format_changes(self._catalog.security.newest())
-        written = [place for place in behind if self._write(place, _JOURNAL, text)]
+        written = [place for place in behind if self._write_note(place, _JOURNAL, text)]
         if written and not state.was_kept:
             self._catalog.security.record_kept()
         return self._catalog.security.state().epoch == state.epoch
@@ -355,14 +358,14 @@ class MarkKeeper:
         places: tuple[StoreName, ...] = ("lake", "blobs", "index")
         yield from (place for place in places if self._paused_until.get(place, 0.0) <= now)
 
-    def _read(self, name: str) -> dict[StoreName, str | None]:
+    def _read_note(self, name: str) -> dict[StoreName, str | None]:
         """Return a note, or None if it is missing, from each store that answers."""
         found: dict[StoreName, str | None] = {}
         for place in [*self._list_answering_stores()]:
             try:
                 found[place] = self._get_notes(place).read(name)
             except RagAssetsError as error:
-                self._pause(place, error)
+                self._pause_store(place, error)
         if not found:
             self._paused_until.clear()
             raise ServiceUnavailable(
@@ -372,15 +375,15 @@ class MarkKeeper:
             )
         return found
 
-    def _write(self, place: StoreName, name: str, text: str) -> bool:
+    def _write_note(self, place: StoreName, name: str, text: str) -> bool:
         try:
             self._get_notes(place).write(name, text)
         except RagAssetsError as error:
-            self._pause(place, error)
+            self._pause_store(place, error)
             return False
         return True
 
-    def _pause(self, place: StoreName, error: RagAssetsError) -> None:
+    def _pause_store(self, place: StoreName, error: RagAssetsError) -> None:
         self._paused_until[place] = time.monotonic() + _PAUSE_SECONDS
         _LOGGER.warning(
             "the marks of the catalog cannot be stored in the %s now: %s", place, error.message
@@ -388,7 +391,10 @@ class MarkKeeper:
 
 
 def has_missing_changes(notes: NoteStore, catalog: Catalog, ref: TenantRef) -> bool:
-    """Return whether a store proves lost changes, for deletions from that store alone."""
+    """Return whether a store's mark proves that the catalog lost changes of a tenant.
+
+    This one store is enough evidence for a deletion from the same store.
+    """
     # Read the copies first: the catalog's mark can only grow between the two reads.
     kept_mark = KeptMark.parse(notes.read(_build_mark_name(ref)))
     journal = parse_changes(notes.read(_JOURNAL) or "")
@@ -408,17 +414,17 @@ def _build_mark_name(ref: TenantRef) -> str:
 
 def may_delete(ctx: TenantContext) -> bool:
     """Return whether the tenant's data may be deleted."""
-    return find_refusal(ctx) is None
+    return find_deletion_refusal(ctx) is None
 
 
-def find_refusal(ctx: TenantContext) -> CatalogSetBack | None:
+def find_deletion_refusal(ctx: TenantContext) -> CatalogSetBack | None:
     """Return why the tenant's data must not be deleted; None if it may be deleted."""
-    return ctx.keeper.find_refusal(ctx.ref)
+    return ctx.keeper.find_deletion_refusal(ctx.ref)
 
 
 def require_current(ctx: TenantContext) -> None:
     """Require that the catalog lacks no change of the tenant."""
-    if (error := find_refusal(ctx)) is not None:
+    if (error := find_deletion_refusal(ctx)) is not None:
         raise error
 
 
@@ -440,7 +446,7 @@ def build_held_warning(
 
 
 def accept_catalog(ctx: TenantContext) -> bool:
-    """Accept a catalog that lacks changes of the tenant; return whether it was accepted.
+    """Accept that the catalog lacks changes of the tenant; return whether it lacked any.
 
     The next sync compares every source with the catalog again.
 

@@ -53,7 +53,7 @@ class FormatReport:
     seconds: float = 0.0
 
     def plus(self, result: ParsedText | RagAssetsError, seconds: float) -> FormatReport:
-        """Return the report with the result of one more content."""
+        """Return the report with one more parsing result added."""
         total = replace(self, seconds=self.seconds + seconds)
         if not isinstance(result, ParsedText):
             return replace(total, failed=self.failed + 1)
@@ -75,7 +75,7 @@ class ParsingReport:
         remaining: number of documents left for the next run, because this run's parsing time was
             over.
         vanished: number of documents that left their source, or changed, after they were listed.
-        notes: the first documents that were parsed incompletely, with the missing parts.
+        notes: the first documents that were parsed incompletely, each with its missing parts.
     """
 
     parsed: int = 0
@@ -131,17 +131,17 @@ class _ParsingStage:
         with ctx.worker_pool() as pool:
             for outcome in pool.map(self._iter_tasks(), workers=workers):
                 documents = self._missing[outcome.key]
-                self._count(documents[0], outcome)
+                self._count_outcome(documents[0], outcome)
                 if isinstance(outcome.result, ParsedText):
-                    self._keep(outcome.key, outcome.result)
+                    self._add_text(outcome.key, outcome.result)
                 elif isinstance(outcome.result, DocumentVanished):
                     self._vanished += documents
                 else:
                     self._failures += [(document, outcome.result) for document in documents]
                 progress.advance(1)
-        self._flush()
+        self._write_texts()
         progress.finish()
-        self._quarantine()
+        self._quarantine_failed()
         self._defer_vanished()
 
     def build_report(self, reused: int, seconds: float) -> ParsingReport:
@@ -163,7 +163,7 @@ class _ParsingStage:
             seconds=seconds,
         )
 
-    def _count(self, document: Document, outcome: ParseOutcome) -> None:
+    def _count_outcome(self, document: Document, outcome: ParseOutcome) -> None:
         result = outcome.result
         if isinstance(result, DocumentVanished):
             return
@@ -197,18 +197,18 @@ class _ParsingStage:
                 options=self._ctx.parse_options,
             )
 
-    def _keep(self, key: str, parsed: ParsedText) -> None:
+    def _add_text(self, key: str, parsed: ParsedText) -> None:
         self._rows.append(ParsedRow(key=key, digest=compute_parsed_digest(parsed), parsed=parsed))
         self._notes += [(document, n) for document in self._missing[key] for n in parsed.notes]
         self._characters += len(parsed.text)
         if len(self._rows) >= _FLUSH_DOCUMENTS or self._characters >= _FLUSH_CHARACTERS:
-            self._flush()
+            self._write_texts()
 
-    def _flush(self) -> None:
+    def _write_texts(self) -> None:
         self._ctx.lake.append_parsed(self._rows)
         self._rows, self._characters = [], 0
 
-    def _quarantine(self) -> None:
+    def _quarantine_failed(self) -> None:
         ctx = self._ctx
         if not self._failures:
             return
@@ -256,7 +256,7 @@ def _take_first_notes(notes: Sequence[tuple[Document, str]]) -> tuple[DocumentNo
 def _build_reader(
     source: DocumentSource, paths: ListedPaths, document: Document
 ) -> Callable[[], bytes]:
-    """Return a function that reads a document, and raises if its content is not as listed."""
+    """Return a function that reads a document; it raises an error if the content has changed."""
 
     def read() -> bytes:
         path = paths.find_path(document.document_id, document.path)

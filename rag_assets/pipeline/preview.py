@@ -72,7 +72,7 @@ class PendingDocument:
 
 
 class _TextCounter:
-    """Counts distinct texts, and how many lack a vector and are in no open batch."""
+    """Counts distinct texts, and those of them that have no vector and are in no open batch."""
 
     def __init__(self, ctx: TenantContext) -> None:
         self._ctx = ctx
@@ -141,7 +141,7 @@ def iter_due_documents(
 
 
 def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> MeasuredWork:
-    """Measure the work on documents; parse and chunk in memory what the lake does not have."""
+    """Measure the work on documents; parse and chunk in memory the texts that the lake lacks."""
     started = time.monotonic()
     by_key: dict[str, list[PendingDocument]] = {}
     for item in due:
@@ -257,7 +257,7 @@ class Preview:
         unlisted: why sources could not be listed; the other sources were listed.
         embedding_cpu_seconds: CPU time for all texts that would be embedded, extrapolated from a
             few of them; None if no text is embedded on this machine.
-        unread: a sentence on documents that the embedder does not support; "" if it supports all.
+        unread: a sentence about documents that the embedder does not support; "" if there are none.
     """
 
     added: int = 0
@@ -290,7 +290,7 @@ class Preview:
 
 
 def preview_sync(ctx: TenantContext) -> Preview:
-    """Compute the work of a sync; parse and chunk documents in memory if the lake lacks them.
+    """Compute the work of a sync; parse and chunk in memory the documents that the lake lacks.
 
     Raises:
         ListingFailed: no source could be listed.

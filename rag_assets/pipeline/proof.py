@@ -103,7 +103,10 @@ def open_former_places(catalog: Catalog, settings: Settings) -> FormerPlaces:
 
 
 def purge_tenant_files(stores: Iterable[Lake | BlobStore], ref: TenantRef) -> int:
-    """Delete the files of a tenant and of earlier ones with its id; count stores with data left."""
+    """Delete the files of a tenant, and of earlier tenants with its id.
+
+    Return how many of the stores still have such files.
+    """
     left = 0
     for store in stores:
         for incarnation in list_incarnations(store, ref):
@@ -194,7 +197,7 @@ def collect_traces(ctx: TenantContext, erasure: Erasure, dead: DeadKeys) -> Trac
 
 
 def drop_living_traces(ctx: TenantContext, traces: Traces) -> Traces:
-    """Return the traces that no existing document shares by its id, text or name."""
+    """Return the traces without those that also occur in an existing document."""
     living = ctx.catalog.traces.find_existing(ctx.ref, traces.document_ids)
     ids = [id_ for id_ in traces.document_ids if id_ not in living]
     names = {*traces.names} - {*ctx.catalog.traces.list_names(ctx.ref, sorted(living))}
@@ -231,7 +234,7 @@ def keep_traces(catalog: Catalog, notes: NoteStore, erasure: Erasure, traces: Tr
 
 
 def has_traces(erasure: Erasure) -> bool:
-    """Return whether traces were kept: from then on the erasure may have erased data."""
+    """Return whether traces of an erasure are kept; if so, it may have erased data already."""
     return _KEPT in erasure.progress
 
 
@@ -268,11 +271,11 @@ def extract_phrases(text: str) -> list[str]:
     """Return phrases of a text by which copies of it can be found; they end at word boundaries."""
     shortest, longest = _PHRASE_CHARACTERS
     sentences = (match[0].strip() for match in _SENTENCE.finditer(text))
-    phrases = (_cut(sentence, longest) for sentence in sentences)
+    phrases = (_shorten_sentence(sentence, longest) for sentence in sentences)
     return [phrase for phrase in phrases if len(phrase) >= shortest][:_PHRASES_PER_CHUNK]
 
 
-def _cut(sentence: str, longest: int) -> str:
+def _shorten_sentence(sentence: str, longest: int) -> str:
     """Shorten a sentence to at most `longest` characters, after a word if possible."""
     if len(sentence) <= longest:
         return sentence
@@ -315,7 +318,7 @@ def prove_erasure(
     *,
     uploaded: bool,
 ) -> dict[str, Any]:
-    """Search every store for remaining data of documents."""
+    """Search every store for remaining data of erased documents; return the proof."""
     found: dict[str, int | list[str]] = {
         "index": _count_index_entries(ctx, traces),
         "lake": _count_lake_files(ctx, traces),
@@ -329,10 +332,10 @@ def prove_erasure(
     return _build_document_proof(ctx, traces.kinds, found, deleted_entries, dead_rows)
 
 
-def prove_masked(
+def prove_credential_erasure(
     ctx: TenantContext, dead: DeadKeys, deleted_entries: int | None, dead_rows: int
 ) -> dict[str, Any]:
-    """Search for texts with credentials by their hashes, after everything was scanned."""
+    """Search every store for erased texts with credentials, by hash; return the proof."""
     traces = Traces(dead=dead)
     found = {"index": _count_index_entries(ctx, traces), "lake": _count_lake_files(ctx, traces)}
     return _build_document_proof(ctx, ["hashes"], found, deleted_entries, dead_rows)
@@ -375,7 +378,7 @@ def _build_document_proof(
 
 
 def add_counts_left(counts: Iterable[int | None]) -> int | None:
-    """Return the sum of the counts of several indexes; None if a count is unknown."""
+    """Return the sum of counts of several indexes; None if one of the counts is unknown."""
     known = list(counts)
     return None if None in known else sum(count for count in known if count is not None)
 
@@ -405,10 +408,10 @@ def build_proof(
     }
 
 
-def name_dagster_instance(
+def add_dagster_instances(
     proof: Mapping[str, Any], settings: Settings, others: Sequence[DagsterHistory]
 ) -> dict[str, Any]:
-    """Add the Dagster instances with records of the tenant to the proof of its removal."""
+    """Return the proof of a tenant's removal with the Dagster instances that have its records."""
     folder = settings.dagster_home or settings.own_dagster_home
     until = "deleted by its sensor `tenants`; start its daemon"
     remaining = {f"runs in the Dagster instance {other.place}": until for other in others}
@@ -459,7 +462,7 @@ def _count_index_entries(ctx: TenantContext, traces: Traces) -> int:
 
 
 def _count_lake_files(ctx: TenantContext, traces: Traces) -> int:
-    """Return how many files still contain rows or phrases of the documents and of no other one."""
+    """Return how many files of the lake still contain rows or phrases of these documents alone."""
     return len(ctx.lake.files_holding(traces.dead, traces.phrases, find_needed_keys(ctx).known))
 
 

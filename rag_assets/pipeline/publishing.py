@@ -53,7 +53,7 @@ class PublishingReport:
 
     Attributes:
         upserted, deleted: numbers of entries.
-        live: number of entries that the generation must hold.
+        live: number of entries that the build must hold.
     """
 
     upserted: int = 0
@@ -70,12 +70,12 @@ class PublishingReport:
 def publish_slice(
     ctx: TenantContext, work: SliceWork, judge: Judge | None = None
 ) -> PublishingReport:
-    """Delete removed documents from every live generation, then publish complete documents."""
+    """Delete removed documents from every live build, then publish complete documents."""
     started = time.monotonic()
     generation = work.generation
     require_index(ctx, generation)
-    removed, deleted = remove_deleted(ctx)
-    deleted += clean_up(ctx)
+    removed, deleted = delete_removed_documents(ctx)
+    deleted += delete_leftover_entries(ctx)
     for store in list_fact_stores(work.context.tenant):
         store.prepare(work.context, work)
     complete = list_complete_versions(work.context, work)
@@ -96,7 +96,7 @@ def publish_slice(
     )
     upserted, replaced = _publish_versions(work.context, work, due)
     if ctx.catalog.moves.end(ctx.ref):
-        gone, former = remove_deleted(ctx)
+        gone, former = delete_removed_documents(ctx)
         removed, deleted = removed + gone, deleted + former
     follow_moved_pages(ctx)
     forget_former_contents(ctx)
@@ -138,8 +138,8 @@ def _count_pending(ctx: TenantContext, work: SliceWork) -> int:
     return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
 
-def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
-    """Delete removed documents' entries from every build; return how many of both."""
+def delete_removed_documents(ctx: TenantContext) -> tuple[int, int]:
+    """Delete removed documents' entries from every build; return how many documents and entries."""
     generations = {g.number: g for g in ctx.catalog.generations.live(ctx.ref.id)}
     documents = entries = 0
     removals = ctx.catalog.index.removals(ctx.ref.id)
@@ -154,8 +154,8 @@ def remove_deleted(ctx: TenantContext) -> tuple[int, int]:
     return documents, entries
 
 
-def clean_up(ctx: TenantContext) -> int:
-    """Delete leftover entries of interrupted runs, in every generation; return how many."""
+def delete_leftover_entries(ctx: TenantContext) -> int:
+    """Delete leftover entries of interrupted runs in every build; return how many."""
     entries = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         dirty = ctx.catalog.index.dirty(ctx.ref.id, generation.number)
@@ -276,7 +276,7 @@ def _publish_batch(
 
 
 def move_scopes(ctx: TenantContext, work: SliceWork, published: Collection[str]) -> int:
-    """Set the access scope of the slice's entries to the scope in the catalog; return how many.
+    """Set the access scope of the slice's entries to the catalog's; return how many were changed.
 
     Documents in `published` are written to the slice's own build in any case.
     """

@@ -68,7 +68,7 @@ class Recipe:
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Recipe:
-        """Restore a recipe from the result of as_row()."""
+        """Rebuild a recipe from a build's row; the inverse of as_row."""
         return cls(**{**row, "chunkers": tuple(row["chunkers"])})
 
     def as_row(self) -> dict[str, Any]:
@@ -130,10 +130,10 @@ def choose_index_spec(generation: Generation, tenant: Tenant) -> IndexSpec:
     )
 
 
-def find_build(
+def find_configured_build(
     generations: Sequence[Generation], tenant: Tenant, embedder_id: str
 ) -> Generation | None:
-    """Return the newest of these generations that the tenant's configuration produces.
+    """Return the newest of these builds that the tenant's configuration would produce.
 
     If the configuration leaves the kind of index open, a build with any kind counts.
     """
@@ -147,7 +147,7 @@ def find_wanted_build(
 ) -> Generation | None:
     """Return the build that should answer: the pinned build, else the configuration's."""
     pinned = next((g for g in generations if g.pinned and g.state != "REMOVING"), None)
-    return pinned or find_build(generations, tenant, embedder_id)
+    return pinned or find_configured_build(generations, tenant, embedder_id)
 
 
 def compute_generation_key(tenant: Tenant, embedder_id: str, kind: VectorIndex) -> str:

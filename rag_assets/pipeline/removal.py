@@ -11,17 +11,17 @@ from typing import Any
 from rag_assets.common.clock import Clock
 from rag_assets.common.errors import IndexInconsistent, ServiceUnavailable
 from rag_assets.common.settings import Settings
-from rag_assets.pipeline.mark_keeper import MarkKeeper
+from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper
 from rag_assets.pipeline.proof import (
     FormerPlaces,
     Traces,
     add_counts_left,
+    add_dagster_instances,
     build_proof,
     collect_traces_of_tenant,
     has_traces,
     keep_traces,
     list_incarnations,
-    name_dagster_instance,
     open_former_places,
     purge_tenant_files,
     read_proof,
@@ -125,7 +125,7 @@ def purge_tenant(
         ErasureIncomplete: data of the tenant still exists; the next call continues.
     """
     blobs = open_blobs(settings)
-    keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
+    keeper = CatalogMarkKeeper(catalog, lake, blobs, lambda: store)
     if (pending := keeper.find_pending_restore()) is not None:
         raise pending
     require_no_hold(catalog.holds.all(record.id), record.id, "removing the tenant")
@@ -139,7 +139,7 @@ def purge_tenant(
         erasure = keep_traces(catalog, lake.notes, erasure, traces)
     store.indexes.withdraw(record.id)
     for index_name in store.indexes.names():
-        _sweep(store, index_name, record.id, range(record.incarnation + 1))
+        _delete_remaining_entries(store, index_name, record.id, range(record.incarnation + 1))
     for index_name in store.indexes.dedicated(record.id):
         store.indexes.drop(index_name)
     if store.vectors is not None:
@@ -185,7 +185,7 @@ def _prove_removal(
         proof = prove_removal(stores, record, erasure, traces, former)
     others = catalog.dagster_histories.instances(record.id)
     if delete_history is not None:
-        proof = name_dagster_instance(proof, settings, others)
+        proof = add_dagster_instances(proof, settings, others)
     command = f"rag-assets tenants remove {record.id} --yes"
     require_nothing_left(proof["found"], f"tenant {record.id!r}", command, others)
     return proof
@@ -216,7 +216,7 @@ def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobS
 
     Nothing is deleted while the catalog lacks security changes, such as the removal of a tenant.
     """
-    keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
+    keeper = CatalogMarkKeeper(catalog, lake, blobs, lambda: store)
     if keeper.find_pending_restore() is not None:
         return 0
     swept = _delete_strays(keeper, lake, store, None)
@@ -231,12 +231,12 @@ def delete_strays(catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobS
 def delete_late_writes(
     catalog: Catalog, lake: Lake, store: VectorStore, blobs: BlobStore, tenant_id: str
 ) -> None:
-    """Delete entries that this writer may have written after its tenant was removed.
+    """Delete the entries that a late writer may have written after its tenant was removed.
 
     Called by a writer that has lost the tenant's lock. Entries of a present tenant with the same
     id, and entries of a tenant that a restored catalog lacks, stay.
     """
-    keeper = MarkKeeper(catalog, lake, blobs, lambda: store)
+    keeper = CatalogMarkKeeper(catalog, lake, blobs, lambda: store)
     _delete_strays(keeper, lake, store, tenant_id)
     if catalog.tenants.find(tenant_id) is None:
         if not keeper.was_removed(tenant_id):
@@ -251,12 +251,14 @@ def delete_late_writes(
         store.indexes.publish(serving.index_name, Owner(ref.id, ref.incarnation, serving.number))
 
 
-def _delete_strays(keeper: MarkKeeper, lake: Lake, store: VectorStore, only: str | None) -> int:
+def _delete_strays(
+    keeper: CatalogMarkKeeper, lake: Lake, store: VectorStore, only: str | None
+) -> int:
     swept = 0
     for index_name in store.indexes.names():
         for tenant_id, incarnation in store.indexes.owners(index_name):
             if only in {None, tenant_id} and keeper.is_stray(tenant_id, incarnation):
-                swept += _sweep(store, index_name, tenant_id, (incarnation,))
+                swept += _delete_remaining_entries(store, index_name, tenant_id, (incarnation,))
     for tenant_id, incarnation in list(lake.incarnations()):
         if only in {None, tenant_id} and keeper.is_stray(tenant_id, incarnation):
             lake.tenant(tenant_id, incarnation).purge()
@@ -264,7 +266,7 @@ def _delete_strays(keeper: MarkKeeper, lake: Lake, store: VectorStore, only: str
     return swept
 
 
-def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorStore) -> int:
+def _delete_stray_vectors(catalog: Catalog, keeper: CatalogMarkKeeper, store: VectorStore) -> int:
     """Delete vector tables that no build has any more; return how many builds they belonged to.
 
     The tables' names show neither tenant nor build. So no table is deleted while the catalog may
@@ -287,7 +289,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorSto
     }
     strays = [schema for schema in found if schema not in known]
     if strays and (
-        keeper.list_unknown_tenants() or any(keeper.standing(ref) != "current" for ref in refs)
+        keeper.list_unknown_tenants() or any(keeper.compare_marks(ref) != "current" for ref in refs)
     ):
         return 0
     for schema in strays:
@@ -295,7 +297,7 @@ def _delete_stray_vectors(catalog: Catalog, keeper: MarkKeeper, store: VectorSto
     return len(strays)
 
 
-def _sweep(
+def _delete_remaining_entries(
     store: VectorStore, index_name: str, tenant_id: str, incarnations: Container[int]
 ) -> int:
     """Delete a removed tenant's entries until a scan finds none; return how many were deleted."""

@@ -19,15 +19,15 @@ from rag_assets.pipeline.fact_stores import StoreRepair, list_all_stores
 from rag_assets.pipeline.generations import (
     ActiveBuild,
     drop_generation,
-    find_builds,
+    find_active_builds,
     open_active_builds,
     publish,
 )
 from rag_assets.pipeline.index_comparison import has_unit_length
 from rag_assets.pipeline.mark_keeper import may_delete
-from rag_assets.pipeline.publishing import clean_up, remove_deleted
+from rag_assets.pipeline.publishing import delete_leftover_entries, delete_removed_documents
 from rag_assets.pipeline.separate_vectors import repair_vectors
-from rag_assets.pipeline.source_contents import ContentsReport, compare_contents, read_again
+from rag_assets.pipeline.source_contents import ContentsReport, compare_contents, mark_for_rereading
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.lake_keys import NeededVersion
 from rag_assets.storage.index.model import EntryVector
@@ -88,7 +88,7 @@ def repair_tenant(ctx: TenantContext, share: DailyShare | None = None) -> Repair
     share = share or DailyShare(1, ctx.clock.now().date())
     contents = compare_contents(ctx, share)
     if contents.altered or contents.gone:
-        read_again(ctx, [*contents.altered, *contents.gone])
+        mark_for_rereading(ctx, [*contents.altered, *contents.gone])
     lake = repair_lake(ctx, share)
     states = repair_index(ctx, share)
     stores = tuple(store.repair(ctx, share) for store in list_all_stores())
@@ -105,20 +105,20 @@ def repair_index(ctx: TenantContext, share: DailyShare | None = None) -> list[In
     Returns:
         The state before the repair.
     """
-    remove_deleted(ctx)
-    clean_up(ctx)
+    delete_removed_documents(ctx)
+    delete_leftover_entries(ctx)
     states = inspect_index(ctx, share=share)
-    builds = find_builds(ctx, [state.generation for state in states])
+    builds = find_active_builds(ctx, [state.generation for state in states])
     for state in states:
         build = builds.get(state.generation.number)
-        if build is not None and state.replaceable:
+        if build is not None and state.must_be_replaced:
             if may_delete(ctx):
                 _replace_index(build)
         elif build is not None and not state.drift.is_empty:
             _repair_entries(ctx, state)
     for state in states:
         if state.generation.number not in builds:
-            _repair_other(ctx, state)
+            _repair_inactive_build(ctx, state)
     serving = ctx.catalog.generations.serving(ctx.ref.id)
     # While the catalog may have been restored from an older dump, a lost index is not replaced.
     if serving is not None and ctx.has_index(serving):
@@ -138,20 +138,20 @@ def _repair_entries(ctx: TenantContext, state: IndexState) -> None:
     ctx.catalog.index.invalidate(ctx.ref, generation.number, drift.damaged)
 
 
-def _repair_other(ctx: TenantContext, state: IndexState) -> None:
-    """Repair a build that no run brings up to date; delete it if entries have to be written again.
+def _repair_inactive_build(ctx: TenantContext, state: IndexState) -> None:
+    """Repair a build that no run brings up to date; delete it if it needs new entries.
 
     If such a build answers searches and its index still exists, its remaining entries are kept
     until another build answers.
     """
     generation, drift = state.generation, state.drift
-    damaged = state.replaceable or bool(drift.damaged)
+    damaged = state.must_be_replaced or bool(drift.damaged)
     if not damaged:
         if not drift.is_empty:
             _repair_entries(ctx, state)
         return
     if generation.state == "SERVING":
-        if not state.replaceable:
+        if not state.must_be_replaced:
             return  # The build's remaining entries are served until its successor is complete.
         publish(ctx, open_active_builds(ctx).wanted.generation)
     if may_delete(ctx):
@@ -256,7 +256,7 @@ def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
 
     Only keys are compared. The files of the share are also read completely, to find damaged ones.
     """
-    files = tuple(ctx.lake.find_damaged_files(share.hashes))
+    files = tuple(ctx.lake.find_damaged_files(share.hash_range))
     readable = ctx.lake.readable()
     losses, versions = [], 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
@@ -271,7 +271,7 @@ def compare_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
             most=_CHUNKS_AT_ONCE,
         ):
             versions += len(batch)
-            lost = _add_losses(lost, _find_losses(readable, generation, batch))
+            lost = _merge_losses(lost, _find_losses(readable, generation, batch))
         if lost.documents:
             losses.append(lost)
     nowhere = {
@@ -293,7 +293,7 @@ def find_lacking_texts(losses: Collection[BuildLosses]) -> dict[str, frozenset[s
 
 
 def find_texts_in_index(ctx: TenantContext, embedder_id: str, texts: Collection[str]) -> set[str]:
-    """Return the hashes of those texts whose vectors are still in an index."""
+    """Return which of these texts, given by hash, still have a vector in an index."""
     found: set[str] = set()
     for generation in list_builds(ctx, embedder_id):
         owner = ctx.owner(generation)
@@ -337,7 +337,7 @@ def _find_losses(
     )
 
 
-def _add_losses(one: BuildLosses, other: BuildLosses) -> BuildLosses:
+def _merge_losses(one: BuildLosses, other: BuildLosses) -> BuildLosses:
     return BuildLosses(
         one.generation,
         one.parsed | other.parsed,
@@ -361,7 +361,7 @@ def repair_lake(ctx: TenantContext, share: DailyShare) -> LakeDrift:
     if found.is_empty:
         return found
     ctx.lake.drop_damaged(found.files)
-    _salvage(ctx)
+    _recover_unlisted_rows(ctx)
     left = compare_lake(ctx, share)
     chunks_lost = any(lost.chunks for lost in left.losses)
     lacking = find_lacking_texts(left.losses)
@@ -389,7 +389,7 @@ def heal_lake(ctx: TenantContext, damage: LakeDamaged) -> None:
     ctx.catalog.events.write(ctx.ref, "lake_healed", [event])
 
 
-def _salvage(ctx: TenantContext) -> None:
+def _recover_unlisted_rows(ctx: TenantContext) -> None:
     """Recover rows from files that no table lists, for every build with missing rows."""
     for generation in ctx.catalog.generations.live(ctx.ref.id):
         for batch in batched(
@@ -418,7 +418,10 @@ def _recover_vectors(ctx: TenantContext, embedder_id: str, texts: Collection[str
 
 
 def _recover_all_vectors(ctx: TenantContext, embedder_id: str, versions: int) -> None:
-    """Copy all vectors that the lake lacks from the index, in parts sized by `versions`."""
+    """Copy all vectors that the lake lacks from the index, in parts.
+
+    The number of parts grows with `versions`, or with the number of entries if that is larger.
+    """
     for generation in list_builds(ctx, embedder_id):
         entries = ctx.catalog.index.entry_count(ctx.ref.id, generation.number)
         for hashes in HashRange().parts(1 + max(entries, versions) // _AT_ONCE):

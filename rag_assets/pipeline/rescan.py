@@ -31,7 +31,7 @@ from rag_assets.ingest.sources.model import (
     parse_path,
 )
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import find_builds
+from rag_assets.pipeline.generations import find_active_builds
 from rag_assets.pipeline.slices import StageProgress, find_parsed_documents
 from rag_assets.pipeline.versions import record_missing_keys
 from rag_assets.privacy.masker import MASKING_VERSION, Masker
@@ -166,7 +166,7 @@ def have_settings_changed(last: Sync | None, settings: str) -> bool:
 def mask_rows(
     rows: Sequence[Document], masker: Masker, scanner: SecretScanner
 ) -> tuple[list[MaskedDocument], Mapping[str, int]]:
-    """Mask credentials in documents' rows; return the changed rows, and finds of each rule."""
+    """Mask credentials in documents' rows; return changed rows, and the number of finds by rule."""
     masker.prime(text for row in rows for text in _iter_texts(row))
     found, rules = [], Counter[str]()
     for row in rows:
@@ -182,7 +182,7 @@ def mask_rows(
 
 
 def build_change_from_row(row: Document) -> DocumentChange:
-    """Return the change by which a listing would have written this row."""
+    """Return the change with which a listing would write this row."""
     values = {f.name: getattr(row, f.name) for f in fields(DocumentChange) if f.name != "error"}
     if row.content_sha256 is None:
         return DocumentChange(**values, error=row.error_message)
@@ -204,7 +204,7 @@ def _decode_path(row: Document) -> str:
 
 
 def _build_masked_change(row: Document, masker: Masker) -> DocumentChange:
-    """Return the change by which a listing would write this row, with its credentials masked."""
+    """Return the change with which a listing would write this row after masking its credentials."""
     metadata = SourceMetadata(title=row.said_title, tags=row.tags, metadata=row.metadata)
     shown = MaskedNames((), masker).mask_metadata(metadata)
     return replace(
@@ -244,7 +244,7 @@ class _CredentialText:
 
 
 class MaskedTexts:
-    """Masks texts of one tenant that the current rules find credentials in."""
+    """Masks the texts of a tenant in which the current rules find credentials."""
 
     def __init__(self, ctx: TenantContext, scanner: SecretScanner) -> None:
         self._ctx = ctx
@@ -253,7 +253,8 @@ class MaskedTexts:
     def mask_texts(self, keys: Collection[str]) -> FoundTexts | None:
         """Scan the texts with these keys, and store masked copies of those with credentials.
 
-        Return the texts with credentials, and those that could not be scanned; None without any.
+        Return the texts with credentials and the texts that could not be scanned; None if there
+        are none of either.
         """
         found: dict[str, _CredentialText] = {}
         for key, row in sorted(self._ctx.lake.parsed(keys).items()):
@@ -324,7 +325,7 @@ class MaskedTexts:
     def _list_documents_with_texts(
         self, ids: Collection[str], found: Collection[str]
     ) -> list[Document]:
-        """Return the documents, among these, whose current text is a found text."""
+        """Return the documents with these ids whose current text is one of the found texts."""
         ctx = self._ctx
         return [
             document
@@ -341,7 +342,7 @@ class MaskedTexts:
     def _unindexed_documents(self) -> dict[str, list[str]]:
         """Return the ids of documents whose current content a build lacks, grouped by parse_key."""
         ctx = self._ctx
-        builds = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
+        builds = find_active_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).values()
         keys = {build.generation.number: build.context.config_key for build in builds} or {
             0: ctx.config_key
         }

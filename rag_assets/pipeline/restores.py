@@ -14,7 +14,7 @@ from functools import partial
 from typing import TypeAlias
 
 from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
-from rag_assets.pipeline.mark_keeper import MarkKeeper, SecurityStanding
+from rag_assets.pipeline.mark_keeper import CatalogMarkKeeper, SecurityStanding
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.removals import parse_hash
@@ -58,7 +58,10 @@ def describe_lost_changes(
 
 
 def accept_restore(
-    catalog: Catalog, keeper: MarkKeeper, lost: Iterable[LostChange], security: SecurityStanding
+    catalog: Catalog,
+    keeper: CatalogMarkKeeper,
+    lost: Iterable[LostChange],
+    security: SecurityStanding,
 ) -> None:
     """Accept a restored catalog: repeat changes, end the panel's sessions, raise the epoch."""
     for lost_change in lost:
@@ -151,7 +154,7 @@ class _Describer:
 
     def _describe_set_hold(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
         source, *hashes = change.about
-        what = f"a hold on {_describe_held(change)} of tenant {ref.id} was set {on}"
+        what = f"a hold on {_describe_held_documents(change)} of tenant {ref.id} was set {on}"
         ids = self._list_documents(ref, hashes)
         if hashes and not ids:
             return LostChange(change, f"{what}, and this catalog does not know the document")
@@ -162,7 +165,7 @@ class _Describer:
         return LostChange(change, f"{what}, and is missing in this catalog", reset)
 
     def _describe_lifted_hold(self, change: SecurityChange, ref: TenantRef, on: str) -> LostChange:
-        what = f"a hold on {_describe_held(change)} of tenant {ref.id} was lifted {on}"
+        what = f"a hold on {_describe_held_documents(change)} of tenant {ref.id} was lifted {on}"
         return LostChange(change, f"{what}, and is set again in this catalog: lift it again")
 
     def _describe_removed_key(
@@ -208,7 +211,10 @@ class _Describer:
                 return  # The catalog has no data of the tenant that could be deleted.
 
     def _purge(self, ref: TenantRef, ids: Sequence[str], sealed: Sequence[str]) -> None:
-        """Withhold documents until the next run erases them; tombstones keep out unknown ones."""
+        """Withhold documents until the next run erases them.
+
+        Tombstones keep out documents that the catalog does not know.
+        """
         now = datetime.now(UTC)
         with self._hold_lock(ref):
             self._catalog.erasures.restore_tombstones(ref, sealed)
@@ -245,7 +251,7 @@ def _describe_token(change: SecurityChange) -> str:
     return f"token {change.name} ({about})" if about else f"token {change.name}"
 
 
-def _describe_held(change: SecurityChange) -> str:
+def _describe_held_documents(change: SecurityChange) -> str:
     source, *hashes = change.about
     if hashes:
         return "a document"

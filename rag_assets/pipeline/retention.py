@@ -12,8 +12,8 @@ from rag_assets.common.errors import CatalogSetBack
 from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.erasure import settle_erasure, settle_open
-from rag_assets.pipeline.mark_keeper import find_refusal
+from rag_assets.pipeline.erasure import settle_erasure, settle_open_erasures
+from rag_assets.pipeline.mark_keeper import find_deletion_refusal
 from rag_assets.storage.catalog.erasure.holds import Hold
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.catalog.erasure.retention import Cutoffs, DueDocuments
@@ -41,7 +41,7 @@ class PruningReport:
     """Report on pruning.
 
     Attributes:
-        receipts: receipts of this run's pruning, and of an earlier interrupted one.
+        receipts: receipts of this run's pruning, and of interrupted erasures that it finished.
         doubt: why pruning was skipped, if the clock may be wrong.
     """
 
@@ -64,7 +64,7 @@ class PruningReport:
 
     @property
     def _prune_receipts(self) -> list[Receipt]:
-        """Return the receipts of prunes, without receipts of other interrupted erasures."""
+        """Return the receipts of pruning, without those of other interrupted erasures."""
         return [receipt for receipt in self.receipts if receipt.kind == "prune"]
 
     def warnings(self, tenant_id: str) -> list[str]:
@@ -78,7 +78,7 @@ class PruningReport:
         if self.refused is not None:
             found.append(f"nothing was pruned: {self.refused.message}. {self.refused.hint}")
         if self.doubt is not None:
-            found.append(self.doubt.line)
+            found.append(self.doubt.message_with_hint)
         if self.corrected:
             found.append(
                 f"{format_count(self.corrected, 'row')} of {tenant_id} had times in the future,"
@@ -93,7 +93,7 @@ def prune_tenant(ctx: TenantContext, *, by: str, confirm: bool = False) -> Pruni
 
     With `confirm`, a person has allowed pruning any share of a source's documents.
     """
-    receipts = settle_open(ctx)
+    receipts = settle_open_erasures(ctx)
     now = get_deletion_time(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
         return PruningReport(tuple(receipts), doubt=now)
@@ -107,9 +107,9 @@ def prune_tenant(ctx: TenantContext, *, by: str, confirm: bool = False) -> Pruni
     return replace(report, events=events)
 
 
-def prune_due(ctx: TenantContext, *, by: str) -> PruningReport:
+def prune_due_documents(ctx: TenantContext, *, by: str) -> PruningReport:
     """Prune due documents in a sync; if none is due, this costs three queries."""
-    receipts = tuple(settle_open(ctx, seconds=ctx.limits.parse_seconds))
+    receipts = tuple(settle_open_erasures(ctx, seconds=ctx.limits.parse_seconds))
     now = get_deletion_time(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
         return PruningReport(receipts, doubt=now)
@@ -140,7 +140,7 @@ def _prune_documents(
     cutoffs = compute_cutoffs(ctx.tenant, now)
     if cutoffs is None:
         return PruningReport()
-    if (refused := find_refusal(ctx)) is not None:
+    if (refused := find_deletion_refusal(ctx)) is not None:
         return PruningReport(refused=refused)
     due = ctx.catalog.retention.list_due(ctx.ref.id, cutoffs)
     held = () if confirm else find_held_prunes(due, ctx.tenant.prune_share)
@@ -149,7 +149,7 @@ def _prune_documents(
     if ctx.catalog.retention.record_held(ctx.ref, counts) and held:
         ctx.catalog.events.write(ctx.ref, "prunes_held", [counts])
     erasure = ctx.catalog.erasures.begin_prune(
-        ctx.ref, cutoffs, counts.keys(), rule=describe_rule(ctx.tenant), by=by, at=now
+        ctx.ref, cutoffs, counts.keys(), rule=describe_retention_rule(ctx.tenant), by=by, at=now
     )
     if erasure is None:
         return PruningReport(held=held)
@@ -171,7 +171,7 @@ def compute_cutoffs(tenant: Tenant, now: datetime) -> Cutoffs | None:
 
 
 def find_held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune, ...]:
-    """Return the sources with more due documents than their share; None allows any share."""
+    """Return the sources of which more than this share of documents is due; None: no source."""
     if share is None:
         return ()
     counts: Mapping[str, int] = Counter(document.source for document in due.documents)
@@ -182,7 +182,7 @@ def find_held_prunes(due: DueDocuments, share: float | None) -> tuple[HeldPrune,
     )
 
 
-def describe_rule(tenant: Tenant) -> str:
+def describe_retention_rule(tenant: Tenant) -> str:
     """Return the setting retention_days of a tenant, as receipts quote it."""
     days = tenant.retention_days
     if isinstance(days, Mapping):
@@ -191,8 +191,8 @@ def describe_rule(tenant: Tenant) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class DueNext:
-    """The documents of one source type that have a limited retention.
+class UpcomingPruning:
+    """The documents of one source type with a limited retention, and how many are due soon.
 
     Attributes:
         soon: number of documents due within the period SOON, including those due now.
@@ -214,7 +214,7 @@ class RetentionReport:
     """
 
     rule: str | None
-    due: Sequence[DueNext]
+    due: Sequence[UpcomingPruning]
     holds: Sequence[Hold]
     held_documents: int
     prunes_to_confirm: Mapping[str, int]
@@ -232,10 +232,10 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     """Report on a tenant's retention; read-only."""
     tenant_id, now = ctx.ref.id, ctx.clock.now()
     cutoffs, ahead = compute_cutoffs(ctx.tenant, now), compute_cutoffs(ctx.tenant, now + SOON)
-    due: list[DueNext] = []
+    due: list[UpcomingPruning] = []
     if cutoffs is not None and ahead is not None:
         due = [
-            DueNext(source_type, now + left, before)
+            UpcomingPruning(source_type, now + left, before)
             for source_type, left, before in ctx.catalog.retention.list_aging(
                 tenant_id, cutoffs, ahead
             )
@@ -245,12 +245,12 @@ def report_retention(ctx: TenantContext) -> RetentionReport:
     syncs = ctx.catalog.syncs.all(tenant_id)
     trusted = get_deletion_time(ctx.catalog, ctx.clock)
     return RetentionReport(
-        rule=None if cutoffs is None else describe_rule(ctx.tenant),
+        rule=None if cutoffs is None else describe_retention_rule(ctx.tenant),
         due=due,
         holds=holds,
         held_documents=ctx.catalog.holds.document_count(tenant_id) if holds else 0,
         prunes_to_confirm={name: s.held_prunes for name, s in syncs.items() if s.held_prunes},
         receipts=receipts[: -_SHOWN - 1 : -1],
         receipt_count=len(receipts),
-        doubt=trusted.line if isinstance(trusted, ClockDoubt) else None,
+        doubt=trusted.message_with_hint if isinstance(trusted, ClockDoubt) else None,
     )

@@ -51,7 +51,7 @@ def compare_separate_vectors(ctx: TenantContext) -> list[SeparateVectorState]:
     return [
         SeparateVectorState(
             generation,
-            frozenset(_find_differing(ctx, vectors, generation)),
+            frozenset(_find_differing_documents(ctx, vectors, generation)),
             vectors.unsound(ctx.owner(generation)),
         )
         for vectors, generation in _list_separate_builds(ctx)
@@ -72,15 +72,15 @@ def fill_vectors(ctx: TenantContext, generation: Generation, vectors: PgVectors)
         # Write the row first: tables that no row records are deleted as unreferenced.
         ctx.guard()
         generation = table.set_vectors_state(ctx.ref, generation, "filling")
-    differing = _find_differing(ctx, vectors, generation)
+    differing = _find_differing_documents(ctx, vectors, generation)
     if differing and generation.vectors_beside == "answering":
         ctx.guard()
         generation = table.set_vectors_state(ctx.ref, generation, "filling")
     vectors.create(owner, generation.dimensions)
     if differing:
-        _make_equal(ctx, vectors, generation, differing)
+        _correct_vectors(ctx, vectors, generation, differing)
         vectors.index(owner, generation.dimensions)
-        differing = _find_differing(ctx, vectors, generation)
+        differing = _find_differing_documents(ctx, vectors, generation)
     ctx.guard()
     state: VectorsBeside = "filling" if differing else "answering"
     return table.set_vectors_state(ctx.ref, generation, state)
@@ -105,7 +105,7 @@ def repair_vectors(ctx: TenantContext) -> int:
     for vectors, generation in _list_separate_builds(ctx):
         try:
             vectors.delete_unsound(ctx.owner(generation))
-            differed += bool(_find_differing(ctx, vectors, generation))
+            differed += bool(_find_differing_documents(ctx, vectors, generation))
             fill_vectors(ctx, generation, vectors)
         except VectorsUnavailable as error:
             ctx.log(error.message)
@@ -118,7 +118,9 @@ def _list_separate_builds(ctx: TenantContext) -> Iterator[tuple[PgVectors, Gener
             yield ctx.store.vectors, generation
 
 
-def _find_differing(ctx: TenantContext, vectors: PgVectors, generation: Generation) -> set[str]:
+def _find_differing_documents(
+    ctx: TenantContext, vectors: PgVectors, generation: Generation
+) -> set[str]:
     held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
     owner = ctx.owner(generation)
@@ -126,7 +128,7 @@ def _find_differing(ctx: TenantContext, vectors: PgVectors, generation: Generati
     return {document_id for document_id in found if document_id is not None}
 
 
-def _make_equal(
+def _correct_vectors(
     ctx: TenantContext, vectors: PgVectors, generation: Generation, differing: set[str]
 ) -> None:
     held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)

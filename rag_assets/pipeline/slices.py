@@ -27,7 +27,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.failure_kinds import FailureKind, failure_kind
 from rag_assets.ingest.sources.records import EXCLUDED
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.pipeline.generations import ActiveBuild, find_builds, open_active_builds
+from rag_assets.pipeline.generations import ActiveBuild, find_active_builds, open_active_builds
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.syncs import Slice
 from rag_assets.storage.catalog.documents.model import Document, Failure
@@ -114,11 +114,10 @@ class SliceWork:
 
 
 class StageTime:
-    """The time limit of a stage: in full for urgent documents, less for others while those wait.
+    """The time limit of a stage: the full time for urgent documents, such as edits.
 
-    Urgent documents may be in the slice, or may have changed since the run started. So a run ends
-    soon if it contains an edit or an edit waits for it. Other documents still make progress in
-    every run.
+    Other documents get less time while an urgent document waits, in this slice or since the run
+    started, so that the run ends soon. They still make progress in every run.
     """
 
     def __init__(self, ctx: TenantContext, seconds: float, *, is_hurried: bool = False) -> None:
@@ -129,7 +128,7 @@ class StageTime:
         self._is_hurried = is_hurried
 
     def is_over(self, *, is_urgent: bool) -> bool:
-        """Return whether the stage must end before it starts the next document."""
+        """Return whether the stage must not start another document of this urgency."""
         now = time.monotonic()
         if is_urgent or now < self._hurried_deadline:
             return now >= self.deadline
@@ -162,11 +161,11 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
     documents, they alternate from run to run.
     """
     builds = open_active_builds(ctx)
-    behind = [] if builds.superseded is None else _list_pending(builds.superseded)
+    behind = [] if builds.superseded is None else _list_pending_ids(builds.superseded)
     if builds.superseded is None or not behind:
-        return _store_slice(builds.wanted, _list_pending(builds.wanted), run_id, unlisted)
+        return _store_slice(builds.wanted, _list_pending_ids(builds.wanted), run_id, unlisted)
     if ctx.catalog.syncs.last_generation(ctx.ref.id) == builds.superseded.generation.number:
-        pending = _list_pending(builds.wanted)
+        pending = _list_pending_ids(builds.wanted)
         if pending:
             return _store_slice(builds.wanted, pending, run_id, unlisted)
     return _store_slice(builds.superseded, behind, run_id, unlisted)
@@ -177,7 +176,9 @@ def load_work(ctx: TenantContext, run_id: str) -> SliceWork:
     planned = ctx.catalog.syncs.find_slice(ctx.ref.id, run_id)
     if planned is None:
         return plan_work(ctx, run_id)
-    build = find_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).get(planned.generation)
+    build = find_active_builds(ctx, ctx.catalog.generations.live(ctx.ref.id)).get(
+        planned.generation
+    )
     if build is not None and build.context.config_key == planned.config_key:
         return _load_slice(build, planned)
     # The configuration changed during the run.
@@ -204,7 +205,7 @@ def count_pending(ctx: TenantContext) -> int:
 def find_parsed_documents(
     ctx: TenantContext, documents: Iterable[Document]
 ) -> list[ParsedDocument]:
-    """Return those documents whose parsed text is in the lake, with their keys."""
+    """Return the documents whose parsed text is in the lake, with the keys of their rows."""
     keys = {document.document_id: ctx.parse_key(document) for document in documents}
     heads = ctx.lake.parsed_heads(set(keys.values()))
     return [
@@ -259,20 +260,22 @@ def _add_environment_keys(ctx: TenantContext, waits: Sequence[Failure]) -> list[
 
     A document with such a failure is tried once in each environment.
     """
-    if not any(map(_is_for_setting, waits)):
+    if not any(map(_may_be_fixed_by_setting, waits)):
         return [*waits]
     key = environment_key(ctx.settings)
-    return [replace(wait, environment=key) if _is_for_setting(wait) else wait for wait in waits]
+    return [
+        replace(wait, environment=key) if _may_be_fixed_by_setting(wait) else wait for wait in waits
+    ]
 
 
-def _is_for_setting(wait: Failure) -> bool:
+def _may_be_fixed_by_setting(wait: Failure) -> bool:
     if wait.kind in {"installation", "wrong-vectors"}:
         return True
     # A spending cap is not a setting of the environment, and a retry would spend the money again.
     return wait.retry_at == NEVER and wait.kind != "cap-reached"
 
 
-def _list_pending(build: ActiveBuild) -> list[str]:
+def _list_pending_ids(build: ActiveBuild) -> list[str]:
     ctx = build.context
     return ctx.catalog.index.pending(
         ctx.ref.id,
@@ -342,7 +345,7 @@ def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsErr
     quarantined = 0
     for document_ids in batched(waiting, _BATCH):
         documents = ctx.catalog.documents.find(ctx.ref.id, document_ids)
-        complete = _find_complete(ctx, documents)
+        complete = _find_complete_documents(ctx, documents)
         kind = failure_kind(outage)
         failures = [
             build_failure(d, outage.advice, kind, compute_retry_time(d, outage))
@@ -354,8 +357,8 @@ def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsErr
     return quarantined
 
 
-def _find_complete(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
-    """Return the ids of those documents that have all chunks and vectors in the lake."""
+def _find_complete_documents(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
+    """Return the ids of the documents that have all their chunks and vectors in the lake."""
     parsed = find_parsed_documents(ctx, documents)
     hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
     texts = {text for of_set in hashes.values() for text in of_set}
@@ -392,15 +395,15 @@ class StageProgress:
             self._report(now)
 
     def finish(self) -> None:
-        """End the stage; report once more if the last line is out of date."""
+        """End the stage; report once more if the last reported line is out of date."""
         if self._reported is not None and self._reported != self._count:
             self._report(time.monotonic())
 
     def _report(self, now: float) -> None:
         self._reported = self._count
-        self._log(self._format_line(now))
+        self._log(self._format_progress_line(now))
 
-    def _format_line(self, now: float) -> str:
+    def _format_progress_line(self, now: float) -> str:
         seconds = max(now - self._started, 1e-6)
         rate = self._count / seconds
         left = (self._total - self._count) / rate if rate else 0.0

@@ -77,7 +77,7 @@ def compare_contents(
         try:
             chosen = comparison.iter_chosen(digest.list_source(source))
             found = comparison.find_altered(hash_documents(source, chosen))
-            altered = _drop_changed(source, rows, found)
+            altered = _drop_changed_documents(source, rows, found)
         except ListingFailed:
             total = total.plus(ContentsReport(unlisted=(source.name,)))
             continue
@@ -94,8 +94,8 @@ def compare_contents(
     return total
 
 
-def read_again(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
-    """Make the next listing read these documents, or all, even if they look unchanged."""
+def mark_for_rereading(ctx: TenantContext, document_ids: Collection[str] | None = None) -> None:
+    """Mark documents (None: all) to be read by the next listing even if they look unchanged."""
     ctx.guard()
     ctx.catalog.documents.read_again(ctx.ref, document_ids)
     ctx.catalog.syncs.reset(ctx.ref)
@@ -133,10 +133,13 @@ class _Comparison:
         }
 
 
-def _drop_changed(
+def _drop_changed_documents(
     source: DocumentSource, rows: Mapping[str, CatalogDocument], altered: set[str]
 ) -> set[str]:
-    """Leave out documents that changed while they were read; the next listing finds them."""
+    """Return the altered documents except those that changed while they were read.
+
+    The next listing finds the others.
+    """
     if not altered:
         return altered
     return {
@@ -192,7 +195,7 @@ def _compare_records(ctx: TenantContext, share: DailyShare) -> StoredDrift:
     named = [
         config.name for config in ctx.tenant.sources if ctx.tenant.source_kind(config).holds_records
     ]
-    found = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hashes)
+    found = ctx.catalog.record_drift.find(ctx.ref.id, named, share.hash_range)
     return StoredDrift(
         store="records",
         item_name="record",

@@ -237,7 +237,7 @@ def has_scope_changes(
 
 
 def drop_pruned_changes(ctx: TenantContext, listing: SourceListing) -> SourceListing:
-    """Leave out documents that were pruned or deleted and are unchanged in the source."""
+    """Return a listing without pruned or deleted documents that are unchanged in the source."""
     if not listing.changes:
         return listing
     buried = ctx.catalog.documents.tombstones(ctx.ref.id)
@@ -256,7 +256,7 @@ def _collect_scopes(
 
 
 def _is_known_failure(change: Change, rows: Mapping[str, CatalogDocument]) -> bool:
-    """Return whether a document stays unreadable for the same reason, so its row is unchanged."""
+    """Return whether a document is unreadable for the same reason as before."""
     row = rows.get(change.document.document_id)
     return (
         change.error is not None

@@ -72,7 +72,7 @@ class SourcePlan:
 
 @dataclass(frozen=True, slots=True)
 class RemovedSourcePlan:
-    """The changes that follow from removing a source; `uris` has its documents' uris by id."""
+    """The changes after a source was removed from the configuration; `uris` are by document id."""
 
     name: str
     uris: dict[str, str]
@@ -228,7 +228,7 @@ def _is_in_folder(path: str, folder: str) -> bool:
 def _find_unchanged_listing(
     ctx: TenantContext, source: DocumentSource, settings: str, last: Sync, *, reuse: bool
 ) -> SourceListing | None:
-    """Return a listing without changes if a source is known to be unchanged."""
+    """Return a listing without changes if a source is known to be unchanged; otherwise None."""
     listed_at_ns = time.time_ns()
     if last.held_deletions or last.listing_digest is None or last.listed_at_ns is None:
         return None
@@ -276,7 +276,7 @@ def plan_removed_sources(
 
 
 def mask_failure(plan: SourcePlan, masker: Masker) -> ListingFailed:
-    """Return the failure of a listing with credentials in its path masked."""
+    """Return the error of a failed listing, with credentials in its path masked."""
     error = plan.error or ListingFailed(f"source {plan.config.name!r} was not listed")
     return ListingFailed(masker.text(error.message), hint=error.hint)
 

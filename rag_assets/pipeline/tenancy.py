@@ -50,10 +50,10 @@ class Reconciliation:
 
 
 def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) -> Reconciliation:
-    """Bring the catalog's tenants in line with the file, and with the lists that it names.
+    """Bring the catalog's tenants in line with tenants.yaml and the lists that it includes.
 
-    A tenant that another home folder lists keeps the configuration that it has there. Tenants that
-    are no longer listed are disabled first, regardless of problems with other tenants.
+    A tenant listed by another home folder keeps its configuration from there. Tenants that are no
+    longer listed are disabled first, regardless of problems with other tenants.
     """
     file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
     listed, lists = file.load(), file.lists()
@@ -136,7 +136,7 @@ def _require_no_api_tenant(
 
 
 def require_usable(config: Mapping[str, Any], former: TenantRecord | None = None) -> None:
-    """Require that everything that a tenant's configuration names on this machine exists and works.
+    """Require that the software and files that a tenant's configuration needs exist and work.
 
     This covers the models of its embedder and reranker, and the requirements of its parser. A part
     that an enabled tenant already had is not checked again, because its folder may be unavailable
@@ -225,7 +225,9 @@ class Projects:
     def put(
         self, project: Project, settings: ProjectSettings, *, reset: bool = False
     ) -> PutProject:
-        """Create a project, or change these settings of it; a repeated call changes nothing.
+        """Create a project with these settings, or apply them to an existing project.
+
+        Repeating a call changes nothing.
 
         Args:
             reset: reset an existing project to the settings for projects in tenants.yaml; it keeps

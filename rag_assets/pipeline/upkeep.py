@@ -9,7 +9,7 @@ from rag_assets.common.formatting import format_count
 from rag_assets.pipeline.clock_guard import ClockDoubt, get_deletion_time
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.generations import drop_generation
-from rag_assets.pipeline.mark_keeper import find_refusal, may_delete
+from rag_assets.pipeline.mark_keeper import find_deletion_refusal, may_delete
 from rag_assets.pipeline.recipes import find_wanted_build
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.pipeline.uploads import sweep_blobs
@@ -38,7 +38,7 @@ def drop_old_generations(ctx: TenantContext) -> int:
     generations = ctx.catalog.generations.live(ctx.ref.id)
     wanted = find_wanted_build(generations, ctx.tenant, ctx.embedder.embedder_id)
     kept = {g.number for g in (wanted,) if g is not None}
-    old = [g for g in generations if g.number not in kept and _is_over(g, before)]
+    old = [g for g in generations if g.number not in kept and _is_due_for_deletion(g, before)]
     if old and not may_delete(ctx):
         return 0
     for generation in old:
@@ -46,7 +46,7 @@ def drop_old_generations(ctx: TenantContext) -> int:
     return len(old)
 
 
-def _is_over(generation: Generation, before: datetime | None) -> bool:
+def _is_due_for_deletion(generation: Generation, before: datetime | None) -> bool:
     """Return whether an unwanted build is to be deleted.
 
     Args:
@@ -89,7 +89,7 @@ def compact_lake(ctx: TenantContext) -> Mapping[str, Compaction]:
 
 def compact_tenant(ctx: TenantContext) -> list[str]:
     """Compact a tenant's lake, and delete unneeded files; return lines on what was done."""
-    if (refused := find_refusal(ctx)) is not None:
+    if (refused := find_deletion_refusal(ctx)) is not None:
         return [f"nothing is deleted: {refused.message}; {refused.hint}"]
     compacted = compact_lake(ctx)
     lines = describe_compactions(compacted)
@@ -124,7 +124,7 @@ def expunge_indexes(
 def expunge_pruned(
     catalog: Catalog, store: VectorStore, tenant: TenantRef, log: Callable[[str], None]
 ) -> None:
-    """Expunge pruned entries from index files once after each pruning, without a lock."""
+    """Remove pruned entries from index files, once after each pruning; needs no lock."""
     pruned = catalog.events.latest(tenant.id, kind="pruned", limit=1)
     expunged = catalog.events.latest(tenant.id, kind="pruned_expunged", limit=1)
     if not pruned or (expunged and expunged[0].id > pruned[0].id):

@@ -20,7 +20,7 @@ from rag_assets.pipeline.fact_stores import (
     list_fact_stores,
     list_follow_up_texts,
 )
-from rag_assets.pipeline.generations import find_builds
+from rag_assets.pipeline.generations import find_active_builds
 from rag_assets.pipeline.slices import ParsedDocument, SliceWork, find_parsed_documents
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.builds.lake_keys import RecordedKeys
@@ -291,7 +291,7 @@ def find_needed_keys(ctx: TenantContext) -> NeededKeys:
     generations = ctx.catalog.generations.live(ctx.ref.id)
     embedders = {ctx.embedder.embedder_id, *(generation.embedder_id for generation in generations)}
     contexts = {
-        number: build.context for number, build in find_builds(ctx, generations).items()
+        number: build.context for number, build in find_active_builds(ctx, generations).items()
     } or {0: ctx}
     for number, build in contexts.items():
         record_missing_keys(build, number, build.config_key)

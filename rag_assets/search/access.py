@@ -22,7 +22,7 @@ _BLANKS = 16
 
 
 class ScopedDocument(Protocol):
-    """A document, or an entry of one, with its current access scope and uri in the catalog."""
+    """A document, or an index entry of one, with its current access scope and uri."""
 
     @property
     def access_scope(self) -> str:
@@ -65,7 +65,7 @@ class FlatScopes:
 
 
 def split_moved_pages(scopes: Mapping[str, str], readable: frozenset[str]) -> MovedPages:
-    """Split recently moved pages into pages that a caller may read and all other pages."""
+    """Split recently moved pages into pages that a caller may read, and other pages."""
     if not scopes:
         return NONE_MOVED
     return MovedPages(

@@ -154,7 +154,7 @@ class CitedHit:
 
 
 def list_cited_hits(answer: str, hits: Sequence[Hit]) -> list[CitedHit]:
-    """Return the passages that an answer cites, in the order of the hits."""
+    """Return the hits that an answer cites, in their order, each with the claim that cites it."""
     claims: dict[int, list[str]] = {}
     for sentence in verify_citations(answer, hits).sentences:
         for number in sentence.cites:
@@ -363,7 +363,7 @@ def _count_claims(sentences: Sequence[CheckedSentence]) -> int:
 async def _cite_by_meaning(
     result: AnswerResult, model: Callable[[], Embedder]
 ) -> tuple[Citation, ...]:
-    """Return the citations of an answer, each with the block that its claims are about."""
+    """Return the citations of an answer, choosing by meaning where words do not decide a block."""
     cited = await run_sync(list_cited_hits, result.answer, result.hits)
     near = await compare_meanings(cited, model)
     return tuple(build_citation(cited_hit, near.get(cited_hit.hit.number)) for cited_hit in cited)

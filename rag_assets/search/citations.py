@@ -163,11 +163,11 @@ def _remove_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
         for sentence, part in zip(report.sentences, parts, strict=True)
     ]
     _drop_heads_without_rows(parts, stays)
-    return "".join(_yield_kept_texts(answer, parts, stays, evidence.keys())).strip()
+    return "".join(_iter_kept_texts(answer, parts, stays, evidence.keys())).strip()
 
 
 def _mark_unsupported(answer: str, evidence: Mapping[int, _Evidence]) -> str:
-    """Replace the citations of a claim with `[unsupported]` if they lack some of its figures."""
+    """Replace citations with `[unsupported]` if the cited passages lack figures of the claim."""
     parts = []
     for sentence in _check_sentences(answer, evidence).sentences:
         text = answer[sentence.start : sentence.end]
@@ -190,7 +190,7 @@ def _drop_heads_without_rows(parts: Sequence[AnswerPart], stays: list[bool]) -> 
         rows = role == "row" and (rows or stays[at])
 
 
-def _yield_kept_texts(
+def _iter_kept_texts(
     answer: str, parts: Sequence[AnswerPart], stays: Sequence[bool], known: Container[int]
 ) -> Iterator[str]:
     """Yield the text of each kept part, and the bullet or line break of each removed part."""
@@ -241,8 +241,8 @@ class _Evidence:
     def list_claim_words(self, claim: str) -> frozenset[str]:
         """Return a claim's stemmed words.
 
-        If the passages were analysed in several languages, the claim is stemmed by the analysis
-        that gives most words in common with the passages.
+        If the passages are in several languages, the claim is stemmed in the language in which it
+        shares most words with them.
         """
         forms = [_compute_stems(claim, analysis) for analysis in sorted(self.analyses)]
         return max(forms, key=self.compute_covered_share, default=frozenset())
@@ -252,7 +252,7 @@ class _Evidence:
         return len(words & self.words) / max(1, len(words))
 
     def has_words_of(self, text: str, part: AnswerPart) -> bool:
-        """Return whether a text that makes no claim fits the passages.
+        """Return whether a part of an answer that makes no claim fits the passages.
 
         It must share words with the passages and add no address. A text without words passes unless
         it opens a link. The head of a table may have other words.
@@ -266,14 +266,14 @@ class _Evidence:
         )
 
     def has_addresses(self, named: Addresses) -> bool:
-        """Return whether the passages contain every address, port, telephone and card number."""
+        """Return whether the passages contain all of these addresses and numbers."""
         known = named.links | named.names <= self.addresses
         return known and self.digits.contain(named.numbers)
 
 
 def _collect_evidence(hits: Sequence[CitablePassage]) -> dict[int, _Evidence]:
     return {
-        hit.number: _read_evidence(
+        hit.number: _collect_text_evidence(
             "\n".join([hit.title or "", *hit.heading_path, getattr(hit, "context", ""), hit.text]),
             getattr(hit, "uri", ""),
         )
@@ -283,7 +283,7 @@ def _collect_evidence(hits: Sequence[CitablePassage]) -> dict[int, _Evidence]:
 
 # An answer is checked several times: as the model wrote it, as it is shown, and for its citations.
 @lru_cache(maxsize=64)
-def _read_evidence(text: str, context: str) -> _Evidence:
+def _collect_text_evidence(text: str, context: str) -> _Evidence:
     addresses = Addresses.parse(text).known
     named_words = NamedWords(text, context)
     analysis = choose_analysis(text, _find_language(text))
@@ -339,9 +339,11 @@ def _judge_sentence(
     else:
         verdict = "unsupported"
         language = _find_language(claim) or language
-        is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_foreign(claim, language, found)
-        if found.has_addresses(addresses) and (is_foreign or _is_alike(claimed, found)):
-            rule = _list_missing_across_languages if is_foreign else _list_missing
+        is_foreign = shared < _SHARED_IN_ONE_LANGUAGE and _is_in_other_language(
+            claim, language, found
+        )
+        if found.has_addresses(addresses) and (is_foreign or _shares_enough_words(claimed, found)):
+            rule = _iter_missing_across_languages if is_foreign else _iter_missing_figures_and_names
             missing = tuple(rule(claim, part, found, everything))
             if not missing and not is_foreign and part.role != "fence":
                 spoken = (
@@ -356,7 +358,7 @@ def _judge_sentence(
     )
 
 
-def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
+def _shares_enough_words(claimed: frozenset[str], found: _Evidence) -> bool:
     """Return whether a claim shares enough words with the passages that it cites."""
     shared = len(claimed & found.words)
     # A single shared word may be chance in English. A true German claim may share only one, since
@@ -365,7 +367,7 @@ def _is_alike(claimed: frozenset[str], found: _Evidence) -> bool:
     return shared >= (_MIN_SHARED_IF_SINGLE if is_chance else _MIN_SHARED) * max(1, len(claimed))
 
 
-def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:
+def _is_in_other_language(claim: str, language: str | None, found: _Evidence) -> bool:
     """Return whether a claim is in another language than the passages that it cites."""
     scripts = NamedWords(claim).scripts
     if scripts and found.named.scripts and not scripts & found.named.scripts:
@@ -373,25 +375,25 @@ def _is_foreign(claim: str, language: str | None, found: _Evidence) -> bool:
     return language not in (None, found.language or language)
 
 
-def _list_missing(
+def _iter_missing_figures_and_names(
     claim: str, part: AnswerPart, found: _Evidence, everything: _Evidence
 ) -> Iterator[str]:
     """Yield the figures and names of a claim that the passages it cites do not have."""
-    yield from _list_missing_figures(claim, found)
+    yield from _iter_missing_figures(claim, found)
     if part.role != "fence":
         yield from find_missing_names(claim, found.named, everything.named)
 
 
-def _list_missing_across_languages(
+def _iter_missing_across_languages(
     claim: str, part: AnswerPart, found: _Evidence, everything: _Evidence
 ) -> Iterator[str]:
     """Yield a claim's figures and full names that passages in another language do not have."""
-    yield from _list_missing_figures(claim, found)
+    yield from _iter_missing_figures(claim, found)
     if part.role != "fence":
         yield from find_missing_full_names(claim, found.named)
 
 
-def _list_missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
+def _iter_missing_figures(claim: str, found: _Evidence) -> Iterator[str]:
     for figure in find_claimed_figures(claim):
         if not found.figures.contain(figure):
             yield figure.written.strip()

@@ -88,7 +88,7 @@ def fold_text(text: str) -> str:
 
 
 def escape_places(text: str, places: Iterable[int]) -> str:
-    """Insert backslashes into a text, at places counted in its folded form (see fold_text)."""
+    """Insert backslashes into a text; `places` are positions in its folded form (see fold_text)."""
     wanted = sorted(set(places))
     if not wanted:
         return text
@@ -102,7 +102,7 @@ def escape_places(text: str, places: Iterable[int]) -> str:
 def _fold_character(character: str) -> str:
     if character in _LINE_ENDS:
         return "\n"
-    if _is_rule(character):
+    if _is_rule_character(character):
         return "-"
     compatible = unicodedata.normalize("NFKD", character)
     whole = None if compatible.isascii() else _find_prototype(character)
@@ -114,7 +114,7 @@ def _fold_character(character: str) -> str:
 
 def _get_lookalike(character: str) -> str:
     """Return the lower-case characters that a compatibility form looks like; empty if invisible."""
-    if _is_rule(character):
+    if _is_rule_character(character):
         return "-"
     category = unicodedata.category(character)
     # Marks, separators and the category "other": characters that join, direct, vary or tag text,
@@ -138,7 +138,7 @@ def _find_prototype(character: str) -> str | None:
     found = _load_prototypes().get(character)
     if found == "l" and character.casefold() != character:  # A capital I of any alphabet.
         return "i"
-    return found or _find_small_capital(character)
+    return found or _get_letter_of_small_capital(character)
 
 
 @lru_cache(maxsize=1)
@@ -157,13 +157,16 @@ def _load_prototypes() -> Mapping[str, str]:
     }
 
 
-def _find_small_capital(character: str) -> str | None:
-    """Return the letter of a small capital, since Unicode's data lacks most of them; or None."""
+def _get_letter_of_small_capital(character: str) -> str | None:
+    """Return the letter that a small capital looks like; None for any other character.
+
+    Unicode's data on lookalikes lacks most small capitals.
+    """
     _, small, letter = unicodedata.name(character, "").partition("LETTER SMALL CAPITAL ")
     return letter.lower() if small and len(letter) == 1 else None
 
 
-def _is_rule(character: str) -> bool:
+def _is_rule_character(character: str) -> bool:
     drawn = ord(character) in _BOX_DRAWING and character not in _ADDED
     return drawn or character in _RULES
 
@@ -265,7 +268,7 @@ def _find_imitations(shape: str) -> Iterator[int]:
 
 
 def _find_file_announcement(line: re.Match[str]) -> Iterator[int]:
-    """Yield the position of a line like `--- docs/file.md ---`, which announces a file."""
+    """Yield the position at which to escape a line like `--- docs/file.md ---`, if it is one."""
     text = line[0]
     begin, end = text.find("---"), text.rfind("---")
     if begin >= 0 and _WORD.search(text, begin, end) and not _WORD.search(text, 0, begin):

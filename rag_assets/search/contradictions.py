@@ -99,14 +99,18 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
     if not statement.content or len(statement.words) > _MAX_WORDS:
         return ()
     parsed = parse_passages(passages, language)
-    bounds = tuple(_list_contrary_bounds(statement, claim, parsed))
+    bounds = tuple(_iter_contrary_bounds(statement, claim, parsed))
     rules: tuple[Callable[[ParsedStatement, ParsedStatement], str | None], ...]
-    rules = (_find_denial, _find_lack, _find_opposite, _find_exchange)
-    meant = _list_comparable(statement, parsed)
+    rules = (_find_denial, _find_word_for_lacking_thing, _find_word_with_opposite, _find_swap)
+    meant = _list_comparable_statements(statement, parsed)
     for rule in rules:
-        if rule is _find_denial and _is_denied_elsewhere(statement, parsed):
+        if rule is _find_denial and _is_similar_text_negated(statement, parsed):
             continue
-        denied = _list_focused(statement, meant, parsed) if rule is _find_denial else []
+        denied = (
+            _list_statements_with_negated_word(statement, meant, parsed)
+            if rule is _find_denial
+            else []
+        )
         contrary = _find_first_if_in_all(rule(statement, sentence) for sentence in denied or meant)
         if contrary is not None:
             return (*bounds, contrary)
@@ -122,7 +126,7 @@ def _find_contradictions(claim: str, passages: tuple[str, ...], language: str) -
 
 
 def _find_first_if_in_all(words: Iterable[str | None]) -> str | None:
-    """Return the first contradicting word if every statement has one; otherwise None."""
+    """Return the first of these words; None if any of them is None."""
     first = None
     for word in words:
         if not word:
@@ -131,7 +135,9 @@ def _find_first_if_in_all(words: Iterable[str | None]) -> str | None:
     return first
 
 
-def _list_comparable(claim: ParsedStatement, passage: ParsedPassage) -> list[ParsedStatement]:
+def _list_comparable_statements(
+    claim: ParsedStatement, passage: ParsedPassage
+) -> list[ParsedStatement]:
     """Return the clauses or sentences of a passage that a claim may repeat."""
     for least, statements in ((_WHOLE, passage.parts), (_COMPARABLE, passage.sentence_index)):
         if found := [*statements.find_similar(claim, least)]:
@@ -140,14 +146,14 @@ def _list_comparable(claim: ParsedStatement, passage: ParsedPassage) -> list[Par
     return []
 
 
-def _is_denied_elsewhere(claim: ParsedStatement, passage: ParsedPassage) -> bool:
-    """Return whether a claim and a similar segment of its passage both contain a negation."""
+def _is_similar_text_negated(claim: ParsedStatement, passage: ParsedPassage) -> bool:
+    """Return whether both a claim and a similar segment of its passage contain a negation."""
     return bool(claim.negated_clauses) and any(
         part.negated_clauses for part, _ in passage.parts.find_similar(claim, _COMPARABLE)
     )
 
 
-def _list_focused(
+def _list_statements_with_negated_word(
     claim: ParsedStatement, statements: Sequence[ParsedStatement], passage: ParsedPassage
 ) -> list[ParsedStatement]:
     """Return the statements that contain a word to which a negation of the claim applies.
@@ -173,13 +179,13 @@ def _find_denial(claim: ParsedStatement, statement: ParsedStatement) -> str | No
         or statement.is_unclear
     ):
         return None
-    if list_opposite_pairs(claim, statement) or _find_prefixed(claim, statement):
+    if list_opposite_pairs(claim, statement) or _find_word_with_negating_prefix(claim, statement):
         return None
     common = claim.content & statement.content
     focus = claim.focus | statement.focus
     about = common if claim.language in UNSPACED else focus & common
     is_turned = claim.find_inverting_words(common) ^ statement.find_inverting_words(common)
-    if not about or is_turned or _are_apart(claim, statement, focus):
+    if not about or is_turned or _are_on_opposite_sides_of_bound(claim, statement, focus):
         return None
     polarities = {
         stem: (claim.find_polarities(stem), statement.find_polarities(stem)) for stem in common
@@ -202,8 +208,8 @@ def _find_denial(claim: ParsedStatement, statement: ParsedStatement) -> str | No
     return next((word.written for word in denying.words if word.written in negators), None)
 
 
-def _find_lack(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return a word of a claim that names something its passage calls lacking; otherwise None."""
+def _find_word_for_lacking_thing(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
+    """Return a word of a claim for something that its passage says is lacking; otherwise None."""
     lacking = [at for at, word in enumerate(statement.words) if word.written in LACKING]
     denies = claim.negated_clauses or statement.negated_clauses or claim.restrictors
     if not lacking or denies or list_negative_stems(claim.language) & statement.stems:
@@ -213,7 +219,7 @@ def _find_lack(claim: ParsedStatement, statement: ParsedStatement) -> str | None
     return next((word.written for word in claim.words if word.stem in lacked), None)
 
 
-def _find_opposite(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
+def _find_word_with_opposite(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
     """Return a word of a claim if the passage has its opposite instead; otherwise None."""
     if bool(claim.negated_clauses) != bool(statement.negated_clauses):
         return None
@@ -223,17 +229,21 @@ def _find_opposite(claim: ParsedStatement, statement: ParsedStatement) -> str | 
     ):
         return None
     if not pairs:
-        return _find_prefixed(claim, statement)
+        return _find_word_with_negating_prefix(claim, statement)
     if len(pairs) % 2 == 0:
         # Two opposites cancel out, as in "accepted with it" and "refused without it".
         return None
     mine = {stem for stem, _ in pairs}
-    if _are_apart(claim, statement, frozenset(stem for pair in pairs for stem in pair)):
+    if _are_on_opposite_sides_of_bound(
+        claim, statement, frozenset(stem for pair in pairs for stem in pair)
+    ):
         return None
     return next(word.written for word in claim.words if word.stem in mine)
 
 
-def _are_apart(claim: ParsedStatement, statement: ParsedStatement, stems: Container[str]) -> bool:
+def _are_on_opposite_sides_of_bound(
+    claim: ParsedStatement, statement: ParsedStatement, stems: Container[str]
+) -> bool:
     """Return whether one text describes values outside a bound, and the other values within it.
 
     For example, larger files are rejected, but files up to a certain size are accepted.
@@ -248,8 +258,10 @@ def _are_apart(claim: ParsedStatement, statement: ParsedStatement, stems: Contai
     )
 
 
-def _find_prefixed(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return a word that has a negating prefix in only one of two texts; otherwise None."""
+def _find_word_with_negating_prefix(
+    claim: ParsedStatement, statement: ParsedStatement
+) -> str | None:
+    """Return a word that only one of two texts has with a negating prefix; otherwise None."""
     for first, second in ((claim, statement), (statement, claim)):
         for word in first.words:
             for prefix in _PREFIXES.get(claim.language, ()):
@@ -261,8 +273,8 @@ def _find_prefixed(claim: ParsedStatement, statement: ParsedStatement) -> str | 
     return None
 
 
-def _find_exchange(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return the first of two words that a claim swaps, compared with a sentence, or None."""
+def _find_swap(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
+    """Return the first of two words that are swapped in a claim but not in a sentence; or None."""
     if claim.language not in _EXCHANGED:
         return None
     mine, theirs = (
@@ -300,7 +312,7 @@ def _find_swapped_word(mine: Sequence[str], theirs: Sequence[str]) -> str | None
 def _find_replaced_word(
     claim: ParsedStatement, statement: ParsedStatement, passage: ParsedPassage
 ) -> str | None:
-    """Return a word of a claim that replaces a word of the sentence, or None.
+    """Return a word of a claim that replaces a word of a sentence of the passage, or None.
 
     The replacing word must occur elsewhere in the passage.
     """
@@ -320,7 +332,12 @@ def _find_replaced_word(
             return number
         new = {word.stem for word in ours if word.has_meaning} - statement.content - listed
         old = {word.stem for word in others if word.has_meaning} - claim.content
-        if not new or not old or not new <= passage.content or _is_listed(new, statement, passage):
+        if (
+            not new
+            or not old
+            or not new <= passage.content
+            or _are_other_list_items(new, statement, passage)
+        ):
             continue
         before = {statement.words[b1 - 1].written if b1 else "", others[0].written}
         if before & DETERMINERS and new & _list_words_before(statement, passage):
@@ -361,7 +378,7 @@ def _find_counterpart(claim: ParsedStatement, statement: ParsedStatement) -> str
 
 
 def _find_crossed_word(claim: ParsedStatement, statement: ParsedStatement) -> str | None:
-    """Return a word of a claim if its sentence applies the opposite word to the same object.
+    """Return a word of a claim if a sentence uses its opposite for the same object; or None.
 
     Example: attendance is optional in lectures and mandatory in the laboratory; the claim says that
     it is optional in the laboratory.
@@ -392,10 +409,10 @@ def _find_other_number(ours: Sequence[Word], others: Sequence[Word]) -> str | No
     return ours[0].written if mine and theirs and not mine & theirs else None
 
 
-def _is_listed(
+def _are_other_list_items(
     new: frozenset[str] | set[str], statement: ParsedStatement, passage: ParsedPassage
 ) -> bool:
-    """Return whether words are further items of the list that a segment belongs to.
+    """Return whether new words are other items of the list that a segment belongs to.
 
     They then stand in another segment of the same sentence without common content words.
     """
@@ -406,14 +423,14 @@ def _is_listed(
 
 
 def _list_words_before(statement: ParsedStatement, passage: ParsedPassage) -> frozenset[str]:
-    """Return the words that a definite article or a pronoun in a statement may refer to."""
+    """Return the words in earlier sentences that "the" or a pronoun in a statement may refer to."""
     at = passage.by_statement.get(statement, 0)
     sentences = passage.sentences
     meant = [*sentences[:1], *sentences[max(0, at - _BEFORE_ANAPHOR) : at]] if at else []
     return frozenset[str]().union(*(sentence.content for sentence in meant))
 
 
-def _list_contrary_bounds(
+def _iter_contrary_bounds(
     claim: ParsedStatement, claim_text: str, passage: ParsedPassage
 ) -> Iterator[str]:
     """Yield the numbers for which a claim and similar sentences state opposite bounds.

@@ -87,7 +87,10 @@ _GROUP: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number with its unit, each in all readings; `units` is empty for an unknown unit."""
+    """A number with its unit: all possible values and units if they are ambiguous.
+
+    `units` is empty for an unknown unit.
+    """
 
     values: frozenset[str]
     units: frozenset[Unit] = frozenset()
@@ -107,9 +110,11 @@ class Figure:
     """A figure that a claim states.
 
     Attributes:
-        quantities: readings of the number; the passage must have all quantities of one reading.
-        dates: readings as a date; the passage must have one of them.
-        minutes: readings as a time, in minutes of the day; the passage must have one of them.
+        quantities: possible readings of the number, such as 1.234 as one thousand or as one; the
+            passage must have all quantities of one reading.
+        dates: the dates that it may mean; the passage must have one of them.
+        minutes: the times that it may mean, in minutes of the day; the passage must have one of
+            them.
         literal: a name with digits, such as gpt-4, or a version; the passage must have it.
     """
 
@@ -122,7 +127,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """All figures of a passage, in all readings.
+    """All figures of a passage, with every possible value of an ambiguous figure.
 
     Attributes:
         values, bare: numbers with any unit or none, and those without a known unit.
@@ -138,7 +143,7 @@ class Figures:
 
     @classmethod
     def parse(cls, text: str) -> Figures:
-        """Return the figures of a passage, in all their readings."""
+        """Return the figures of a passage, with every possible value."""
         folded = _fold_text(text)
         rest, dates = _extract_dates(folded)
         found = [date for _, readings in dates for date in readings]
@@ -177,7 +182,7 @@ class Figures:
         )
 
     def contain(self, figure: Figure) -> bool:
-        """Return whether these figures include any reading of a claim's figure."""
+        """Return whether these figures include at least one of the possible values of a figure."""
         if figure.literal is not None:
             return _compile_literal_pattern(figure.literal).search(self.text) is not None
         if figure.dates:
@@ -209,8 +214,8 @@ class Figures:
 
 
 def find_claimed_figures(text: str) -> Iterator[Figure]:
-    """Yield a claim's figures, except addresses, item numbers and dialled numbers."""
-    folded = _ITEM.sub(_blank, blank_addresses(blank_hosts(_fold_text(text))))
+    """Yield a claim's figures, except addresses, and the numbers of items, telephones and cards."""
+    folded = _ITEM.sub(_replace_with_blanks, blank_addresses(blank_hosts(_fold_text(text))))
     dialled = Numbers.parse(text).dialled
     rest, dates = _extract_dates(folded)
     for written, readings in dates:
@@ -238,7 +243,9 @@ def _find_figures(text: str) -> Iterator[Figure]:
         values, units = parse_word_values(run[0]), _parse_unit(text, run.end())
         if units and min(values) > 1:
             yield Figure(run[0], ((Quantity(frozenset(map(_format_value, values)), units),),))
-    text = _TIME.sub(lambda time: _blank(time) if _list_minutes(time) else time[0], text)
+    text = _TIME.sub(
+        lambda time: _replace_with_blanks(time) if _list_possible_minutes(time) else time[0], text
+    )
     yield from _find_quantities(text)
     for word in _WORD.finditer(text):
         # A number word counts only with a unit. A mere count, as in "two ways, both", is often the
@@ -250,22 +257,22 @@ def _find_figures(text: str) -> Iterator[Figure]:
 
 
 def _extract_dates(text: str) -> tuple[str, list[tuple[str, frozenset[Date]]]]:
-    """Return a text without its dates, and each removed date as written with its readings."""
+    """Return a text without its dates; also each removed text, with the dates that it may mean."""
     found: list[tuple[str, frozenset[Date]]] = []
 
     def take(match: re.Match[str]) -> str:
-        readings = frozenset(_iter_readings_of_date(match.groupdict()))
+        readings = frozenset(_iter_possible_dates(match.groupdict()))
         if not readings:
             return match[0]
         found.append((match[0], readings))
-        return _blank(match)
+        return _replace_with_blanks(match)
 
     for pattern in _DATES:
         text = pattern.sub(take, text)
     return text, found
 
 
-def _iter_readings_of_date(parts: Mapping[str, str | None]) -> Iterator[Date]:
+def _iter_possible_dates(parts: Mapping[str, str | None]) -> Iterator[Date]:
     written_year = parts.get("year")
     year = None if written_year is None else int(written_year)
     if year is not None and len(written_year or "") == len("26"):
@@ -289,7 +296,7 @@ def _iter_months_and_days(parts: Mapping[str, str | None]) -> Iterator[tuple[int
 
 def _find_times(text: str, *, whole_hours: bool = False) -> Iterator[tuple[str, frozenset[int]]]:
     for time in _TIME.finditer(text):
-        if readings := _list_minutes(time):
+        if readings := _list_possible_minutes(time):
             yield time[0], readings
     if whole_hours:
         # 15 h and 15 heures are a time of the day as well as a quantity.
@@ -301,8 +308,8 @@ def _find_times(text: str, *, whole_hours: bool = False) -> Iterator[tuple[str, 
                     yield figure.written, minutes
 
 
-def _list_minutes(time: re.Match[str]) -> frozenset[int]:
-    """Return the readings of a time, in minutes of the day; empty if it is not a valid time."""
+def _list_possible_minutes(time: re.Match[str]) -> frozenset[int]:
+    """Return the minutes of the day that a time may mean; empty if it is not a valid time."""
     hour, minute = int(time["hour"]), int(time["minute"] or 0)
     is_marked = bool(time["half"] or time["clock"])
     is_time = is_marked or (time["minute"] is not None and time["sign"] != ".")
@@ -317,7 +324,7 @@ def _list_minutes(time: re.Match[str]) -> frozenset[int]:
 
 def _iter_parts_of_times(text: str) -> Iterator[int]:
     for time in _TIME.finditer(text):
-        if _list_minutes(time):
+        if _list_possible_minutes(time):
             yield from (int(part) for part in (time["hour"], time["minute"]) if part)
 
 
@@ -329,7 +336,7 @@ def _find_quantities(text: str) -> Iterator[Figure]:
             if name not in UNITS:
                 yield Figure(name, literal=name)
             continue
-        readings = _list_readings_of_number(number[0])
+        readings = _list_number_readings(number[0])
         if not readings:
             yield Figure(number[0], literal=number[0])
             continue
@@ -338,13 +345,13 @@ def _find_quantities(text: str) -> Iterator[Figure]:
         )
 
 
-def _list_readings_of_number(written: str) -> list[list[frozenset[float]]]:
-    """Return the readings of written digits, each a list of numbers with their possible values.
+def _list_number_readings(written: str) -> list[list[frozenset[float]]]:
+    """Return the possible readings of digits: each is a list of numbers with possible values.
 
     For example, "1 234" may be one number or two. A version like 3.11.7 has no reading.
     """
     if " " in written:
-        joined = _list_readings_of_number(written.replace(" ", ""))
+        joined = _list_number_readings(written.replace(" ", ""))
         return [
             *joined,
             [frozenset({value}) for part in written.split() for value in _iter_plain_values(part)],
@@ -369,7 +376,7 @@ def _list_readings_of_number(written: str) -> list[list[frozenset[float]]]:
 
 
 def _iter_plain_values(part: str) -> Iterable[float]:
-    [[values]] = _list_readings_of_number(part)
+    [[values]] = _list_number_readings(part)
     return values
 
 
@@ -479,5 +486,5 @@ def _format_value(value: float) -> str:
     return f"{value:.9g}"
 
 
-def _blank(match: re.Match[str]) -> str:
+def _replace_with_blanks(match: re.Match[str]) -> str:
     return " " * len(match[0])

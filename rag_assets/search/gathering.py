@@ -99,7 +99,10 @@ def merge_equal_texts(candidates: Sequence[Candidate]) -> list[DistinctText]:
 def _choose_adjoining(
     same: Sequence[Candidate], kept: Collection[tuple[str, str, int]]
 ) -> Candidate:
-    """Return the first of the best-scored candidates that adjoins a kept one, or else the first."""
+    """Return, of the candidates with the best score, the first that adjoins a kept candidate.
+
+    If none does, return the first candidate.
+    """
     for candidate in same:
         beside = {
             (candidate.document_id, candidate.index_key, candidate.ordinal + step)
@@ -185,7 +188,7 @@ def spread_documents(
     places = min(_FIRST_PLACES, len(items))
     if not places:
         return []
-    least = find_lowest_near_score(scores)
+    least = find_cutoff_near_best(scores)
     left = list(range(len(items)))
     chosen: list[int] = []
     counts: Counter[str] = Counter()
@@ -202,8 +205,11 @@ def spread_documents(
     return [items[at] for at in (*chosen, *left)]
 
 
-def find_lowest_near_score(scores: Sequence[float]) -> float:
-    """Return the lowest near score, as far below the fifth as the fifth is below the first."""
+def find_cutoff_near_best(scores: Sequence[float]) -> float:
+    """Return the lowest score that is still near.
+
+    It is as far below the fifth score as the fifth is below the first.
+    """
     return 2 * scores[min(_FIRST_PLACES, len(scores)) - 1] - scores[0]
 
 
@@ -229,12 +235,12 @@ def are_neighbours(one: DistinctText, other: DistinctText) -> bool:
 
 def are_adjoining(one: Passage, other: Passage) -> bool:
     """Return whether two passages of one document version have only blanks between them."""
-    return _count_overlap(one, other) is not None and _are_of_one_kind(one, other)
+    return _count_overlap(one, other) is not None and _may_be_merged(one, other)
 
 
 def are_overlapping(one: Passage, other: Passage) -> bool:
     """Return whether two passages of one document version overlap."""
-    return (_count_overlap(one, other) or 0) > 0 and _are_of_one_kind(one, other)
+    return (_count_overlap(one, other) or 0) > 0 and _may_be_merged(one, other)
 
 
 def merge_passages(parts: Sequence[Passage]) -> Passage:
@@ -325,7 +331,7 @@ def _get_span(passage: Passage) -> tuple[int, int]:
     return passage.fields["start"], passage.fields["end"]
 
 
-def _are_of_one_kind(one: Passage, other: Passage) -> bool:
+def _may_be_merged(one: Passage, other: Passage) -> bool:
     """Return whether two passages may be merged into one hit.
 
     They must belong to the same version and the same sheet or slide, and have the same copies:

@@ -340,7 +340,7 @@ def cut_to_budget(hits: Sequence[Hit], tokens: int, question: str) -> list[Hit]:
 
 
 def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[str]]) -> list[Hit]:
-    """Return the hits that fit into the budget uncut.
+    """Return the hits that fit into the budget without being cut.
 
     A hit is taken only together with the hits of the definitions that lead to it on a path.
     """
@@ -362,7 +362,7 @@ def fit_whole_chains(hits: Sequence[Hit], tokens: int, paths: Sequence[Sequence[
 
 
 def truncate_hit(hit: Hit, text: str) -> Hit:
-    """Return a hit with only the start of its text, and with the passages within that start."""
+    """Return a hit with `text`, the start of its text, and only the passages within this start."""
     end = hit.start + len(text)
     ranges = (
         replace(passage_range, end=min(passage_range.end, end))

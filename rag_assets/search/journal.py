@@ -65,7 +65,10 @@ class SearchJournal:
             self._batcher.put((ref, (kind, datetime.now(UTC), payload)))
 
     def record_floor(self, progress: SearchProgress) -> None:
-        """Record a question's floor in the background; the last one sets the threshold."""
+        """Record the floor of a question (see scoring) in the background.
+
+        The last floor that the calibration needs also sets the threshold.
+        """
         if self._recorded:
             self._batcher.put(progress)
 

@@ -302,7 +302,7 @@ class SearchRequest(Question):
 
     Attributes:
         caller: who makes the request; without a caller only public documents are found.
-        use: purpose of the hits, which selects the threshold if the profile has several uses.
+        use: what the hits are used for; selects the threshold if there is one for each use.
     """
 
     caller: Caller = Caller()

@@ -62,7 +62,7 @@ class _Word:
     Attributes:
         folded: the word in lower case, without compatibility forms.
         begins: whether it is the first word of a sentence, an item or a cell.
-        is_first: whether its position alone may be the reason for its capital.
+        is_first: whether it may have a capital only because of its position.
     """
 
     written: str
@@ -165,7 +165,7 @@ class NamedWords:
 
     @cached_property
     def names_by_neighbours(self) -> Mapping[_Neighbours, Sequence[tuple[str, ...]]]:
-        """Return the runs of capitalized words, grouped by the words around them, each run once."""
+        """Return the runs of capitalized words (each once), grouped by the words around them."""
         found = defaultdict[_Neighbours, dict[tuple[str, ...], None]](dict)
         if self.parts:
             for part in self.parts:
@@ -292,7 +292,7 @@ class _NamePositions:
 
     def have_another_name(self, at: int) -> bool:
         """Return whether the passages have a different name between the same neighbouring words."""
-        begin, end = self._run_around(at)
+        begin, end = self._find_run_around(at)
         place = _get_neighbours(self._words, begin, end)
         if place not in self._verdicts:
             self._verdicts[place] = place != _NOWHERE and any(
@@ -306,20 +306,20 @@ class _NamePositions:
         return frozenset(word.folded for word in self._words)
 
     @cached_property
-    def _ends(self) -> Mapping[int, tuple[int, int]]:
+    def _run_by_word(self) -> Mapping[int, tuple[int, int]]:
         """Return, for each capitalized word, the run of capitalized words that contains it."""
         return {at: run for run in _find_runs(self._words) for at in range(*run)}
 
-    def _run_around(self, at: int) -> tuple[int, int]:
+    def _find_run_around(self, at: int) -> tuple[int, int]:
         """Return the start and end of the run of capitalized words around a word."""
         words = self._words
         if words[at].is_capitalized:
-            return self._ends[at]
+            return self._run_by_word[at]
         begin, end = at, at + 1
         if begin and words[begin - 1].is_capitalized and not words[begin].is_first:
-            begin = self._ends[begin - 1][0]
+            begin = self._run_by_word[begin - 1][0]
         if end < len(words) and words[end].is_capitalized and not words[end].is_first:
-            end = self._ends[end][1]
+            end = self._run_by_word[end][1]
         return begin, end
 
     def _is_name(self, folded: str) -> bool:

@@ -82,7 +82,7 @@ class StepLists:
             self._require_usable(profile, names)
 
     def plan(self, profile: str, services: SearchServices) -> SearchPlan:
-        """Return the plan of a profile's searches, with steps that use these services."""
+        """Return the plan of a profile's searches; its steps use these services."""
         known = {**BUILT_IN, **self.added}
         names = tuple(self.profiles.get(profile) or DEFAULT_STEPS)
         return SearchPlan(tuple((name, known[name](services)) for name in names), services)
@@ -185,7 +185,7 @@ class SearchPlan:
 
     @property
     def is_trusted(self) -> bool:
-        """Return whether every step is built in or trusted like a built-in step."""
+        """Return whether every step is built in, or trusted as if it were."""
         return all(_is_trusted(type(step)) for _, step in self._steps)
 
     @property
@@ -312,7 +312,11 @@ class BuildSearches:
         )
 
     async def run(self, progress: SearchProgress, *, named: bool) -> SearchProgress:
-        """Search a build; if it is discarded meanwhile and not `named`, search the serving one."""
+        """Search a build.
+
+        If the build is discarded meanwhile, search the serving build, unless the request names a
+        build (`named`).
+        """
         lost: IndexInconsistent | None = None
         try:
             found = await self._settle_vectors(await self._search_once(progress), named=named)
@@ -335,7 +339,7 @@ class BuildSearches:
         return found
 
     async def _settle_vectors(self, found: SearchProgress, *, named: bool) -> SearchProgress:
-        """Clear the report of missing vectors if they are back in the build's index."""
+        """Clear the report that vectors are missing if the build's index has them again."""
         if not found.uses_index_vectors:
             return found
         number = found.serving.number

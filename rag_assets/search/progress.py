@@ -76,8 +76,9 @@ class ResolvedSearch:
 
     Attributes:
         question: the question as it is sent to embedder and reranker.
-        floors: floors of the questions that have calibrated the threshold so far. While they
-            are set, min_cosine is an upper bound of the threshold. None if the threshold is fixed.
+        floors: floors (see scoring) of the questions that have calibrated the threshold so far.
+            While they are set, min_cosine is an upper bound of the threshold. None if the threshold
+            is fixed.
     """
 
     tenant: Tenant
@@ -127,7 +128,7 @@ class ResolvedSearch:
         return self.mode != "text" or self.min_cosine is not None
 
     def prefers(self, uri: str) -> bool:
-        """Return whether a document lies in a path that the request prefers."""
+        """Return whether the request prefers a path that contains this document."""
         paths = self.request.must_include_paths
         return bool(paths) and is_within_any(uri, paths)
 
@@ -173,13 +174,13 @@ def _resolve_floors(
 def _resolve_token_budget(tenant: Tenant, request: SearchRequest) -> int | None:
     """Return the maximum number of tokens of all hits; None for no limit."""
     share = get_profile(tenant.profile).share_of_window
-    window = _find_window(tenant, request)
+    window = _find_context_window(tenant, request)
     if request.token_budget is not None or share is None or window is None:
         return request.token_budget
     return int(share * window)
 
 
-def _find_window(tenant: Tenant, request: SearchRequest) -> int | None:
+def _find_context_window(tenant: Tenant, request: SearchRequest) -> int | None:
     """Return the context window in tokens of the model that reads the hits; None if unknown."""
     own = tenant.chat_model
     model = request.model or (own.model if own else None)
@@ -346,7 +347,7 @@ class SearchProgress:
     `passages`; their other changes are discarded (see SearchPlan).
 
     Attributes:
-        serving: the generation that answers.
+        serving: the build that answers.
         scopes: access scopes by which searches of the index filter. None for no filter: the
             caller reads too many scopes, so that verification alone decides.
         moved: pages for which the scopes in index entries are out of date.
@@ -371,7 +372,7 @@ class SearchProgress:
         excluded_ids: ids of entries that could not be read in earlier attempts.
         reranking: scores of the reranker; None without reranking.
         hits: the hits of the search; None before they are built.
-        floor: floor of the question, if the question calibrates the threshold.
+        floor: floor of the question (see scoring), if it calibrates the threshold.
         walk: result of the walk that found candidates; None without a walk.
         concurrent_walk: walks while the index is searched; None without such a walk.
         replaced: documents for which the last attempt found only outdated versions.

@@ -15,7 +15,7 @@ from rag_assets.search.gathering import (
     are_adjoining,
     are_neighbours,
     are_overlapping,
-    find_lowest_near_score,
+    find_cutoff_near_best,
     gathers_passages,
     get_document_id,
     group_items,
@@ -262,7 +262,7 @@ def _list_others(progress: SearchProgress, equal: Sequence[Candidate]) -> list[C
 
 
 def _are_replaced(others: Sequence[Candidate], found: VerifiedCandidates) -> bool:
-    """Return whether a readable document was found only in outdated versions."""
+    """Return whether any readable document was found only in outdated versions."""
     confirmed = {candidate.document_id for candidate in found.by_id.values()}
     return any(
         other.document_id in found.versions and other.document_id not in confirmed
@@ -380,11 +380,14 @@ def _gather_passages(progress: SearchProgress) -> tuple[Sequence[Passage], bool]
     ]
     ordered = [by_id[passage.id] for passage in merged]
     hits = spread_documents(merged, get_document_id, ordered)
-    return hits, is_crowded(hits[: search.limit]) and lowest >= find_lowest_near_score(ordered)
+    return hits, is_crowded(hits[: search.limit]) and lowest >= find_cutoff_near_best(ordered)
 
 
 def _request_more_candidates(progress: SearchProgress, most: int) -> SearchProgress | None:
-    """Return the search, to be repeated with more candidates up to a factor; None without more."""
+    """Return the search, to be repeated with more candidates; None if that is not possible.
+
+    The number of candidates grows up to `most` times the first number.
+    """
     factor = _FETCH_GROWTH * progress.fetch_factor
     if factor > most or not any(
         _may_have_more_hits(progress, ranking) for ranking in progress.rankings

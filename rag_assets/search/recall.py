@@ -40,7 +40,7 @@ _MAX_RECALLS = 5
 
 
 def compute_candidate_count(limit: int, factor: int = 1) -> int:
-    """Return the number of candidates in each ranking for a number of hits."""
+    """Return how many candidates to rank, in each ranking, for a number of hits."""
     count = 2 * limit + _OVERFETCH
     return max(count, min(factor * count, _MAX_CANDIDATES))
 
@@ -209,7 +209,7 @@ def _list_entry_filters(progress: SearchProgress) -> list[EntryFilter]:
 
 
 def build_entry_filter(progress: SearchProgress) -> EntryFilter:
-    """Return the conditions that an index entry must meet in a search."""
+    """Return the conditions that an index entry must meet to be found by a search."""
     request = progress.search.request
     filters = request.filters
     return EntryFilter(
@@ -240,7 +240,7 @@ class VerifyStep:
         self._entry_cache = services.entry_cache
 
     async def run(self, progress: SearchProgress) -> SearchProgress:
-        """Keep candidates of exactly the versions that the caller may now see.
+        """Keep the candidates whose version is the one that the caller may read now.
 
         A document can be replaced between the search of the index and the query to the catalog. The
         search then has only an outdated version, and is repeated.
@@ -310,7 +310,7 @@ class VerifyStep:
         recalled = {c.id: c.document_id for ranking in rankings for c in ranking.candidates}
         versions = await self._read_versions(progress, {*recalled.values()})
         return VerifiedCandidates(
-            [replace(r, candidates=_keep_current(r.candidates, versions)) for r in rankings],
+            [replace(r, candidates=_list_current(r.candidates, versions)) for r in rankings],
             versions,
             len(recalled),
             time.monotonic(),
@@ -355,7 +355,7 @@ def _cut_vector_rankings(verified: VerifiedCandidates, count: int) -> VerifiedCa
     return replace(verified, rankings=rankings)
 
 
-def _keep_current(
+def _list_current(
     candidates: Sequence[Candidate], versions: Mapping[str, ReadableVersion]
 ) -> list[Candidate]:
     return [

@@ -157,7 +157,7 @@ class AsyncRetriever:
         return answer
 
     async def mask_question(self, question: str) -> str:
-        """Return a question with credentials masked, so that it may be stored, logged and sent."""
+        """Return a question with credentials masked; it may then be stored, logged and sent."""
         if self.masker.loaded and len(question) <= _SCANNED_AT_ONCE:
             return self.masker.text(question)
         return await run_sync(self.masker.text, question)

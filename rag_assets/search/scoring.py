@@ -261,7 +261,7 @@ class ScoreStep:
         )
 
     async def _calibrate_threshold(self, progress: SearchProgress) -> SearchProgress:
-        """Set the search's threshold by comparing the question with random passages.
+        """Set the threshold of a search by comparing its question with random passages.
 
         If there are too few passages, the search keeps its threshold.
         """
@@ -318,7 +318,7 @@ def _is_nonsense(progress: SearchProgress) -> bool:
 
 
 def choose_random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:
-    """Return the ids of random entries, with equal chances for all of these passages."""
+    """Return the ids of random entries, chosen among the first entries of each version."""
     id_of = entry_ids(owner)
     places = [
         (document_id, key, ordinal)
@@ -337,7 +337,9 @@ def order_by_reranker(
     prefers: Callable[[Candidate], bool],
     fused: Mapping[str, float] = MappingProxyType({}),
 ) -> list[Passage]:
-    """Return scored passages, best first, with ties in their former order; then the others.
+    """Return the passages that the reranker scored, best first, then the others.
+
+    Passages with equal scores keep their order.
 
     Args:
         order: the passages in the order before reranking.

@@ -237,7 +237,7 @@ async def find_unmatched_filters(
 async def _find_matched_fields(
     services: SearchServices, progress: SearchProgress, probes: Sequence[_Probe]
 ) -> set[str]:
-    """Return the places of the probes that match at least one document that the caller may read."""
+    """Return the request fields of the probes that match a document that the caller may read."""
     if progress.scopes is None:
         progress = await add_scopes(progress, services)
     readable = EntryFilter(scopes=progress.scopes, moved=progress.moved)

@@ -129,12 +129,12 @@ class Numbers:
             return cls()
         hosts = frozenset(_find_hosts(folded))
         ports = (next(filter(None, port.groups())) for port in _PORT.finditer(folded))
-        return cls(hosts, frozenset(ports), frozenset(_list_dialled_numbers(folded)))
+        return cls(hosts, frozenset(ports), frozenset(_iter_phone_and_card_numbers(folded)))
 
 
 @dataclass(frozen=True, slots=True)
 class Digits:
-    """All numbers in passages, with which the Numbers of a claim are compared.
+    """All numbers in passages; the Numbers of a claim are compared with them.
 
     Attributes:
         runs: numbers, as digits only.
@@ -185,7 +185,8 @@ def blank_hosts(folded: str) -> str:
     """Replace the IP addresses of a folded text with spaces."""
     for pattern in (_IPV4, _IPV6):
         folded = pattern.sub(
-            lambda found: _blank_out(found) if _is_host(found[0]) else found[0], folded
+            lambda found: _replace_with_line_feeds(found) if _is_host(found[0]) else found[0],
+            folded,
         )
     return folded
 
@@ -198,9 +199,9 @@ def _is_host(text: str) -> bool:
     return True
 
 
-def _find_hosts(normalize_characters: str) -> Iterator[str]:
+def _find_hosts(folded: str) -> Iterator[str]:
     for pattern in (_IPV4, _IPV6):
-        for found in pattern.finditer(normalize_characters):
+        for found in pattern.finditer(folded):
             try:
                 yield ip_address(found[0]).compressed
             except ValueError:
@@ -208,8 +209,8 @@ def _find_hosts(normalize_characters: str) -> Iterator[str]:
                 continue
 
 
-def _list_dialled_numbers(normalize_characters: str) -> Iterator[str]:
-    plain = _IPV4.sub(_blank_out, _DATE.sub(_blank_out, normalize_characters))
+def _iter_phone_and_card_numbers(folded: str) -> Iterator[str]:
+    plain = _IPV4.sub(_replace_with_line_feeds, _DATE.sub(_replace_with_line_feeds, folded))
     for found in _GROUPS.finditer(plain):
         written = found[0]
         digits = _SEPARATORS.sub("", written)
@@ -238,7 +239,7 @@ def _is_card(digits: str) -> bool:
     return sum(n - 9 if n > 9 else n for n in doubled) % 10 == 0  # noqa: PLR2004
 
 
-def _blank_out(found: re.Match[str]) -> str:
+def _replace_with_line_feeds(found: re.Match[str]) -> str:
     return "\n" * len(found[0])
 
 
@@ -282,20 +283,24 @@ class Addresses:
 
 def blank_addresses(text: str) -> str:
     """Replace addresses and file names in a text with spaces, keeping its length."""
-    return _FILE_OR_HOST.sub(_blank, _WRITTEN.sub(_blank_link, text))
+    return _FILE_OR_HOST.sub(_replace_with_spaces, _WRITTEN.sub(_blank_link, text))
 
 
 def _blank_link(word: re.Match[str]) -> str:
-    return _blank(word) if "//" in word[0] or "@" in word[0] or "\\" in word[0] else word[0]
+    return (
+        _replace_with_spaces(word)
+        if "//" in word[0] or "@" in word[0] or "\\" in word[0]
+        else word[0]
+    )
 
 
-def _blank(found: re.Match[str]) -> str:
+def _replace_with_spaces(found: re.Match[str]) -> str:
     return " " * len(found[0])
 
 
 def list_cited_numbers(text: str) -> tuple[int, ...]:
     """Return the numbers that a text cites, in order, without duplicates."""
-    found = (number for marker in _MARKER.finditer(text) for number in _iter_numbers(marker))
+    found = (number for marker in _MARKER.finditer(text) for number in _iter_marker_numbers(marker))
     return tuple(dict.fromkeys(found))
 
 
@@ -305,12 +310,12 @@ def blank_markers(text: str) -> str:
 
 
 def keep_known_markers(text: str, known: Container[int]) -> str:
-    """Return the text with its markers in plain form, without numbers that are not known."""
+    """Return the text with only known numbers in its markers, which become `[1]` or `[1, 3]`."""
     return _MARKER.sub(lambda marker: _rewrite_marker(marker, known), text)
 
 
 def _rewrite_marker(marker: re.Match[str], known: Container[int]) -> str:
-    numbers = tuple(_iter_numbers(marker))
+    numbers = tuple(_iter_marker_numbers(marker))
     if not numbers:
         return marker[0]
     kept = dict.fromkeys(str(number) for number in numbers if number in known)
@@ -318,10 +323,10 @@ def _rewrite_marker(marker: re.Match[str], known: Container[int]) -> str:
 
 
 def _blank_marker(marker: re.Match[str]) -> str:
-    return " " * len(marker[0]) if tuple(_iter_numbers(marker)) else marker[0]
+    return " " * len(marker[0]) if tuple(_iter_marker_numbers(marker)) else marker[0]
 
 
-def _iter_numbers(marker: re.Match[str]) -> Iterator[int]:
+def _iter_marker_numbers(marker: re.Match[str]) -> Iterator[int]:
     """Yield the numbers of a marker, with ranges expanded; none if the marker is not a citation."""
     ranges = [_parse_range(span) for span in _SEPARATOR.split(marker["spans"])]
     if all(ranges) and sum(map(len, ranges)) <= _MAX_CITED:

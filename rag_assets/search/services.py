@@ -161,7 +161,7 @@ class EntryCache:
                 # missing.
                 met = dict.fromkeys(candidate.document_id for candidate in found)
                 met.popitem()
-                self._keep(
+                self._cache_entries(
                     known,
                     [*met],
                     [candidate for candidate in found if candidate.document_id in met],
@@ -169,7 +169,7 @@ class EntryCache:
                 if any(document_id not in known.documents for document_id in wanted):
                     return None
             else:
-                self._keep(known, unknown, found)
+                self._cache_entries(known, unknown, found)
         return _list_entries(places, known)
 
     def forget_former(
@@ -197,7 +197,7 @@ class EntryCache:
         self._builds.move_to_end(build)
         return known
 
-    def _keep(
+    def _cache_entries(
         self, known: _CachedBuild, documents: Sequence[str], found: Sequence[Candidate]
     ) -> None:
         by_document: dict[str, list[Candidate]] = {document: [] for document in documents}
@@ -245,7 +245,7 @@ class BuildCompleteness:
 
     def begin(self, index_name: str, owner: Owner) -> None:
         """Start counting the entries of a build, unless they were counted recently."""
-        self._begin((index_name, owner), _COUNT_SECONDS)
+        self._begin_count((index_name, owner), _COUNT_SECONDS)
 
     async def lacks_entries(self, index_name: str, owner: Owner, *, is_doubtful: bool) -> bool:
         """Return whether the last count of a build found fewer entries than expected.
@@ -254,7 +254,7 @@ class BuildCompleteness:
         """
         build = index_name, owner
         if is_doubtful:
-            self._begin(build, _RECOUNT_SECONDS)
+            self._begin_count(build, _RECOUNT_SECONDS)
         if (count := self._counts.get(build)) is not None:
             await asyncio.wait({count}, timeout=_WAIT_SECONDS)
         verdict = self._verdicts.get(build)
@@ -267,7 +267,7 @@ class BuildCompleteness:
             count.cancel()
         await asyncio.gather(*counts, return_exceptions=True)
 
-    def _begin(self, build: _Build, seconds: float) -> None:
+    def _begin_count(self, build: _Build, seconds: float) -> None:
         verdict = self._verdicts.get(build)
         if verdict is not None and verdict.lacks_entries:
             seconds = min(seconds, _RECOUNT_SECONDS)
@@ -319,7 +319,7 @@ class SearchServices:
     Attributes:
         catalog: the catalog's tables, for blocking statements: call them in a thread.
         reader: the catalog's statements for searches.
-        entry_cache: entries at places that steps asked for.
+        entry_cache: the cached entries at places that steps have requested.
     """
 
     catalog: Catalog
@@ -383,7 +383,7 @@ class QuestionReader(Protocol):
 
 
 def find_question_reader(tenant: Tenant) -> QuestionReader | None:
-    """Return the reader of questions to a tenant; None if no reader interprets its questions."""
+    """Return the reader of questions to a tenant; None if its questions need no interpretation."""
     readers = _load_readers(installed_systems()) if tenant.reads_facts else {}
     return next((readers[name] for name in tenant.fact_readers if name in readers), None)
 

@@ -171,7 +171,7 @@ class ParsedStatement:
         return frozenset(word.clause for word in self.words if word.stem in stems)
 
     def list_other_words(self, stems: Container[str]) -> Sequence[Word]:
-        """Return the words with other stems than these; empty if no word has one of these stems."""
+        """Return the words without these stems; empty if no word has one of these stems."""
         others = [word for word in self.words if word.stem not in stems]
         return others if len(others) < len(self.words) else ()
 
@@ -209,7 +209,7 @@ class ParsedStatement:
         return frozenset(found)
 
     def find_polarities(self, stem: str) -> frozenset[bool]:
-        """Return whether the clauses with a word are negated: True, False or both."""
+        """Return whether the clauses that contain a stem are negated: True, False or both."""
         return frozenset(
             word.clause in self.negated_clauses for word in self.words if word.stem == stem
         )
@@ -362,7 +362,7 @@ def _is_necessary_ability(
 def _have_common_neighbour(
     claim: ParsedStatement, other: ParsedStatement, pair: tuple[str, str], *, are_verbs: bool
 ) -> bool:
-    """Return whether two words precede the same words; verbs must also follow the same words."""
+    """Return whether the same words follow two words, and also precede them if they are verbs."""
     (before, after), (their_before, their_after) = (
         _list_neighbours(claim, pair[0]),
         _list_neighbours(other, pair[1]),
@@ -384,7 +384,7 @@ def _list_neighbours(
 
 
 def align_words(claim: ParsedStatement, statement: ParsedStatement) -> Alignment:
-    """Return the share of a claim's words that a statement has in order, and the replacements.
+    """Return which share of a claim's words a statement has in order, and the replacements.
 
     A replacement is the start and end of words in the claim, then the start and end of the words in
     the statement that they replace.
@@ -486,7 +486,10 @@ def _compile_unspaced_pattern(language: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=_MAX_CACHED)
 def parse_bounds(text: str, language: str) -> Mapping[str, set[str]]:
-    """Return the sides ("low", "high") on which a sentence bounds numbers, swapped by negation."""
+    """Return the sides ("low", "high") on which a sentence bounds each number.
+
+    A negation swaps the sides.
+    """
     folded, found = normalize_characters(text), dict[str, set[str]]()
     rest = folded
     for pattern in _BOUNDED:

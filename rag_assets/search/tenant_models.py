@@ -68,7 +68,7 @@ class _ModelCache(Generic[_ModelT]):
         self._cached: LRUCache[Hashable, tuple[_ModelT, float]] = LRUCache(_MAX_MODELS)
 
     async def get(self, key: Hashable, make: Callable[[], _ModelT]) -> _ModelT:
-        """Return the cached model for a key; else create it in a thread, as it may read files."""
+        """Return the cached model for a key; if there is none, create it in a thread."""
         cached, now = self._cached.get(key), time.monotonic()
         if cached is None:
             cached = self._cached.setdefault(key, (await run_sync(make), now))
@@ -92,7 +92,7 @@ class QuestionEmbedder(Protocol):
     async def embed(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """Return the question's vector, from exactly the embedder that built the generation."""
+        """Return the question's vector, from exactly the embedder that the build was made with."""
 
     async def assess_reading(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
@@ -117,7 +117,7 @@ class CachingQuestionEmbedder:
     async def embed(
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Vector:
-        """Return the question's vector, from the embedder that built the generation."""
+        """Return the question's vector, from the embedder that the build was made with."""
         # Hash the question, since it can be longer than its vector. Half of a surrogate pair must
         # be hashable too.
         encoded = question.encode("utf-8", "surrogatepass")

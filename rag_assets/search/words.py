@@ -168,7 +168,7 @@ def list_negative_stems(language: str) -> frozenset[str]:
 
 @cache
 def get_counterparts(language: str) -> Mapping[str, frozenset[str]]:
-    """Return the stems of each role's counterparts, by stem; for "tenant", of "landlord"."""
+    """Return the stems of a role's counterparts, by its stem: "landlord" for "tenant"."""
     counterparts: dict[str, frozenset[str]] = {}
     for pair in _LISTS["roles"].get(language, "").splitlines():
         sides = [_stem_words(side, language) for side in pair.split(":")]
@@ -180,7 +180,11 @@ def get_counterparts(language: str) -> Mapping[str, frozenset[str]]:
 
 @cache
 def list_opposites(language: str) -> tuple[tuple[bool, tuple[frozenset[str], ...]], ...]:
-    """Return a language's groups of opposites: whether they are converses, and stems by side."""
+    """Return a language's groups of opposites.
+
+    A group consists of a flag, whether the opposites are converses (such as buy and sell), and
+    the stems of each side.
+    """
 
     def stems(side: str) -> frozenset[str]:
         bases = (IRREGULAR.get(word, word) for word in side.split())

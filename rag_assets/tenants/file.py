@@ -26,7 +26,7 @@ from ruamel.yaml.scalarbool import ScalarBoolean
 from rag_assets.common.errors import ConfigurationError, RagAssetsError, UnknownTenant
 from rag_assets.common.private_files import rewrite_file, write_atomically
 from rag_assets.ingest.sources.disk import find_owner_home
-from rag_assets.ingest.sources.registry import get_path_fields
+from rag_assets.ingest.sources.registry import get_paths_by_field
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.tenants.kinds import TenantKinds, installed_kinds
 from rag_assets.tenants.model import Tenant
@@ -293,7 +293,7 @@ class TenantsFile:
         what = f"of source {source.get('name')!r} of {whose}"
         paths = {
             field: str(resolve_path(path, self.path.parent, f"{field} {what}"))
-            for field, path in get_path_fields(source, self._kinds.sources).items()
+            for field, path in get_paths_by_field(source, self._kinds.sources).items()
         }
         return {**source, **paths}
 

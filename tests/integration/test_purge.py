@@ -14,7 +14,7 @@ from elasticsearch import Elasticsearch
 from sqlalchemy import text
 
 from rag_assets.common.errors import OnHold, UnknownDocument
-from rag_assets.pipeline.erasure import purge_documents, settle_open
+from rag_assets.pipeline.erasure import purge_documents, settle_open_erasures
 from rag_assets.pipeline.versions import find_needed_keys
 from rag_assets.storage.catalog.erasure.receipts import Receipt
 from rag_assets.storage.lake.model import DeadKeys
@@ -248,7 +248,7 @@ def test_killed_on_the_way_the_next_run_ends_it(make: Make) -> None:
             except Killed:
                 is_killed = True
         with tenant.within() as ctx:
-            settle_open(ctx)
+            settle_open_erasures(ctx)
         receipt = tenant.driver.session.catalog.receipts.all(tenant.id)[-1]
         expected = expected or receipt.counts
         assert receipt.counts == expected, step
@@ -288,7 +288,7 @@ def test_what_is_left_keeps_the_erasure_open_and_the_next_run_finds_it(make: Mak
         with catalog.database.begin() as connection:
             connection.execute(text("DELETE FROM rag_catalog.extra"))
         with tenant.within() as ctx:
-            receipts = settle_open(ctx)
+            receipts = settle_open_erasures(ctx)
         assert all(receipt.proof["complete"] for receipt in receipts)
         assert "phrases" in receipts[0].proof["searched for"]
     finally:
@@ -308,6 +308,6 @@ def test_a_document_that_came_back_during_its_purge_does_not_keep_it_open(make: 
     [receipt] = tenant.driver.session.catalog.receipts.all(tenant.id) or [None]
     if receipt is None:
         with tenant.within() as ctx:
-            [receipt] = settle_open(ctx)
+            [receipt] = settle_open_erasures(ctx)
     assert receipt.proof["complete"], receipt.proof
     assert tenant.uris() == {"pushed/page/log"}

@@ -26,7 +26,7 @@ from rag_assets.cli.session import Session
 from rag_assets.common.errors import CatalogSetBack, RestorePending
 from rag_assets.definitions import build_defs
 from rag_assets.pipeline.erasure import purge_documents
-from rag_assets.pipeline.mark_keeper import KeptMark, find_refusal
+from rag_assets.pipeline.mark_keeper import KeptMark, find_deletion_refusal
 from rag_assets.pipeline.removal import purge_tenant
 from rag_assets.search import AsyncRetriever
 from rag_assets.storage.blobs.store import open_blobs
@@ -178,14 +178,14 @@ def test_data_without_any_mark_are_unknown_and_kept(restored: Restored) -> None:
         late = tenant.add("gulls.md", GULLS).upload
     lose_notes(restored.session)
     with tenant.within() as ctx:
-        assert ctx.keeper.standing(ctx.ref) == "unknown"
+        assert ctx.keeper.compare_marks(ctx.ref) == "unknown"
     restored.compact()
     assert late.content_sha256 in tenant.blobs()
     said = restored.installation.command("installation", "accept-restore")
     assert "acme: 1 uploaded file" in said.out
     restored.command("sync", "acme", "--accept-catalog")
     with tenant.within() as ctx:
-        assert ctx.keeper.standing(ctx.ref) == "current"
+        assert ctx.keeper.compare_marks(ctx.ref) == "current"
     restored.compact()
     assert late.content_sha256 not in tenant.blobs()
 
@@ -193,13 +193,13 @@ def test_data_without_any_mark_are_unknown_and_kept(restored: Restored) -> None:
 def test_a_new_tenant_and_a_lost_store_are_current(restored: Restored) -> None:
     tenant = restored.add("acme")
     with tenant.within() as ctx:
-        assert ctx.keeper.find_refusal(ctx.ref) is None
+        assert ctx.keeper.find_deletion_refusal(ctx.ref) is None
     tenant.add("seals.md", SEALS)
     tenant.sync()
     for places in (("lake",), ("blobs", "index"), ("lake", "blobs")):
         lose_notes(restored.session, *places)
         with tenant.within() as ctx:
-            assert ctx.keeper.find_refusal(ctx.ref) is None
+            assert ctx.keeper.find_deletion_refusal(ctx.ref) is None
         for notes in (restored.session.lake.notes, tenant.context.blobs.notes):
             kept = KeptMark.parse(notes.read(f"acme/1/{MARK}"))
             assert kept is not None, "what was lost is written again"
@@ -356,7 +356,7 @@ def test_nothing_of_a_restored_catalog_is_trusted(
     assert restored.command("uploads", "delete", "acme", upload.id)
     assert changed.tenant.blobs() == {upload.content_sha256}, "it is held, as only the stores know"
     with changed.tenant.within() as ctx:
-        assert isinstance(find_refusal(ctx), RestorePending)
+        assert isinstance(find_deletion_refusal(ctx), RestorePending)
         record = ctx.catalog.tenants.get("acme")
         with pytest.raises(RestorePending):
             purge_tenant(ctx.catalog, session.lake, ctx.store, record, session.settings, by="x")
@@ -462,7 +462,7 @@ def test_a_restored_dump_that_lacks_nothing_goes_on(restored: Restored, service:
         pass
     assert service.status(token) == 200
     with tenant.within() as ctx:
-        assert ctx.keeper.find_refusal(ctx.ref) is None
+        assert ctx.keeper.find_deletion_refusal(ctx.ref) is None
     other, _ = member(restored, "acme")
     assert service.status(other) == 200
 

@@ -183,7 +183,10 @@ def find_word_group_cuts(text: str, start: int, end: int) -> Iterator[tuple[int,
 
 
 def build_grapheme_cuts(longest: int) -> Cuts:
-    """Return a function that cuts between visible characters, and within very long ones."""
+    """Return a function that yields the cut positions between visible characters.
+
+    It also cuts visible characters of more than `longest` code points.
+    """
 
     def find_grapheme_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         floor = start

@@ -144,7 +144,7 @@ def is_dropped(chunk: Chunk, masks: Sequence[MaskedSpan], *, in_program: bool = 
 
 
 def locate_facts(facts: Sequence[Fact], text: str) -> Iterator[Fact]:
-    """Yield the facts by position, with their line numbers and evidence set from the text."""
+    """Yield the facts in order of position, with line numbers and evidence from the text."""
     line_ends = [line_feed.start() for line_feed in re.finditer("\n", text)]
     for fact in sorted(facts, key=lambda fact: (fact.start, fact.end)):
         evidence = " ".join(
@@ -205,5 +205,8 @@ def serialize_facts(facts: Iterable[Fact]) -> list[list[Any]]:
 def parse_facts(
     records: Iterable[Sequence[Any]], wants_kind: Callable[[str], bool] | None = None
 ) -> tuple[Fact, ...]:
-    """Rebuild facts of all or the wanted kinds from JSON lists; the inverse of serialize_facts."""
+    """Rebuild facts from JSON lists; the inverse of serialize_facts.
+
+    If `wants_kind` is given, only facts of the kinds for which it returns True are rebuilt.
+    """
     return tuple(Fact(*record) for record in records if wants_kind is None or wants_kind(record[0]))

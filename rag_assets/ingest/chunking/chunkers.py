@@ -244,7 +244,7 @@ def find_worker_chunker(name: str) -> ChunkerKind | None:
     return None if kind is None or kind.read is None else kind
 
 
-def prepare_readers() -> None:
+def import_fact_readers() -> None:
     """Import the modules that the chunkers of systems need to read facts."""
     for name in installed_systems().parts("chunkers"):
         kind = find_worker_chunker(name)

@@ -61,7 +61,7 @@ class ContextBuilder:
         if self._regions[region].kind not in _WITH_CONTEXT:
             return "", 0
         room = min(room, limit // _ROOM_SHARE)
-        lead, header = self._get_fixed_parts(region)
+        lead, header = self._get_introduction_and_header(region)
         parts = []
         if start > self._regions[region].start:
             parts = [*header, *self._list_enclosing_lines(region, start, has_header=bool(header))]
@@ -70,14 +70,17 @@ class ContextBuilder:
         context = "\n".join([*leading, *fitting])
         return context, self._measure.measure(f"{context}\n") if context else 0
 
-    def _get_fixed_parts(self, region: int) -> tuple[list[str], list[str]]:
+    def _get_introduction_and_header(self, region: int) -> tuple[list[str], list[str]]:
         """Return a region's introductory sentence and its header; either list may be empty."""
         if region not in self._parts_by_region:
-            lead, header = self._find_lead(region), self._find_header(self._regions[region])
+            lead, header = (
+                self._find_introduction(region),
+                self._find_header_line(self._regions[region]),
+            )
             self._parts_by_region[region] = ([lead] if lead else [], [header] if header else [])
         return self._parts_by_region[region]
 
-    def _find_lead(self, region: int) -> str:
+    def _find_introduction(self, region: int) -> str:
         """Return the sentence above a block if it ends with a colon, or the caption of a table."""
         block, above = self._regions[region], self._regions[region - 1] if region else None
         if above is None or above.kind != "paragraph" or above.heading_path != block.heading_path:
@@ -94,7 +97,7 @@ class ContextBuilder:
         start = above.start if is_caption or not starts else starts[-1]
         return self._format_on_one_line(start, end, _LONGEST_LEAD)
 
-    def _find_header(self, region: Region) -> str:
+    def _find_header_line(self, region: Region) -> str:
         """Return the row of column names of a table, or the line that opens a code block."""
         first = next(split_rows(self._text, region.start, region.end), None)
         if first is None:
@@ -193,12 +196,12 @@ class _Nesting:
             self._block, self._next, self._stack = block, 0, []
             self._rows = [*split_rows(self._text, block.start, block.end)]
         while self._next < len(self._rows) and self._rows[self._next].end <= at:
-            self._push(self._rows[self._next])
+            self._push_row(self._rows[self._next])
             self._next += 1
         indent = self._rows[self._next].indent if self._next < len(self._rows) else -1
         return [row for row in self._stack if row.indent < indent]
 
-    def _push(self, row: Row) -> None:
+    def _push_row(self, row: Row) -> None:
         if row.indent < 0:
             return
         is_named = any(map(str.isalnum, self._text[row.start : row.end]))

@@ -104,7 +104,7 @@ class ChunkerKind:
     chunk_types: tuple[str, ...] = ()
 
     def cut(self, request: ChunkRequest, *, confined: bool = True) -> CutText:
-        """Cut a document with `read`, or with `split` if the process sets no limits."""
+        """Cut a document with `read`, or with `split` if the process has no limits (`confined`)."""
         if self.read is not None and confined:
             return self.read(request)
         facts = () if self.read is None else (Fact(UNREAD, 0, 0, values={"why": _STOPPED}),)

@@ -299,7 +299,7 @@ class _Packer:
     def _build_passage(
         self, low: int, high: int, new_start: int, previous: Passage | None
     ) -> tuple[int, Passage]:
-        """Build the passage that starts with unit `low`; return the index of the next unit, too."""
+        """Build the passage that starts with unit `low`; also return the index of the next unit."""
         whole_end = self._find_whole_end(low, high)
         room = self._limits.size - (self._units.estimate_size(low, whole_end) if whole_end else 0)
         overlap = min(self._limits.overlap, room) if previous else 0
@@ -311,7 +311,7 @@ class _Packer:
             context, context_size = (
                 self._build_context(start, new_start, room) if with_context else ("", 0)
             )
-            stop, end, size = self._fill(low, high, start, new_start, context_size)
+            stop, end, size = self._fill_passage(low, high, start, new_start, context_size)
             is_within = size + context_size <= self._limits.size and stop >= whole_end
             if is_within or not (context_size or start < new_start):
                 tokens = (
@@ -351,7 +351,7 @@ class _Packer:
         region = self._units.region[unit]
         return self._contexts.build_context(region, start, self._limits.size, room)
 
-    def _fill(
+    def _fill_passage(
         self, low: int, high: int, start: int, new_start: int, context_size: int
     ) -> tuple[int, int, int]:
         """Fill a passage with units, from unit `low` on.

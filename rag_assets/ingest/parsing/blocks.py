@@ -69,7 +69,7 @@ _MAX_REPEATED_LENGTH = 300
 
 
 def format_row(cells: Sequence[str]) -> str:
-    """Return aligned cells such as `a | b |  | d`, without empty ones at the end."""
+    """Return cells on one line, such as `a | b |  | d`, without empty cells at the end."""
     return " | ".join(cells).rstrip(" |")
 
 
@@ -126,7 +126,7 @@ def clean(text: str) -> str:
 
 
 def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece]:
-    """Yield the pieces that are not empty, and check the length of their text so far."""
+    """Yield the pieces that are not empty; raise an error once they exceed the limits."""
     characters = 0
     for piece in pieces:
         if piece.text:
@@ -136,7 +136,10 @@ def limit_pieces(pieces: Iterable[Piece], limits: ParseLimits) -> Iterator[Piece
 
 
 def assemble(pieces: Iterable[Piece]) -> tuple[str, tuple[Block, ...]]:
-    """Return pieces as a text with blocks, separated by blank lines, or line ends between rows."""
+    """Return a text of these pieces, and its blocks.
+
+    Blank lines separate the blocks; between two rows, it is a line end.
+    """
     texts: list[str] = []
     blocks: list[Block] = []
     outline = Outline()

@@ -74,7 +74,7 @@ def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_RecordSpan
         if start is None:
             number += 1
             start = line.start
-        if _is_open(line.text, delimiter, inside=inside):
+        if _ends_inside_quotation(line.text, delimiter, inside=inside):
             continue
         if inside or not line.is_blank:
             records.append(_RecordSpan(number, start, line.end))
@@ -82,7 +82,7 @@ def _split_quoted_records(lines: list[Line], delimiter: str) -> list[_RecordSpan
     return records if start is None else None
 
 
-def _is_open(line: str, delimiter: str, *, inside: bool) -> bool:
+def _ends_inside_quotation(line: str, delimiter: str, *, inside: bool) -> bool:
     """Return whether a line ends inside a quotation, which only the start of a field can open."""
     if _QUOTE not in line:
         return inside

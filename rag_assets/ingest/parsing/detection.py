@@ -191,7 +191,7 @@ def iter_file_pieces(file: BinaryIO) -> Iterator[bytes]:
 
 def detect_zip_type(file: BinaryIO, media_type: str | None) -> str:
     """Return the media type of the main part of the Office document in a ZIP archive."""
-    if _count_marks(file, _CENTRAL_ENTRY) > _MAX_ENTRIES:
+    if _count_occurrences(file, _CENTRAL_ENTRY) > _MAX_ENTRIES:
         raise DocumentTooCostly(
             f"the archive has more than {_MAX_ENTRIES:,} entries", hint=ARCHIVE_HINT
         )
@@ -259,10 +259,10 @@ def _read_beginning(archive: zipfile.ZipFile, name: str) -> bytes:
 def _has_stream(file: BinaryIO, name: str) -> bool:
     """Return whether an OLE2 file lists a stream of this name."""
     raw = name.encode("utf-16-le")
-    return _count_marks(file, raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2)) > 0
+    return _count_occurrences(file, raw.ljust(64, b"\0") + struct.pack("<H", len(raw) + 2)) > 0
 
 
-def _count_marks(file: BinaryIO, mark: bytes) -> int:
+def _count_occurrences(file: BinaryIO, mark: bytes) -> int:
     """Return how often a byte sequence, which cannot overlap itself, occurs in a file."""
     count, before = 0, b""
     for piece in iter_file_pieces(file):
@@ -328,7 +328,7 @@ def guess_text_type(data: bytes) -> str:
 
 
 def _reduce_to_ascii(data: bytes) -> bytes:
-    """Return the start of a document in which each ASCII character is one byte, also in UTF-16."""
+    """Return the start of a document with each ASCII character as one byte, even from UTF-16."""
     beginning = data[:_TEXT_BEGINNING].removeprefix(UTF8_MARK)
     if beginning.startswith(UTF16_MARKS):
         return beginning[2:].replace(b"\0", b"")
@@ -360,7 +360,7 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
         raise DocumentEmpty("the document is empty")
     file.seek(0)
     data = file.read(_BEGINNING)
-    if declared_type := _select_declared_type(data, media_type):
+    if declared_type := _find_type_of_record_or_picture(data, media_type):
         return declared_type
     declared = _normalize_declared_type(media_type)
     # The bytes before the mark tell a PDF that starts with some junk from a text about PDFs.
@@ -378,8 +378,11 @@ def detect_file(file: BinaryIO, media_type: str | None = None) -> str:
     return _choose_text_type(data, declared)
 
 
-def _select_declared_type(data: bytes, media_type: str | None) -> str | None:
-    """Return a declared typed record, or the detected type of a declared picture."""
+def _find_type_of_record_or_picture(data: bytes, media_type: str | None) -> str | None:
+    """Return the declared type of a typed record, or the detected type of a declared picture.
+
+    Return None for any other document.
+    """
     if media_type == TYPED_RECORD:
         return TYPED_RECORD  # this project wrote the record itself
     # The declaration of a picture was already checked against its content.

@@ -67,7 +67,10 @@ BLOCKS = frozenset({
 
 
 def decode_page(data: bytes, limits: ParseLimits) -> str:
-    """Decode a page by its mark or declared encoding, else as UTF-8, else as browsers do."""
+    """Decode a page in the encoding of its byte order mark, or its declared encoding.
+
+    Without either, decode it as UTF-8, or else as browsers do.
+    """
     if not data.startswith((*UTF16_MARKS, UTF8_MARK)):
         data = data.decode(_detect_encoding(data), "replace").replace("\0", "").encode()
     return decode_text(data, limits)
@@ -91,7 +94,11 @@ def _detect_encoding(data: bytes) -> str:
 
 
 def parse_tree(text: str) -> _Element | None:
-    """Return the root of a page of at most 255 nested levels; None if it has no elements."""
+    """Return the root element of a page; None if it has none.
+
+    Raises:
+        DocumentRejected: the elements are nested too deeply.
+    """
     from lxml import etree
 
     parser = etree.HTMLParser(

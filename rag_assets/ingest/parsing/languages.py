@@ -102,9 +102,9 @@ _CODE_LENGTH = 2
 
 
 def detect_language(parsed: ParsedText) -> str | None:
-    """Return the language of a parsed document; None for texts that are short, mixed or neither.
+    """Return the language of a parsed document; None if it is short, mixed or uncertain.
 
-    This is the name of a programming language (`python`), or the ISO 639-1 code of prose (`en`).
+    The result is the name of a programming language (`python`) or an ISO 639-1 code (`en`).
     """
     if parsed.media_type in SOURCE_CODE:
         return parsed.media_type.removeprefix("text/x-")
@@ -141,7 +141,7 @@ def detect_text_language(
 
 
 def get_language_identity(media_type: str) -> str | None:
-    """Return the detector's version, except for source code, which needs no detector."""
+    """Return the detector's version; None for source code, which needs no detector."""
     return None if media_type in SOURCE_CODE else get_detector_version()
 
 

@@ -70,7 +70,7 @@ def decode_header_value(value: str) -> str:
 
 
 def list_parts(message: Message) -> list[MailPart]:
-    """Return body and attachments; of alternatives, only plain text or else the last one."""
+    """Return body and attachments; of alternative bodies, only the plain text, else the last."""
     parts: list[MailPart] = []
     for part in _iter_parts(message):
         if len(parts) == _MAX_PARTS:

@@ -136,7 +136,10 @@ class MarkdownParser:
         return self._build_block(kind, first)
 
     def _select_container(self, line: Line) -> tuple[BlockKind, Callable[[], None] | None]:
-        """Return a block's kind, and what skips it; None for a paragraph."""
+        """Return the kind of the block that a line opens, and the method that skips the block.
+
+        The method is None for a paragraph, which is read by _read_paragraph.
+        """
         if find_fence_opening(line.text):
             return "code", self._skip_fence
         if is_indented(line.text):
@@ -347,7 +350,7 @@ class _MdxParser(MarkdownParser):
         return at if at > self._at else 0
 
     def _find_tag_end(self, at: int) -> int:
-        """Return the index of the line after the closed tags on line `at`; else 0."""
+        """Return the index of the line after the tags on line `at`; 0 if they are not closed."""
         line = self._lines[at].text
         if _is_tags(line):
             return at + 1

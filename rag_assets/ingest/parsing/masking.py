@@ -46,20 +46,22 @@ def find_credential_cells(parsed: ParsedText) -> Iterator[MaskedSpan]:
         if block.kind == "heading":
             columns = _find_columns(parsed.text, block.start, block.end)
         elif block.kind == "row":
-            yield from _find_in_row(parsed.text, _Cell(block.start, block.end), columns)
+            yield from _find_credentials_in_row(parsed.text, _Cell(block.start, block.end), columns)
         elif block.kind == "table":
-            yield from _find_in_table(parsed.text, block.start, block.end)
+            yield from _find_credentials_in_table(parsed.text, block.start, block.end)
 
 
-def _find_in_table(text: str, start: int, end: int) -> Iterator[MaskedSpan]:
+def _find_credentials_in_table(text: str, start: int, end: int) -> Iterator[MaskedSpan]:
     """Yield the credentials in a table block, whose first line may have the column names."""
     lines = list(_iter_lines(text, start, end))
     columns = _find_columns(text, *lines[0]) if lines else None
     for line in lines[1:] if columns is not None and columns.kinds else lines:
-        yield from _find_in_row(text, _Cell(*line), columns)
+        yield from _find_credentials_in_row(text, _Cell(*line), columns)
 
 
-def _find_in_row(text: str, row: _Cell, columns: _Columns | None) -> Iterator[MaskedSpan]:
+def _find_credentials_in_row(
+    text: str, row: _Cell, columns: _Columns | None
+) -> Iterator[MaskedSpan]:
     if columns is not None and columns.kinds:
         yield from _find_below_columns(text, row, columns)
     elif _may_name_credential(text, row):
@@ -155,7 +157,10 @@ def _iter_lines(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def join_spans(spans: Iterable[MaskedSpan]) -> tuple[MaskedSpan, ...]:
-    """Return spans in order, with overlapping spans merged; described patterns win."""
+    """Return spans in order, with overlapping spans merged.
+
+    A merged span has the rule of the last span with a rule in privacy.described, else of the first.
+    """
     joined: list[MaskedSpan] = []
     for span in sorted(spans, key=lambda s: (s.start, s.end)):
         if joined and span.start < joined[-1].end:

@@ -141,7 +141,7 @@ class Package:
         return [] if root is None else list(_iter_relations(root, folder))
 
     def read_related(self, part: str, kind: str) -> _Element | None:
-        """Return the XML root of the first part of this kind that a part refers to, if any."""
+        """Return the XML root of the first part of this kind that a part refers to, or None."""
         part_name = next((r.part for r in self.list_related(part) if r.kind == kind), None)
         return self.read_xml(part_name) if part_name else None
 

@@ -48,7 +48,7 @@ _MAX_OBJECTS = 500
 
 
 class PdfFile:
-    """An opened PDF, without bytes before the PDF mark, and the password that opened it.
+    """An opened PDF, without any bytes before `%PDF`, and the password that opened it.
 
     Raises:
         DocumentRejected: the PDF is encrypted, truncated or damaged.
@@ -91,7 +91,7 @@ class PdfFile:
         finally:
             page.close()
 
-    def is_picture(self, number: int) -> bool:
+    def is_picture_page(self, number: int) -> bool:
         """Return whether a page has graphics and little text, so it was scanned or drawn."""
         from pypdfium2 import PdfiumError
         from pypdfium2.raw import FPDF_PAGEOBJ_IMAGE
@@ -155,7 +155,7 @@ def more_seconds(data: bytes, options: ParseOptions, limits: ParseLimits) -> flo
         return 0.0
     with PdfFile(data, options.passwords) as file:
         limits.check_pages(len(file))
-        scanned = sum(map(file.is_picture, range(1, len(file) + 1)))
+        scanned = sum(map(file.is_picture_page, range(1, len(file) + 1)))
     return compute_ocr_seconds(min(scanned, limits.ocr_pages), limits)
 
 
@@ -336,7 +336,7 @@ def parse(data: bytes, media_type: str, options: ParseOptions, limits: ParseLimi
         return ParsedText(
             text,
             blocks,
-            title=property_title or _find_title_page(pieces) or find_first_title(blocks),
+            title=property_title or _find_first_page_title(pieces) or find_first_title(blocks),
             pages=len(file),
             ocr_pages=reader.ocr_pages,
             has_lines=False,
@@ -361,7 +361,7 @@ class _PdfReader:
             reader: TextReader | None = None
             for number, pieces in self._layout.iter_pages():
                 self._readable += 1
-                if _is_scanty(pieces) and self._file.is_picture(number):
+                if _is_scanty(pieces) and self._file.is_picture_page(number):
                     self._pictures += 1
                     if self._options.ocr:
                         reader = reader or stack.enter_context(
@@ -411,7 +411,7 @@ def _is_scanty(pieces: Sequence[Piece]) -> bool:
     return sum(len(piece.text) for piece in pieces) <= MAX_SCAN_CHARACTERS
 
 
-def _find_title_page(pieces: list[Piece]) -> str | None:
+def _find_first_page_title(pieces: list[Piece]) -> str | None:
     """Return the heading with the highest level on the first page; None if it has none."""
     headings = [p for p in pieces if p.kind == "heading" and p.page == pieces[0].page]
     return shorten_heading(min(headings, key=lambda p: p.level).text) if headings else None

@@ -74,7 +74,7 @@ def is_list_item(line: str) -> bool:
     return _LIST_ITEM.match(line) is not None or _FIELD.match(line) is not None
 
 
-def is_explicit(line: str) -> bool:
+def is_explicit_markup(line: str) -> bool:
     """Return whether a line starts a directive, a comment, a target or a footnote."""
     return _EXPLICIT.match(line) is not None
 
@@ -183,7 +183,7 @@ class _RstParser:
     def _select_container(self, line: Line) -> tuple[BlockKind, Callable[[], None]]:
         """Return the kind of block that starts on a line, and the function that skips the block."""
         text = line.text
-        if is_explicit(text):
+        if is_explicit_markup(text):
             return self._classify_explicit(text), self._skip_with_body
         if count_indent(text):
             return "code" if self._literal_follows else "paragraph", self._skip_indented
@@ -242,7 +242,7 @@ class _RstParser:
         """Skip to the next blank line, or to a directive that directly follows the paragraph."""
         self._at += 1
         while self._at < len(self._lines) and not self._lines[self._at].is_blank:
-            if is_explicit(self._get_line_text(self._at)):
+            if is_explicit_markup(self._get_line_text(self._at)):
                 return
             self._at += 1
 

@@ -31,7 +31,7 @@ _CHARACTERS_PER_FOREIGN = 10
 
 
 def decode_text(data: bytes, limits: ParseLimits) -> str:
-    """Decode non-empty UTF-8, or UTF-16 with a byte order mark, without this mark."""
+    """Decode non-empty UTF-8 or UTF-16, and remove a byte order mark, which UTF-16 needs."""
     text = _decode_utf16(data) if data.startswith(UTF16_MARKS) else _decode_utf8(data)
     if not text.strip():
         raise DocumentEmpty("the document is empty")
@@ -42,7 +42,7 @@ def decode_text(data: bytes, limits: ParseLimits) -> str:
 def decode_source(data: bytes, limits: ParseLimits) -> tuple[str, int]:
     """Decode source code; single bytes that are not UTF-8 are read as Latin-1, and counted.
 
-    A file that is not UTF-8 by more than a tenth is rejected.
+    A file of which more than a tenth is not UTF-8 is rejected.
     """
     try:
         return decode_text(data, limits), 0

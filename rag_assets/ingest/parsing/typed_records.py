@@ -52,7 +52,7 @@ def _read_block(block: Mapping[str, Any]) -> Piece:
 
 
 def _classify_block(type_name: str) -> _Kind:
-    """Return our kind of block for the name of a block type in the application."""
+    """Return the kind of a block, given the name of its type in the application."""
     if type_name.startswith("head") or re.fullmatch(r"h[1-6]", type_name):
         return "heading"
     if type_name.startswith("code"):
@@ -100,7 +100,10 @@ def _flatten(value: Any, path: str = "") -> Iterator[str]:
 
 
 def _read_row(stored: Mapping[str, Any]) -> _Visible:
-    """Return the values of a row, each on a line after its column name, and its first line."""
+    """Return the title of a row (the first line of its first value), and the row's values.
+
+    Each value is on a line, after the name of its column.
+    """
     values = [value for value in stored.get("values", ()) if value["value_text"].strip()]
     lines = [
         f"{value['name']}: {value['value_text']}" if value["name"].strip() else value["value_text"]

@@ -175,7 +175,7 @@ def _read_rows(sheet: CalamineSheet, limits: ParseLimits) -> dict[int, list[str]
 
 
 def _repeat_merged(sheet: CalamineSheet, rows: list[list[str]], limits: ParseLimits) -> None:
-    """Copy the value of a cell that spans several rows into those that are not empty."""
+    """Copy the value of a cell that spans several rows into each of these that is not empty."""
     first_row, first_column = sheet.start or (0, 0)
     columns = range(first_column, first_column + sheet.width)
     left = limits.cells

@@ -64,10 +64,10 @@ def _call_directly(read: Callable[[], list[Digest]]) -> list[Digest]:
 
 
 def _hash_batch(source: DocumentSource, batch: list[ListedDocument]) -> list[Digest]:
-    return [(document, _hash(source, document)) for document in batch]
+    return [(document, _hash_document(source, document)) for document in batch]
 
 
-def _hash(source: DocumentSource, document: ListedDocument) -> str | DocumentRejected:
+def _hash_document(source: DocumentSource, document: ListedDocument) -> str | DocumentRejected:
     if document.content_sha256 is not None:
         return document.content_sha256
     digest = hashlib.sha256()
@@ -88,7 +88,7 @@ _SUSPICIOUS_PERCENT = 30
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """The catalog's row of a document, as of its last listing; without a hash if rejected."""
+    """The catalog's row of a document, from its last listing; has no hash if it was rejected."""
 
     document_id: str
     facts: ListingFacts
@@ -190,5 +190,5 @@ class ListingComparison:
 
 
 def are_deletions_suspicious(removed: int, known: int) -> bool:
-    """Return whether removing so many of the known documents needs a person's approval."""
+    """Return whether so many of the known documents are removed that a person must approve."""
     return removed > _SUSPICIOUS_COUNT and removed * 100 > known * _SUSPICIOUS_PERCENT

@@ -207,7 +207,7 @@ class FolderIdentity:
             os.close(descriptor)
 
     def is_same(self, other: FolderIdentity) -> bool:
-        """Return whether both may identify the same folder; values of 0 are not compared."""
+        """Return whether both may identify the same folder; a value of 0 matches any value."""
         inodes = {self.inode, other.inode} - {0}
         file_systems = {self.file_system, other.file_system} - {0}
         return len(inodes) <= 1 and len(file_systems) <= 1
@@ -235,9 +235,10 @@ def decode_folders(folders: Iterable[Sequence[Any]]) -> dict[str, FolderIdentity
 
 @dataclass(frozen=True, slots=True)
 class Roots:
-    """Folders that must contain or be a root (none: any), and folders of the project's state.
+    """The folders in which a source's root may lie, and folders with the project's own state.
 
-    No root may lie in, be or contain any of the latter.
+    A root is, or lies in, one of the allowed folders, if there are any. It must not lie in, be or
+    contain a folder with the project's state.
     """
 
     allowed: tuple[Path, ...] = ()
@@ -334,7 +335,7 @@ class DiskReader:
         self._idle: list[_DiskWorker] = []
 
     def locate(self, roots: Roots, *, follow_link: bool) -> Path:
-        """Return the root to read, or the configured one if the folder does not respond."""
+        """Return the folder to read; if it does not respond, return the configured root."""
         locate = partial(roots.locate, self._source, self._folder, follow_link=follow_link)
         try:
             return self.call(locate, LOCATE_SECONDS)
@@ -369,7 +370,7 @@ class DiskReader:
         return result
 
     def iter_items(self, items: Iterator[_Result], at_once: int | None = None) -> Iterator[_Result]:
-        """Yield the items of an iterator that reads the folder; a time limit covers several."""
+        """Yield the items of an iterator that reads the folder, a few items per time limit."""
         at_once = at_once or DOCUMENTS_AT_ONCE
         while batch := self.call(lambda: list(islice(items, at_once))):
             yield from batch

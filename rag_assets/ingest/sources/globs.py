@@ -238,7 +238,7 @@ def _compile_regex(regex: bytes, flags: int) -> re.Pattern[bytes]:
 
 
 def compile_globs(patterns: Iterable[str], *, ignore_case: bool) -> GlobRules:
-    """Parse the globs of a configuration; raise ValueError for one that never matches."""
+    """Parse the globs of a configuration; raise ValueError for a glob that never matches."""
     rules = []
     for pattern in patterns:
         rule = parse_rule(pattern.encode("utf-8", "surrogateescape"))

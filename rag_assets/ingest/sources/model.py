@@ -83,8 +83,8 @@ class ListingFacts:
 class SourceMetadata:
     """Metadata that a source supplies for a document; files have no such metadata.
 
-    None stands for the title in the content, an address derived from source and path, the scope of
-    the source or tenant, and the time of the file.
+    For values of None, the document has the title in its content, an address derived from source
+    and path, the scope of its source or tenant, and the time of the file.
     """
 
     title: str | None = None
@@ -184,7 +184,7 @@ class RecordStore(Protocol):
         """Return an earlier text of a record with this hash; None if it is not kept."""
 
     def state(self, source: str) -> str:
-        """Return a value that changes whenever a record changes, without reading all records."""
+        """Return a value that changes whenever a record changes; it does not read all records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class StateSource(Protocol):
     """A source that can detect whether its listing changed without listing its documents."""
 
     def state(self) -> str:
-        """Return a value that is the same as before if and only if the listing is the same."""
+        """Return a value that changes if and only if the listing changes."""
 
 
 @runtime_checkable

@@ -128,7 +128,7 @@ class PageBlock(_StrictModel):
 _SECRET: Final = {"type": "code", "metadata": {"secret": True}}
 
 
-def _flatten(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
+def _flatten_blocks(blocks: tuple[PageBlock, ...]) -> tuple[PageBlock, ...]:
     """Return blocks and all blocks nested in them as one sequence, each before its children."""
     flat: list[PageBlock] = []
     left = [*reversed(blocks)]
@@ -199,7 +199,7 @@ class PageBody(TypedBody):
 
     title: _Line
     blocks: Annotated[
-        tuple[PageBlock, ...], Field(max_length=MAX_BLOCKS), AfterValidator(_flatten)
+        tuple[PageBlock, ...], Field(max_length=MAX_BLOCKS), AfterValidator(_flatten_blocks)
     ] = ()
 
     @property
@@ -354,7 +354,7 @@ def find_block(page: Mapping[str, Any], block_id: str) -> Mapping[str, Any] | No
     return next((block for block in page.get("blocks", ()) if block["block_id"] == block_id), None)
 
 
-def build_block_mark(block_id: str) -> str:
+def build_block_search_text(block_id: str) -> str:
     """Return a string that a page's stored text contains if, and only if, the page has the block.
 
     The string cannot occur within the text of a block, where quotes are escaped.

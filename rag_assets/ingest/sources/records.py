@@ -76,7 +76,7 @@ class RecordsSource:
         self._files = files
 
     def list(self) -> Iterator[ListedDocument]:
-        """Yield records as documents; revisions, not clocks, decide which are read."""
+        """Yield records as documents; their revisions, not times, show which must be read."""
         name = self.name
         for record in self._records.iter_records(name):
             path = build_record_path(record.source_type, record.source_id)

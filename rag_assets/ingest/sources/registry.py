@@ -29,7 +29,7 @@ def get_source_kind(
     return find_kind(name, kinds, "type of source", offered=lambda kind: not kind.implicit)
 
 
-def get_path_fields(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:
+def get_paths_by_field(source: Mapping[str, Any], kinds: SourceKinds) -> dict[str, str]:
     """Return the paths in a source's configuration, by field; empty for an unknown kind."""
     try:
         fields = get_source_kind(source, kinds).path_fields

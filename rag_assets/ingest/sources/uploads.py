@@ -101,7 +101,7 @@ class UploadsSource:
         self._uploads = uploads
 
     def list(self) -> Iterator[ListedDocument]:
-        """Yield enabled uploads as documents; revisions, not clocks, decide which are read."""
+        """Yield enabled uploads as documents; revisions, not times, show which must be read."""
         name = self.name
         for upload in self._uploads.iter_uploads(name):
             yield ListedDocument(

@@ -65,7 +65,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ignores:
+class _GitignoreRules:
     """The rules of one .gitignore, and a link to the rules from the folders above.
 
     Attributes:
@@ -74,11 +74,11 @@ class _Ignores:
 
     rules: GlobRules
     base: int
-    above: _Ignores | None
+    above: _GitignoreRules | None
 
     def is_ignored(self, folder: bytes, name: bytes, *, is_folder: bool) -> bool:
-        """Return whether the deepest .gitignore that matches the entry ignores it."""
-        scope: _Ignores | None = self
+        """Return whether the deepest .gitignore with a rule for the entry ignores it."""
+        scope: _GitignoreRules | None = self
         while scope is not None:
             verdict = scope.rules.decide(folder[scope.base :], name, is_folder=is_folder)
             if verdict is not None:
@@ -95,7 +95,7 @@ class _Folder:
     descriptor: int
     device: int
     is_included: bool
-    ignores: _Ignores | None
+    ignores: _GitignoreRules | None
     pending: list[str] = field(default_factory=list)
 
     def close(self) -> None:
@@ -139,7 +139,7 @@ class _Walk:
     def __init__(self, root: int, selection: Selection, folders: dict[str, FolderIdentity]) -> None:
         self._selection = selection
         self._folders = folders
-        ignores = None if selection.ignored is None else _Ignores(selection.ignored, 0, None)
+        ignores = None if selection.ignored is None else _GitignoreRules(selection.ignored, 0, None)
         device = os.fstat(root).st_dev
         folders[""] = FolderIdentity.from_descriptor(root)
         self._stack = [_Folder("", root, device, is_included=False, ignores=ignores)]
@@ -195,7 +195,7 @@ class _Walk:
         path = self._join_path()
         try:
             if self._selection.gitignore:
-                folder.ignores = _read_ignores(folder, path)
+                folder.ignores = _read_gitignore(folder, path)
             names = self._scan(folder, _encode_name(path))
         except FileNotFoundError:  # an open folder was deleted
             return
@@ -254,7 +254,7 @@ def _is_repository(folder: int) -> bool:
     return True
 
 
-def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
+def _read_gitignore(folder: _Folder, path: str) -> _GitignoreRules | None:
     """Return the rules that apply in a folder: its own .gitignore, then the rules from above."""
     try:
         descriptor = open_regular(GITIGNORE, folder.descriptor)
@@ -275,7 +275,7 @@ def _read_ignores(folder: _Folder, path: str) -> _Ignores | None:
             f"{path + GITIGNORE!r} cannot be used: {error}",
             hint="shorten the file, or set gitignore: false for the source",
         ) from error
-    return _Ignores(rules, len(_encode_name(path)), folder.ignores)
+    return _GitignoreRules(rules, len(_encode_name(path)), folder.ignores)
 
 
 def _open_root(root: Path) -> int:

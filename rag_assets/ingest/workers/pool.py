@@ -84,7 +84,7 @@ class ChunkTask:
             chunk_sets = worker.chunk(self.texts)
             if chunk_sets is not None:
                 return ChunkOutcome(chunk_sets)
-            if len(self.texts) > 1 and any(text.is_read for text in self.texts):
+            if len(self.texts) > 1 and any(text.uses_parser for text in self.texts):
                 return ChunkOutcome((), self.texts)
         return ChunkOutcome([text.chunk() for text in self.texts])
 

@@ -136,14 +136,14 @@ class UnchunkedText:
         return self.parameters.kind is find_worker_chunker(self.parameters.kind.name)
 
     @property
-    def is_read(self) -> bool:
+    def uses_parser(self) -> bool:
         """Return whether the chunker runs a parser, which a hostile text may crash."""
         return self.parameters.kind.read is not None
 
     def chunk(self, *, confined: bool = False) -> ChunkSet:
         """Chunk the text in this process.
 
-        If it runs without limits of time and memory for the text, no parser reads the text.
+        Unless `confined`, the process has no limits for the text, so no parser reads the text.
         """
         return chunk_document(
             self.parsed, self.parameters, parsed_digest=self.parsed_digest, confined=confined
@@ -170,7 +170,7 @@ class WorkerUnavailable(ServiceUnavailable):
 
 
 class WorkerProcess:
-    """A process that parses or chunks one document after another; it may not start.
+    """A process that parses or chunks one document after another; its start may fail.
 
     Its scanner keeps compiled rules in the cache folder, if any. If a fork server of parsers runs
     next to this folder, the process is forked from it.

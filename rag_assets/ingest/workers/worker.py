@@ -252,10 +252,10 @@ def prepare(scanner: SecretScanner) -> None:
 def prepare_chunking() -> None:
     """Load the libraries for chunking."""
     from rag_assets.common.tokens import count_text
-    from rag_assets.ingest.chunking.chunkers import prepare_readers
+    from rag_assets.ingest.chunking.chunkers import import_fact_readers
     from rag_assets.ingest.parsing.languages import load_detector
 
-    prepare_readers()
+    import_fact_readers()
     count_text("word")
     load_detector()
 

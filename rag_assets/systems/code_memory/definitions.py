@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import dagster as dg
 
 from rag_assets.assets.descriptions import describe_asset
-from rag_assets.assets.metadata_values import table
+from rag_assets.assets.metadata_values import build_table
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.formatting import format_count
@@ -68,7 +68,7 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
             "symbols": code.relation_rows.count_symbols(ctx.ref.id, serving.number),
             "edges": total,
             "resolved share": round(resolved / total, 4) if total else 1.0,
-            "by kind": table(_COLUMNS, rows),
+            "by kind": build_table(_COLUMNS, rows),
             "unresolved routes and tables": len(lines),
             **({"not known": dg.MetadataValue.md(_format_list(lines))} if lines else {}),
             **({"SCIP indexes": dg.MetadataValue.md(_format_list(indexes))} if indexes else {}),

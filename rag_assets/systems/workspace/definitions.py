@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import dagster as dg
 
 from rag_assets.declarations import Naming, Schedule, job, sensor
-from rag_assets.jobs.every_tenant import for_each
+from rag_assets.jobs.every_tenant import call_for_each_tenant
 from rag_assets.jobs.run_history import delete_old_runs
 from rag_assets.privacy.masker import get_masker
 from rag_assets.resources.own_runs import OwnRuns
@@ -106,7 +106,7 @@ def pull_tenants(
 
     wanted = config.tenants
     chosen = [record for record in records if wanted is None or record.id in wanted]
-    for_each(context, postgres.installation, chosen, "pulling sources", pull)
+    call_for_each_tenant(context, postgres.installation, chosen, "pulling sources", pull)
 
 
 nightly_keys = Schedule(

@@ -14,7 +14,7 @@ from rag_assets.common.times import LAST_DAY
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.pipeline.drift import inspect_index
-from rag_assets.pipeline.erasure import settle_open
+from rag_assets.pipeline.erasure import settle_open_erasures
 from rag_assets.storage.catalog import database
 from rag_assets.storage.catalog.documents.model import DocumentChange
 from rag_assets.storage.catalog.documents.versions import IndexedVersion
@@ -358,7 +358,7 @@ def test_a_purge_names_its_receipt_and_what_is_held_is_refused(api: Api) -> None
     assert (said.status_code, said.json()["outcome"]) == (202, "removed")
     assert all("sandbank" not in h["text"] for h in hits(api, "grey seals"))
     with api.driver.locked("acme") as ctx:
-        [receipt] = settle_open(ctx)
+        [receipt] = settle_open_erasures(ctx)
     assert str(receipt.id) == said.json()["receipt"]
     assert (receipt.kind, receipt.counts["records"]["records"]) == ("purge", 1)
     assert receipt.proof["found"] == {"index": 0, "lake": 0, "postgres": []}

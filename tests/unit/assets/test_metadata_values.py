@@ -17,7 +17,13 @@ from rag_assets.assets.descriptions import (
     ENTRY_COLUMNS,
     PARSED_COLUMNS,
 )
-from rag_assets.assets.metadata_values import INLINE, bar_chart, document_link, notes, text
+from rag_assets.assets.metadata_values import (
+    INLINE,
+    build_bar_chart,
+    build_document_link,
+    build_notes_table,
+    escape_markdown,
+)
 from rag_assets.pipeline.slices import DocumentNote
 from rag_assets.storage.catalog.tables import documents
 from rag_assets.storage.index.elasticsearch.mapping import index_body
@@ -30,7 +36,7 @@ def failures(count: int, reason: str = "it is empty") -> list[tuple[DocumentNote
 
 
 def test_a_failed_document_leads_to_its_row() -> None:
-    told = notes("team", ("document", "reason"), failures(1), advice="Mend it.").value
+    told = build_notes_table("team", ("document", "reason"), failures(1), advice="Mend it.").value
     assert told is not None
     assert told.splitlines() == [
         "| document | reason |",
@@ -44,7 +50,9 @@ def test_a_failed_document_leads_to_its_row() -> None:
 @pytest.mark.slow
 @given(st.integers(0, 300), st.text(max_size=400))
 def test_failures_are_listed_inline_or_replaced_by_a_link(count: int, reason: str) -> None:
-    told = notes("t" * 63, ("document", "reason"), failures(count, reason), status="FAILED").value
+    told = build_notes_table(
+        "t" * 63, ("document", "reason"), failures(count, reason), status="FAILED"
+    ).value
     assert told is not None
     assert len(told) < INLINE
     links = told.count("](/documents/")
@@ -52,15 +60,15 @@ def test_failures_are_listed_inline_or_replaced_by_a_link(count: int, reason: st
 
 
 def test_a_name_is_no_markup() -> None:
-    assert text("a|b `c`\n[d](e) <f>") == r"a\|b \`c\` \[d\]\(e\) \<f\>"
-    assert document_link("team", "1", "files/a_b](x)") == (
+    assert escape_markdown("a|b `c`\n[d](e) <f>") == r"a\|b \`c\` \[d\]\(e\) \<f\>"
+    assert build_document_link("team", "1", "files/a_b](x)") == (
         r"[files/a\_b\]\(x\)](/documents/team/1)"
     )
 
 
 def test_a_chart_has_a_bar_for_each_count_and_fits_in_place() -> None:
     bars = [(str(8_192 - n), 123_456 * n) for n in range(7)]
-    chart = bar_chart("up to so many tokens", bars).value
+    chart = build_bar_chart("up to so many tokens", bars).value
     assert chart is not None
     assert len(chart) < INLINE
     [data] = re.findall(r"base64,([^)]*)", chart)
@@ -69,7 +77,7 @@ def test_a_chart_has_a_bar_for_each_count_and_fits_in_place() -> None:
     [bars_drawn] = drawing.findall(f"{name}path")
     assert bars_drawn.attrib["d"].count("M") == 7
     assert [t.text for t in drawing.findall(f"{name}text")][-2:] == ["740k", "8186"]
-    assert bar_chart("none", [("≤ 1", 0)]).value == "none"
+    assert build_bar_chart("none", [("≤ 1", 0)]).value == "none"
 
 
 def test_columns_are_those_that_are_there() -> None:

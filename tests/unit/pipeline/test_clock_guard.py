@@ -67,7 +67,7 @@ def test_doubt_names_both_times_and_the_command() -> None:
     found = find_doubt(trusted, NOON + 400 * DAY, None)
     assert found is not None
     for part in ("2027-12-27 12:00 UTC", "400 days after", "2026-11-22 12:00 UTC", ACCEPT):
-        assert part in found.line
+        assert part in found.message_with_hint
     assert found.build_error().hint == found.hint
 
 

@@ -18,7 +18,7 @@ from rag_assets.pipeline.recipes import (
     compute_config_key,
     compute_generation_key,
     configure_tenant_for_build,
-    find_build,
+    find_configured_build,
 )
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.index.model import SCHEMA_VERSION, VectorIndex
@@ -89,7 +89,7 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
     assert compute_generation_key(tenant, "embedder", "int8_hnsw") == key
     # It was made when int8_hnsw was the default, and is kept now that the kind is left open.
     made = generation(1, "bbq_hnsw", key=key)
-    assert find_build([made], tenant, "embedder") == made
+    assert find_configured_build([made], tenant, "embedder") == made
     assert compute_config_key(tenant, "embedder") == compute_key(
         "config",
         key,
@@ -105,17 +105,19 @@ def test_a_tenant_without_rules_keeps_the_generation_it_has() -> None:
 def test_a_kind_that_is_left_open_is_that_of_the_newest_build() -> None:
     builds = [generation(1, "int8_hnsw", state="RETIRED"), generation(2, "bbq_hnsw")]
     left_open = Tenant.from_config({"id": "a"})
-    assert find_build(builds, left_open, "embedder") == builds[1]
-    assert find_build(builds[:1], left_open, "embedder") == builds[0]
-    assert find_build(builds, left_open, "another") is None
-    assert find_build([replace(builds[1], state="REMOVING")], left_open, "embedder") is None
+    assert find_configured_build(builds, left_open, "embedder") == builds[1]
+    assert find_configured_build(builds[:1], left_open, "embedder") == builds[0]
+    assert find_configured_build(builds, left_open, "another") is None
+    assert (
+        find_configured_build([replace(builds[1], state="REMOVING")], left_open, "embedder") is None
+    )
 
 
 @pytest.mark.parametrize(("kind", "number"), [("int8_hnsw", 1), ("bbq_hnsw", 2), ("hnsw", None)])
 def test_a_kind_that_is_chosen_is_a_build_of_its_own(kind: str, number: int | None) -> None:
     builds = [generation(1, "int8_hnsw"), generation(2, "bbq_hnsw")]
     tenant = Tenant.from_config({"id": "a", "index": {"vector_index": kind}})
-    found = find_build(builds, tenant, "embedder")
+    found = find_configured_build(builds, tenant, "embedder")
     assert (found and found.number) == number
 
 

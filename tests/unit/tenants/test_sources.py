@@ -11,7 +11,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.kinds import by_name
 from rag_assets.ingest.sources.files import FilesConfig, FilesSource
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
-from rag_assets.ingest.sources.registry import SOURCE_KINDS, get_path_fields
+from rag_assets.ingest.sources.registry import SOURCE_KINDS, get_paths_by_field
 from rag_assets.pipeline.source_listing import compute_settings_key
 from rag_assets.tenants.file import TenantsFile
 from rag_assets.tenants.kinds import TenantKinds
@@ -104,6 +104,6 @@ def test_settings_keys_are_unchanged(
 
 def test_only_path_fields_of_a_known_kind_are_made_absolute() -> None:
     source = {**SOURCE, "root": "/x"}
-    assert get_path_fields(source, KINDS.sources) == {"notebook": "notes"}
-    assert get_path_fields({"name": "docs", "root": "/x"}, KINDS.sources) == {"root": "/x"}
-    assert get_path_fields({"name": "docs", "type": "gone", "root": "/x"}, KINDS.sources) == {}
+    assert get_paths_by_field(source, KINDS.sources) == {"notebook": "notes"}
+    assert get_paths_by_field({"name": "docs", "root": "/x"}, KINDS.sources) == {"root": "/x"}
+    assert get_paths_by_field({"name": "docs", "type": "gone", "root": "/x"}, KINDS.sources) == {}

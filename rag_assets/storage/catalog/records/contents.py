@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.errors import UnknownDocument
-from rag_assets.ingest.sources.record_bodies import build_block_mark
+from rag_assets.ingest.sources.record_bodies import build_block_search_text
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
@@ -66,7 +66,7 @@ def find_pages_with_blocks(
         connection: a connection in a transaction that has not changed the pages yet.
         blocks: ids of blocks, by the document of their page.
     """
-    pairs = [(page, build_block_mark(one)) for page, ids in blocks.items() for one in ids]
+    pairs = [(page, build_block_search_text(one)) for page, ids in blocks.items() for one in ids]
     if not pairs:
         return set()
     wanted = unnest_pairs(pairs, name="wanted")

@@ -130,7 +130,7 @@ def compare_relations(
     code = code_catalog(ctx.catalog)
     compared = 0
     altered: list[str] = []
-    for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hashes), _BATCH):
+    for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hash_range), _BATCH):
         compared += len(batch)
         wrong = _find_differing_relations(ctx, {one.chunk_set_key: one.media_type for one in batch})
         altered += (one.document_id for one in batch if one.chunk_set_key in wrong)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rag_assets.pipeline.erasure import settle_open
+from rag_assets.pipeline.erasure import settle_open_erasures
 from tests.installation import Installation
 from tests.integration.systems.experience.conftest import Learning
 
@@ -58,7 +58,7 @@ def test_what_was_compared_leaves_the_lake_with_its_entry(
     assert len(ctx.lake.vector_hashes(ctx.embedder.embedder_id)) == len(kept) + 3
     local_learning.ok("POST", "/retract", {"project_id": project}, role="admin")
     with local_learning.driver.locked(local_learning.tenant) as held:
-        [receipt] = settle_open(held)
+        [receipt] = settle_open_erasures(held)
     assert receipt.proof is not None
     assert receipt.proof["complete"]
     assert ctx.lake.vector_hashes(ctx.embedder.embedder_id) == kept

@@ -15,7 +15,7 @@ from sqlalchemy import select
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.pipeline import listing
-from rag_assets.pipeline.erasure import settle_open
+from rag_assets.pipeline.erasure import settle_open_erasures
 from rag_assets.storage.blobs.store import open_blobs
 from rag_assets.storage.catalog.tables import documents
 from rag_assets.storage.catalog.uploads.model import record_files
@@ -232,7 +232,7 @@ def test_a_deletion_takes_the_contents_that_a_run_may_need(site: Site, door: str
         if door != "purge":
             assert blobs_of(site) == set(), "with the answer"
     with site.driver.locked(site.id) as ctx:
-        settle_open(ctx)
+        settle_open_erasures(ctx)
     site.sync()
     assert blobs_of(site) == set()
     assert shown(site) is None

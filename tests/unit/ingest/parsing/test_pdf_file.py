@@ -167,4 +167,4 @@ def test_what_a_picture_is() -> None:
         (pdfs.by_hand(b"10 10 200 200 re f"), True),
     ):  # fmt: skip
         with PdfFile(data) as file:
-            assert file.is_picture(1) is picture
+            assert file.is_picture_page(1) is picture
