@@ -173,7 +173,7 @@ def _load_json(path: Path) -> object:
 
 @functools.lru_cache(maxsize=64)
 def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
-    """Return the SHA-256 of a file; a changed size or time is another key of the cache."""
+    """Return the SHA-256 of a file; it is computed again if the size or the time has changed."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -106,7 +106,7 @@ class CrossEncoder:
         scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score passages that threads share, by position, until the time ends."""
+        """Score passages from a queue that threads share, until it is empty or the time ends."""
         scorer = self._get_scorer()
         shortened = scorer.cut(question)
         while todo and time.monotonic() < deadline:
@@ -156,7 +156,7 @@ class _PairScorer:
         self._both = load_tokenizer(tokenizer)
         self._both.no_padding()
         self._both.enable_truncation(window, strategy="only_second")
-        self._require_scores(weights)
+        self._require_one_score_per_pair(weights)
 
     def cut(self, question: str) -> str:
         """Return a question, cut to half of the model's window."""
@@ -167,17 +167,17 @@ class _PairScorer:
 
     def score(self, question: str, passage: str) -> float:
         """Return the score of a passage; with two classes, the log-odds of the second."""
-        values = self._answer(question, passage).reshape(-1)
+        values = self._run_model(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 
-    def _answer(self, question: str, passage: str) -> Any:
+    def _run_model(self, question: str, passage: str) -> Any:
         pair = self._both.encode(question, join_surrogates(passage))
         answer = self._session.run([self._output], build_inputs(self._inputs, [pair]))[0]
         return np.asarray(answer, np.float64)
 
-    def _require_scores(self, weights: Path) -> None:
+    def _require_one_score_per_pair(self, weights: Path) -> None:
         try:
-            shape = self._answer("what is it?", "It is a passage of some words.").shape
+            shape = self._run_model("what is it?", "It is a passage of some words.").shape
         except Exception as error:  # errors of onnxruntime and of the tokenizer
             raise ConfigurationError(
                 f"the ONNX model cannot read a question with a passage: {weights}",

@@ -248,7 +248,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         return self._addresses
 
     def _build_pinned_request(self, address: str, request: httpx2.Request) -> httpx2.Request:
-        """Return the request to an IP address; the Host header and TLS use the name."""
+        """Return the request, addressed to an IP address; the Host header and TLS keep the name."""
         return httpx2.Request(
             request.method,
             request.url.copy_with(host=address),
