@@ -127,7 +127,7 @@ class Masker:
         return masked
 
     def named_value(self, name: str, value: str) -> str:
-        """Return a value with its credentials masked, also those that only its name reveals."""
+        """Mask the credentials in a value, including those that only the value's name reveals."""
         prefix = f"{name}: "
         return self.text(prefix + self.text(value))[len(prefix) :]
 
@@ -147,7 +147,7 @@ class Masker:
                     self._store(text, text)
 
     def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Replace credentials by the names of their rules, if offsets need not stay valid."""
+        """Replace each credential by the name of its rule; return the text and the rules' names."""
         spans = merge_spans(self._scanner.scan(text))
         parts: list[str] = []
         at = 0
