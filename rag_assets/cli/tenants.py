@@ -145,11 +145,11 @@ def add(
         config["sources"] = _build_sources(folders, home, records=records, uploads=uploads)
     file = TenantsFile(session.settings.tenants_file)
     _require_unused_name(session, file, tenant_id)
-    _require_sources(file.with_absolute_paths(config), session)
-    require_usable(file.with_absolute_paths(config))
+    _require_sources(file.make_paths_absolute(config), session)
+    require_usable(file.make_paths_absolute(config))
     file.add(config)
     session.reconcile()
-    advice = _find_embedder_advice(session, file.with_absolute_paths(config))
+    advice = _find_embedder_advice(session, file.make_paths_absolute(config))
     if as_json:
         shown = {"tenant": session.catalog.tenants.get(tenant_id).config}
         print_json({**shown, "advice": advice} if advice else shown)

@@ -140,7 +140,7 @@ class ParserConfig(_ConfigModel):
 
     @field_validator("passwords")
     @classmethod
-    def _by_name(cls, references: tuple[str, ...]) -> tuple[str, ...]:
+    def _require_variable_references(cls, references: tuple[str, ...]) -> tuple[str, ...]:
         for reference in references:
             require_reference("parser.passwords", reference)
         return references
@@ -407,7 +407,7 @@ class Tenant(_ConfigModel):
 
     @cached_property
     def fact_readers(self) -> Mapping[str, int]:
-        """Return the version of each fact reader of the tenant, by the name of its chunker."""
+        """Return the version of each of the tenant's fact readers, by the name of its chunker."""
         kinds = {config.parameters.kind for config in (self.chunker, *self.chunkers)}
         readers = {kind.name: kind.reading_version for kind in kinds if kind.read is not None}
         return dict(sorted(readers.items()))
@@ -430,7 +430,10 @@ class Tenant(_ConfigModel):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the metadata of every document: organization and project, if required."""
+        """Return the metadata that every document of the tenant carries.
+
+        That is organization and project if the profile requires them, and nothing otherwise.
+        """
         if not get_profile(self.profile).requires_project:
             return {}
         return {"organizationId": self.organization or "", "projectId": self.project or ""}
@@ -456,7 +459,7 @@ class Tenant(_ConfigModel):
         """Validate a tenant's configuration, completed with its profile's defaults.
 
         Args:
-            kinds: the kinds that it may name; None: all installed kinds.
+            kinds: the kinds that the configuration may name; None: all installed kinds.
 
         Raises:
             UnknownProfile: no profile has that name.
