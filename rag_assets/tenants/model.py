@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
-from rag_assets.common.environment import require_reference, resolve_reference
+from rag_assets.common.environment import require_variable_reference, resolve_variable_reference
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.invalid_values import describe_problem
 from rag_assets.ingest.chunking.kinds import ChunkParameters
@@ -142,7 +142,7 @@ class ParserConfig(_ConfigModel):
     @classmethod
     def _require_variable_references(cls, references: tuple[str, ...]) -> tuple[str, ...]:
         for reference in references:
-            require_reference("parser.passwords", reference)
+            require_variable_reference("parser.passwords", reference)
         return references
 
     @property
@@ -163,7 +163,9 @@ class ParserConfig(_ConfigModel):
         self.require_installed()
         return ParseOptions(
             keep_headers_footers=self.keep_headers_footers,
-            passwords=tuple(resolve_reference("parser.passwords", name) for name in self.passwords),
+            passwords=tuple(
+                resolve_variable_reference("parser.passwords", name) for name in self.passwords
+            ),
             pdf=self.pdf,
             ocr=self.ocr,
             ocr_languages=self.ocr_languages,
@@ -392,11 +394,11 @@ class Tenant(_ConfigModel):
         parameters = next(rules, self.chunker).parameters.adapt_to(path, media_type)
         if not self.frameworks or parameters.kind.read is None:
             return parameters
-        return replace(parameters, frameworks=self.own_frameworks)
+        return replace(parameters, frameworks=self.own_frameworks_json)
 
     @cached_property
-    def own_frameworks(self) -> str:
-        """Return the tenant's own frameworks as one text, for keys and workers; "" without any."""
+    def own_frameworks_json(self) -> str:
+        """Return the tenant's own frameworks as JSON, for keys and workers; "" without any."""
         if not self.frameworks:
             return ""
         values = [
