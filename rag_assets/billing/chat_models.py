@@ -109,7 +109,7 @@ class BilledChat:
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
-        """Answer a prompt, unless its highest possible cost would exceed a cap; see ChatModel."""
+        """Answer a prompt if its highest possible cost is within all caps; see ChatModel."""
         read = estimate_input_tokens(instructions, prompt)
         most = (self._price or _FREE).compute_cost(read, max_tokens)
         await self._reserve(most)

@@ -28,7 +28,7 @@ _HINT = "it must be 32 random bytes as base64; create one with `openssl rand -ba
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """A master key, which encrypts provider keys; its id names it without revealing any of it."""
+    """A master key, which encrypts provider keys; its id reveals no part of the key."""
 
     id: str
     secret: bytes = field(repr=False)
@@ -151,7 +151,7 @@ class KeyFile:
         self._forbidden = tuple(forbidden)
 
     def read(self) -> MasterKeys | None:
-        """Return the keys in the file, which only its owner may read; None if it does not exist."""
+        """Return the keys in the file, which only its owner may read; None if there is no file."""
         try:
             # Open without blocking, in case there is a pipe at this path.
             handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -87,7 +87,7 @@ def _read_listed_ids(session: Session) -> set[str]:
     """Return the ids in tenants.yaml and its lists, and warn about problems of the lists."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
     listed = set(file.load())
-    for others in file.lists().values():
+    for others in file.load_lists().values():
         listed.update(others.configs)
         for problem in others.problems:
             warn(problem.advice)
@@ -234,7 +234,7 @@ def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) ->
 def _require_undeclared(session: Session, record: TenantRecord) -> None:
     """Refuse to remove a tenant that a list declares; the next sync would add it again."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
-    declaration = file.lists().get(record.origin)
+    declaration = file.load_lists().get(record.origin)
     if declaration is None or (declaration.complete and record.id not in declaration.places):
         return
     place = declaration.places.get(record.id, record.origin)

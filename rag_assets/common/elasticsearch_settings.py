@@ -62,7 +62,7 @@ class IndexLayout:
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchSettings:
-    """The settings of an external Elasticsearch except its address, as they were given.
+    """The settings of an external Elasticsearch, as configured; its address is not included.
 
     Secrets may be sealed; `rag_assets.runtime.elasticsearch_access` opens them and connects.
 

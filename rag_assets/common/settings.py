@@ -186,7 +186,7 @@ def _find_default_home() -> str:
 
 
 def _read_renamed(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
-    """Return the name under which a setting was found, and its value; None if it is not set.
+    """Return the name under which a setting was found, and the value (None if not set).
 
     Other programs use the former name as well. So it is ignored if the new name is set, even to an
     empty value.

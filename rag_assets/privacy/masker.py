@@ -126,7 +126,7 @@ class Masker:
             self._store(text, masked)
         return masked
 
-    def named_value(self, name: str, value: str) -> str:
+    def mask_named_value(self, name: str, value: str) -> str:
         """Mask the credentials in a value, including those that only the value's name reveals."""
         prefix = f"{name}: "
         return self.text(prefix + self.text(value))[len(prefix) :]
@@ -146,7 +146,7 @@ class Masker:
                 for text in batch:
                     self._store(text, text)
 
-    def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
+    def replace_credentials(self, text: str) -> tuple[str, tuple[str, ...]]:
         """Replace each credential by the name of its rule; return the text and the rules' names."""
         spans = merge_spans(self._scanner.scan(text))
         parts: list[str] = []
@@ -161,7 +161,7 @@ class Masker:
         """Return whether a text contains a credential."""
         return self.text(text) != text
 
-    def findings(self, text: str) -> list[Finding]:
+    def find_credentials(self, text: str) -> list[Finding]:
         """Return the line and rule of each credential in a text, including percent-encoded ones."""
         starts = [(span.start, span.rule) for span in self._scanner.scan(text)]
         if "%" in text:

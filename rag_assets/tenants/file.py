@@ -146,7 +146,7 @@ class TenantsFile:
         """Return the initial configuration of projects made over the API, with absolute paths."""
         return self.make_paths_absolute(_get_project_defaults(self._read_values()))
 
-    def lists(self) -> dict[str, ListedTenants]:
+    def load_lists(self) -> dict[str, ListedTenants]:
         """Load the other tenant lists that the file names, by key; an absent one is empty."""
         document = self._read_values()
         parts = installed_systems().parts("tenant_lists")

@@ -102,7 +102,7 @@ class LocalEmbedder(Embedder, ABC):
 
     @abstractmethod
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
-        """Return a text's vector and its number of tokens; None if it has no token.
+        """Return a text's vector and number of tokens; None for a text without tokens.
 
         Several threads call this concurrently.
         """

@@ -242,7 +242,7 @@ class BedrockConnection(SdkConnection[_BedrockClient]):
 
 
 def _read_error_kind(refusal: HttpRefusal) -> str:
-    """Return the kind of an AWS error from its header, without a suffix; "" if it has none."""
+    """Return the kind of an AWS error from a header, without a suffix; "" if it is missing."""
     return refusal.headers.get("x-amzn-errortype", "").partition(":")[0]
 
 

@@ -108,13 +108,13 @@ class CrossEncoder:
     ) -> None:
         """Score passages from a queue that threads share, until it is empty or the time ends."""
         scorer = self._get_scorer()
-        shortened = scorer.cut(question)
+        shortened = scorer.cut_question(question)
         while todo and time.monotonic() < deadline:
             try:
                 index, passage = todo.popleft()
             except IndexError:
                 return
-            score = scorer.score(shortened, passage)
+            score = scorer.score_passage(shortened, passage)
             if not math.isfinite(score):
                 raise RerankFailed(
                     f"{self.reranker_id} returned a score that is not a number", "malformed"
@@ -158,14 +158,14 @@ class _PairScorer:
         self._both.enable_truncation(window, strategy="only_second")
         self._require_one_score_per_pair(weights)
 
-    def cut(self, question: str) -> str:
+    def cut_question(self, question: str) -> str:
         """Return a question, cut to half of the model's window."""
         encoded = self._plain.encode(join_surrogates(question), add_special_tokens=False)
         if len(encoded.ids) <= self._question_limit:
             return join_surrogates(question)
         return join_surrogates(question)[: encoded.offsets[self._question_limit - 1][1]]
 
-    def score(self, question: str, passage: str) -> float:
+    def score_passage(self, question: str, passage: str) -> float:
         """Return the score of a passage; with two classes, the log-odds of the second."""
         values = self._run_model(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
