@@ -177,7 +177,7 @@ def _build_cap_error(cap: Cap, cost: float) -> CapReached:
 
 @dataclass(frozen=True, slots=True)
 class TenantChat:
-    """A chat model with its configured limits; it bills its tenant for each answer."""
+    """A tenant's chat model with its configured limits; each answer is billed to the tenant."""
 
     id: str
     model: ChatModel

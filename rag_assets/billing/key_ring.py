@@ -71,7 +71,7 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
 
 
 def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey) -> SecretStr:
-    """Decrypt a provider key; raise KeyUnreadable if it was altered or moved."""
+    """Decrypt a provider key; raise KeyUnreadable if it, its owner or its provider was changed."""
     bound = _encode_owner(owner, provider)
     try:
         plain = AESGCM(master.secret).decrypt(sealed.nonce, sealed.ciphertext, bound)

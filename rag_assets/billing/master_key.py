@@ -176,7 +176,7 @@ class KeyFile:
         return MasterKeys(keys[0], tuple(keys[1:]))
 
     def create(self) -> MasterKeys:
-        """Return the keys in the file; create a missing file, also if several processes do so."""
+        """Return the keys in the file; create it if missing, with one key for all processes."""
         found = self.read()
         if found is not None:
             return found

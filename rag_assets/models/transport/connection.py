@@ -255,7 +255,7 @@ class _SharedClient(Generic[ClientT]):
 
 
 class LoopClients(Generic[ClientT]):
-    """One client for each event loop, opened at its first use; requests need `module`."""
+    """One client for each event loop, opened at its first use; requests import `module`."""
 
     def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:
         self._connect = connect

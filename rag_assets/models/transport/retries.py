@@ -236,7 +236,7 @@ class Turn:
 
 
 class Traffic:
-    """The limits on a tenant's requests to a provider; all threads of this process share them."""
+    """The limits on a tenant's requests to a provider, for all event loops of this process."""
 
     def __init__(
         self,
