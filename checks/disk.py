@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.common.disk_space import DiskSpace, in_megabytes, own_disks
+from rag_assets.common.disk_space import DiskSpace, in_megabytes, measure_own_disks
 from rag_assets.common.errors import DiskFull
 
 
@@ -36,6 +36,6 @@ def disk_check(context: CheckContext) -> Verdict:
     """Read the free space of the file systems and of Elasticsearch's nodes."""
     conditions = context.tenant.store.indexes.conditions()
     return build_verdict(
-        own_disks(context.tenant.settings),
+        measure_own_disks(context.tenant.settings),
         [condition for condition in conditions if isinstance(condition, DiskFull)],
     )

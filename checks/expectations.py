@@ -16,7 +16,7 @@ from rag_assets.checks.suites import (
 )
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.common.extras import CHECKS, missing_modules
+from rag_assets.common.extras import CHECKS, find_missing_modules
 from rag_assets.common.formatting import format_count
 from rag_assets.ingest.chunking.kinds import ChunkParameters
 from rag_assets.ingest.chunking.model import compute_text_hash
@@ -153,7 +153,7 @@ def build_verdict_without_packages(missing: Sequence[str]) -> Verdict:
 )
 def chunk_expectations(context: CheckContext) -> Verdict:
     """Validate the chunks of the tenant by the rules of a Great Expectations suite."""
-    if missing := missing_modules(CHECKS):
+    if missing := find_missing_modules(CHECKS):
         return build_verdict_without_packages(missing)
     ctx = context.of_build
     parts = _iter_parts(_CHUNK_COLUMNS, _read_chunk_rows(ctx, context.slice_id))
@@ -175,7 +175,7 @@ def chunk_expectations(context: CheckContext) -> Verdict:
 )
 def embedding_expectations(context: CheckContext) -> Verdict:
     """Validate the vectors of the tenant by the rules of a Great Expectations suite."""
-    if missing := missing_modules(CHECKS):
+    if missing := find_missing_modules(CHECKS):
         return build_verdict_without_packages(missing)
     ctx = context.of_build
     parts = _iter_parts(_VECTOR_COLUMNS, _read_vector_rows(ctx, context.slice_id))

@@ -9,7 +9,7 @@ from functools import cached_property
 import dagster as dg
 
 from rag_assets.common.clock import Clock
-from rag_assets.common.environment import environment_key
+from rag_assets.common.environment import compute_environment_key
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import compute_key
 from rag_assets.common.settings import Settings
@@ -125,7 +125,7 @@ class _Tick:
 
     @cached_property
     def _environment(self) -> str:
-        return environment_key(self.settings)
+        return compute_environment_key(self.settings)
 
     def _list_reasons(self) -> set[str]:
         """Return tenants to check out of turn, because their run ended or their retry is due."""

@@ -37,7 +37,7 @@ from rag_assets.ingest.parsing.media_types import CSV, DOCX, HTML, MARKDOWN, PDF
 from rag_assets.ingest.sources.record_bodies import BODIES
 from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, compute_record_document_id
 from rag_assets.ingest.sources.uploads import UploadsConfig
-from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.described import find_described_spans
 from rag_assets.privacy.secrets.spans import mask, merge_spans
 from rag_assets.records.drafts import Draft, DraftBuilder, parse_clock
 from rag_assets.records.text_records import SOURCE_ID, SOURCE_TYPE, find_records_source
@@ -164,7 +164,7 @@ def _find_pushed_file(backend: Backend, target: RecordTarget) -> _PushedFile:
     limits = UploadsConfig(name=source, max_bytes=MAX_FILE_BYTES, media_types=_FILE_TYPES)
     name = str(json.loads(record.text)["name"])
     # The record is stored unmasked, but its name is shown in more places.
-    shown = mask(name, merge_spans(described_spans(name)))
+    shown = mask(name, merge_spans(find_described_spans(name)))
     return _PushedFile(tenant_record, document_id, shown, limits, may_be_picture=tenant.parser.ocr)
 
 

@@ -86,7 +86,7 @@ class ChatSpending:
 
 
 class BilledChat:
-    """A chat model that bills a tenant; its price may be unknown only without caps."""
+    """A chat model that bills a tenant; the price must be known if the tenant has caps."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class BilledChat:
     async def complete(
         self, instructions: str, prompt: str, *, max_tokens: int, seconds: float
     ) -> Completion:
-        """Answer a prompt, unless its highest possible cost would exceed a cap; see ChatModel."""
+        """Answer a prompt if its highest possible cost is within all caps; see ChatModel."""
         read = estimate_input_tokens(instructions, prompt)
         most = (self._price or _FREE).compute_cost(read, max_tokens)
         await self._reserve(most)
@@ -177,7 +177,7 @@ def _build_cap_error(cap: Cap, cost: float) -> CapReached:
 
 @dataclass(frozen=True, slots=True)
 class TenantChat:
-    """A tenant's chat model, which bills the tenant, with its limits."""
+    """A tenant's chat model with its configured limits; each answer is billed to the tenant."""
 
     id: str
     model: ChatModel
@@ -198,7 +198,7 @@ class ChatModels:
         former = self._made.get(record.ref)
         if former is not None and former[0] == record.config:
             return former[1]
-        made = self._make(record.ref, Tenant.from_config(record.config))
+        made = self._build_chat(record.ref, Tenant.from_config(record.config))
         self._made[record.ref] = (record.config, made)
         if former is not None:
             await former[1].model.close()
@@ -209,7 +209,7 @@ class ChatModels:
         for _, chat in list(self._made.values()):
             await chat.model.close()
 
-    def _make(self, ref: TenantRef, tenant: Tenant) -> TenantChat:
+    def _build_chat(self, ref: TenantRef, tenant: Tenant) -> TenantChat:
         config, provider, offer = find_chat_model(tenant)
         price = find_chat_price(config, provider)
         _require_price(tenant, price)
@@ -221,7 +221,7 @@ class ChatModels:
             settings=config.connection or ConnectionSettings(),
         )
         provider.require_extra(config.connection)
-        credentials = self._credentials(ref, tenant.embedder, config, provider)
+        credentials = self._get_credentials(ref, tenant.embedder, config, provider)
         connect = partial(offer.endpoint, server, credentials, self._network, config.model)
         model: ChatModel = RemoteChat(connect, server.id, module=offer.module)
         if config.api_key is None:
@@ -239,7 +239,7 @@ class ChatModels:
         )
         return TenantChat(server.id, paid, config)
 
-    def _credentials(
+    def _get_credentials(
         self, ref: TenantRef, embedder: EmbedderConfig, config: ChatModelConfig, provider: Provider
     ) -> Credentials:
         same_provider = not provider.own_server and embedder.provider == provider.name

@@ -154,10 +154,10 @@ class Embedders:
         return self.choose_embedder_of(record, Tenant.from_config(record.config))
 
     def choose_embedder_of(self, record: TenantRecord, tenant: Tenant) -> Tenant:
-        """Return a tenant, as read from its record, with its chosen embedder."""
+        """Return `tenant`, which was read from `record`, with the embedder chosen for it."""
         embedder = tenant.embedder
         if embedder.provider == AUTO:
-            embedder = self._choice(record, tenant).embedder
+            embedder = self._choose_embedder_of(record, tenant).embedder
         if embedder.batch_above is not None and lacks_opt_in(record):
             # No batch is submitted either: texts go to the embedder, which refuses them.
             embedder = embedder.model_copy(update={"batch_above": None})
@@ -165,10 +165,10 @@ class Embedders:
 
     def choice(self, record: TenantRecord) -> EmbedderChoice:
         """Return a tenant's embedder, and the source of its key."""
-        return self._choice(record, Tenant.from_config(record.config))
+        return self._choose_embedder_of(record, Tenant.from_config(record.config))
 
     def get_document_embedder(self, record: TenantRecord, config: EmbedderConfig) -> Embedder:
-        """Return the embedder for documents, which refuses calls without the opt-in."""
+        """Return the embedder for documents; it refuses calls while the opt-in is missing."""
         embedder = self.get_embedder(record.ref, config)
         return NotOptedInEmbedder(embedder, record) if lacks_opt_in(record) else embedder
 
@@ -204,7 +204,7 @@ class Embedders:
     def get_generation_embedder(
         self, ref: TenantRef, tenant: Tenant, generation: Generation
     ) -> Embedder:
-        """Return the embedder that built a generation, with present limits, to embed questions."""
+        """Return an embedder for questions: the generation's, with the limits configured now."""
         built = EmbedderConfig.model_validate(generation.embedder)
         present = tenant.embedder
         same = present.provider == built.provider
@@ -215,7 +215,7 @@ class Embedders:
             return _load_local_embedder_with_id(built, generation.embedder_id)
         return self.get_embedder(ref, built)
 
-    def _choice(self, record: TenantRecord, tenant: Tenant) -> EmbedderChoice:
+    def _choose_embedder_of(self, record: TenantRecord, tenant: Tenant) -> EmbedderChoice:
         if isinstance(tenant.embedder.offer, LocalEmbedding):
             return choose_embedder(tenant.embedder)
         serving = self._catalog.generations.serving(record.id)
@@ -255,7 +255,7 @@ def _load_local_embedder(config: EmbedderConfig) -> Embedder:
 
 @lru_cache(maxsize=16)
 def _load_local_embedder_with_id(config: EmbedderConfig, embedder_id: str) -> Embedder:
-    """Return a local embedder with this id, by an earlier version's rules if they give it."""
+    """Return a local embedder with this id, if necessary by the rules of earlier versions."""
     embedder = _load_local_embedder(config)
     if embedder.embedder_id == embedder_id:
         return embedder

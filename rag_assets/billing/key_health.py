@@ -19,7 +19,7 @@ _REPORT_SECONDS = 600.0
 
 
 class _KeyHealth:
-    """Remembers whether the last call with a key worked, and records it when it is due."""
+    """Remembers whether the last call with a key worked, and records that when it is due."""
 
     def __init__(self, record: Callable[[bool], None]) -> None:
         self._record = record

@@ -71,7 +71,7 @@ def seal(master: MasterKey, owner: KeyOwner, provider: str, secret: SecretStr) -
 
 
 def unseal(master: MasterKey, owner: KeyOwner, provider: str, sealed: SealedKey) -> SecretStr:
-    """Decrypt a provider key; raise KeyUnreadable if it was altered or sealed otherwise."""
+    """Decrypt a provider key; raise KeyUnreadable if it, its owner or its provider was changed."""
     bound = _encode_owner(owner, provider)
     try:
         plain = AESGCM(master.secret).decrypt(sealed.nonce, sealed.ciphertext, bound)
@@ -138,13 +138,13 @@ def iter_referenced_entries(
     tenant_id: str, config: Mapping[str, Any], environ: Mapping[str, str]
 ) -> Iterator[KeyEntry]:
     """Yield the entries of the keys that a tenant's configuration refers to."""
-    for purpose, reference in _iter_references(config):
+    for purpose, reference in _iter_key_references(config):
         name = reference.removeprefix("$")
         yield KeyEntry(tenant_id, purpose, f"${name}", "set" if environ.get(name) else "not set")
 
 
-def _iter_references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the purpose, such as a provider, and the variable of each key in a configuration."""
+def _iter_key_references(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each key's purpose, such as a provider's name, and the $VARIABLE that contains it."""
     for user in (config.get("embedder"), config.get("chat_model")):
         # A chat model may be only a name.
         if isinstance(user, Mapping) and user.get("api_key"):
@@ -183,7 +183,7 @@ class KeyRing:
         self._table.put(
             owner,
             provider,
-            lambda: seal(self._sealing_key(owner, provider), owner, provider, secret),
+            lambda: seal(self._get_sealing_key(owner, provider), owner, provider, secret),
             last_four=value[-_SHOWN_CHARACTERS:] if len(value) >= _MIN_SHOWN_CHARACTERS else "",
         )
 
@@ -242,7 +242,7 @@ class KeyRing:
             given = read_environment_keys(self._environ)
             if given is None:
                 return self._rotate_file(report)
-            count = self._reseal(given)
+            count = self._reseal_all_keys(given)
             report(count)
             return count
 
@@ -263,12 +263,12 @@ class KeyRing:
         # The file is written before any key is encrypted with the new master key; former keys stay
         # in it until they are no longer needed.
         file.replace(keys)
-        count = self._reseal(keys)
+        count = self._reseal_all_keys(keys)
         report(count)
         file.replace(MasterKeys(keys.present))
         return count
 
-    def _reseal(self, keys: MasterKeys) -> int:
+    def _reseal_all_keys(self, keys: MasterKeys) -> int:
         def reseal_key(key: StoredKey) -> SealedKey:
             master = self._find_master_key(key, keys)
             secret = unseal(master, key.owner, key.provider, key.sealed)
@@ -276,7 +276,7 @@ class KeyRing:
 
         return self._table.reseal_all(reseal_key)
 
-    def _sealing_key(self, owner: KeyOwner, provider: str) -> MasterKey:
+    def _get_sealing_key(self, owner: KeyOwner, provider: str) -> MasterKey:
         keys = read_environment_keys(self._environ)
         if keys is None:
             file = self._get_writable_file()

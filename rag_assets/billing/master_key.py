@@ -28,7 +28,7 @@ _HINT = "it must be 32 random bytes as base64; create one with `openssl rand -ba
 
 @dataclass(frozen=True, slots=True)
 class MasterKey:
-    """A master key, which encrypts provider keys; its id names it without revealing any of it."""
+    """A master key, which encrypts provider keys; its id reveals no part of the key."""
 
     id: str
     secret: bytes = field(repr=False)
@@ -143,7 +143,7 @@ def _exists(path: Path) -> bool:
 class KeyFile:
     """The file of master keys; its first line after comments is the current key.
 
-    It must not be in a folder that it protects, or in a source.
+    It must not be in a source, or in a folder with the data that it protects.
     """
 
     def __init__(self, path: Path, forbidden: Iterable[Path] = ()) -> None:
@@ -151,14 +151,14 @@ class KeyFile:
         self._forbidden = tuple(forbidden)
 
     def read(self) -> MasterKeys | None:
-        """Return the keys in the file, which only its owner may read; None if it does not exist."""
+        """Return the keys in the file, which only its owner may read; None if there is no file."""
         try:
             # Open without blocking, in case there is a pipe at this path.
             handle = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise self._unusable(f"cannot be read: {type(error).__name__}") from None
+            raise self._build_error(f"cannot be read: {type(error).__name__}") from None
         try:
             self._require_place()
             self._require_private(os.fstat(handle))
@@ -172,11 +172,11 @@ class KeyFile:
             if line.strip() and not line.startswith("#")
         ]
         if not keys:
-            raise self._unusable("holds no key")
+            raise self._build_error("holds no key")
         return MasterKeys(keys[0], tuple(keys[1:]))
 
     def create(self) -> MasterKeys:
-        """Return the keys in the file; several processes may create it, with the same key."""
+        """Return the keys in the file; create it if missing, with one key for all processes."""
         found = self.read()
         if found is not None:
             return found
@@ -194,10 +194,10 @@ class KeyFile:
                 temporary.unlink()
             sync_folder(self.path.resolve().parent)
         except OSError as error:
-            raise self._unusable(f"cannot be written: {type(error).__name__}") from None
+            raise self._build_error(f"cannot be written: {type(error).__name__}") from None
         made = self.read()
         if made is None:
-            raise self._unusable("was removed right after it was created")
+            raise self._build_error("was removed right after it was created")
         return made
 
     def replace(self, keys: MasterKeys) -> None:
@@ -208,7 +208,7 @@ class KeyFile:
                 abandoned.unlink()  # left by a rotation that was killed
             rewrite_file(path, _format_content(keys), new_mode=0o600)
         except OSError as error:
-            raise self._unusable(f"cannot be written: {type(error).__name__}") from None
+            raise self._build_error(f"cannot be written: {type(error).__name__}") from None
 
     def _write_draft(self, keys: MasterKeys) -> Path:
         # mkstemp opens the file exclusively and readable only by its owner.
@@ -224,18 +224,18 @@ class KeyFile:
         path = self.path.resolve()
         for folder in self._forbidden:
             if path.is_relative_to(folder.resolve()):
-                raise self._unusable(
+                raise self._build_error(
                     f"is in {folder}, which holds data or documents",
                     hint=f"move it elsewhere, and set {FILE_VARIABLE} to its path",
                 )
 
     def _require_private(self, facts: os.stat_result) -> None:
         if not stat.S_ISREG(facts.st_mode):
-            raise self._unusable("is not a file")
+            raise self._build_error("is not a file")
         if facts.st_mode & 0o077:
-            raise self._unusable("can be read by other users", hint=f"chmod 600 {self.path}")
+            raise self._build_error("can be read by other users", hint=f"chmod 600 {self.path}")
 
-    def _unusable(self, why: str, hint: str | None = None) -> ConfigurationError:
+    def _build_error(self, why: str, hint: str | None = None) -> ConfigurationError:
         return ConfigurationError(
             f"the master key file {self.path} {why}",
             hint=hint or f"repair it, or set {FILE_VARIABLE} to another file",

@@ -71,11 +71,11 @@ class Cap:
         return CapReached(
             f"the cap of {self.limit_text} is reached: {self.spent_text},"
             f" and the next request would cost about {dollars(cost)}",
-            hint=self._remedy(tenant_id, cost),
+            hint=self._build_remedy(tenant_id, cost),
             until=self.until,
         )
 
-    def _remedy(self, tenant_id: str, cost: float) -> str:
+    def _build_remedy(self, tenant_id: str, cost: float) -> str:
         if cost > self.most:
             return (
                 f"raise caps.{self.name}: a single request costs more than the whole cap; then sync"
@@ -148,7 +148,7 @@ class Spending:
         Raise CapReached if it would exceed a cap, together with the requests in progress.
         """
         with self._lock:
-            self._require((self._price or FREE).compute_cost(tokens))
+            self._require_budget((self._price or FREE).compute_cost(tokens))
             self._reserved_tokens += tokens
 
     def promise(self, tokens: int) -> float | None:
@@ -158,7 +158,7 @@ class Spending:
         """
         with self._lock:
             cost = (self._price or FREE).compute_cost(tokens, batch=True)
-            self._require(cost)
+            self._require_budget(cost)
             self.promised += cost
         return None if self._price is None else cost
 
@@ -170,7 +170,7 @@ class Spending:
             self._new += used
             self.total += used
 
-    def _require(self, cost: float) -> None:
+    def _require_budget(self, cost: float) -> None:
         in_progress = (
             self.total.cost
             + self.promised
@@ -210,7 +210,7 @@ EVENTS_READ: Final = 20
 
 
 def find_present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: float) -> list[Cap]:
-    """Return a tenant's caps with its present spending, which includes open batches."""
+    """Return a tenant's caps with the spending so far, open batches included."""
     day = today()
     spent = catalog.usage.read_spending(ref.id, day)
     promised = catalog.batches.open_cost(ref.id)
@@ -222,7 +222,7 @@ def find_present_caps(catalog: Catalog, ref: TenantRef, tenant: Tenant, *, run: 
 def find_holding_caps(caps: Iterable[Cap], events: Sequence[Event], day: date) -> set[CapName]:
     """Return the names of the caps that still hold back a tenant's runs.
 
-    Such a cap has stopped a run in its present day or month, and was not raised since. A cap per
+    Such a cap has stopped a run in its current day or month, and was not raised since. A cap per
     run has no period, so it holds back runs until it is raised.
     """
     since = {"per_day": day, "per_month": day.replace(day=1)}
@@ -278,15 +278,15 @@ class Ledger:
                 self._provider,
                 self._model,
                 used,
-                run=self._run,
+                run=self._spent_in_sync,
                 generation=self._generation,
             )
 
     def close(self) -> None:
-        """Record the remaining usage, and the cap that stopped the run, if any."""
+        """Record the usage that is not recorded yet, and the cap that stopped the run, if any."""
         self.record()
         if self.promised:
-            self._catalog.usage.set_run_spending(self._ref, self._run)
+            self._catalog.usage.set_run_spending(self._ref, self._spent_in_sync)
         cap = self.budget.stopped_by
         if cap is not None:
             note = {"cap": cap.name, "dollars": cap.most, "spent": cap.spent}
@@ -294,7 +294,7 @@ class Ledger:
             self._catalog.events.write(self._ref, "cap_reached", [{**note, "until": until}])
 
     @property
-    def _run(self) -> float:
+    def _spent_in_sync(self) -> float:
         """Return the dollars that the sync has spent so far, including submitted batches."""
         return self._before + self.total.cost + self.promised
 

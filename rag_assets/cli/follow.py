@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from rag_assets.cli.output import warn
 from rag_assets.cli.session import Session, with_session
-from rag_assets.common.environment import environment_key
+from rag_assets.common.environment import compute_environment_key
 from rag_assets.common.errors import RagAssetsError, ServiceUnavailable, TenantLocked
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class TenantFollower:
             return self._compute_busy_delay(tenant_id)
         self._busy.pop(tenant_id, None)
         self._catalog.quarantine.retry_in_environment(
-            [tenant_id], environment_key(self._session.settings)
+            [tenant_id], compute_environment_key(self._session.settings)
         )
         tenant = self._embedders.tenant(record)
         state = read_tenant_state(self._catalog, record, tenant, self._session.settings)

@@ -13,7 +13,7 @@ import typer
 from rag_assets.cli.arguments import Json
 from rag_assets.cli.output import print_json, print_table, progress, say
 from rag_assets.cli.session import Session, with_reading_session, with_session
-from rag_assets.common.disk_space import own_disks
+from rag_assets.common.disk_space import measure_own_disks
 from rag_assets.common.errors import RagAssetsError
 from rag_assets.common.formatting import duration, format_count
 from rag_assets.runtime.stack import ServiceStatus
@@ -82,7 +82,9 @@ def roles() -> None:
 def _print_status(session: Session, *, as_json: bool) -> bool:
     services, exposed = session.stack.status(), session.stack.list_exposed()
     available = {s.name for s in services if s.state in {"running", "external"}}
-    warnings = [space.error.advice for space in own_disks(session.settings) if space.is_nearly_full]
+    warnings = [
+        space.error.advice for space in measure_own_disks(session.settings) if space.is_nearly_full
+    ]
     warnings += _list_warnings(services)
     doubt = _find_clock_warning(session) if "Postgres" in available else None
     if doubt is not None:

@@ -87,7 +87,7 @@ def _read_listed_ids(session: Session) -> set[str]:
     """Return the ids in tenants.yaml and its lists, and warn about problems of the lists."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
     listed = set(file.load())
-    for others in file.lists().values():
+    for others in file.load_lists().values():
         listed.update(others.configs)
         for problem in others.problems:
             warn(problem.advice)
@@ -145,11 +145,11 @@ def add(
         config["sources"] = _build_sources(folders, home, records=records, uploads=uploads)
     file = TenantsFile(session.settings.tenants_file)
     _require_unused_name(session, file, tenant_id)
-    _require_sources(file.with_absolute_paths(config), session)
-    require_usable(file.with_absolute_paths(config))
+    _require_sources(file.make_paths_absolute(config), session)
+    require_usable(file.make_paths_absolute(config))
     file.add(config)
     session.reconcile()
-    advice = _find_embedder_advice(session, file.with_absolute_paths(config))
+    advice = _find_embedder_advice(session, file.make_paths_absolute(config))
     if as_json:
         shown = {"tenant": session.catalog.tenants.get(tenant_id).config}
         print_json({**shown, "advice": advice} if advice else shown)
@@ -234,7 +234,7 @@ def _require_unused_name(session: Session, file: TenantsFile, tenant_id: str) ->
 def _require_undeclared(session: Session, record: TenantRecord) -> None:
     """Refuse to remove a tenant that a list declares, because the next sync would add it again."""
     file = TenantsFile(session.settings.tenants_file, cache=session.settings.local / "cache")
-    declaration = file.lists().get(record.origin)
+    declaration = file.load_lists().get(record.origin)
     if declaration is None or (declaration.complete and record.id not in declaration.places):
         return
     place = declaration.places.get(record.id, record.origin)

@@ -51,11 +51,11 @@ class DiskSpace:
         return DiskFull(str(self), hint=_HINT)
 
 
-def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
+def measure_disks(folders: Iterable[Path | str]) -> list[DiskSpace]:
     """Return the space of each disk with one of these folders; object stores are skipped."""
     found: dict[int, DiskSpace] = {}
     for folder in folders:
-        if "://" in str(folder) or (existing := _existing(Path(folder))) is None:
+        if "://" in str(folder) or (existing := _find_existing(Path(folder))) is None:
             continue
         usage = shutil.disk_usage(existing)
         required = min(int(usage.total * _LEAST_SHARE), FLOOD_STAGE_BYTES)
@@ -64,15 +64,15 @@ def disk_spaces(folders: Iterable[Path | str]) -> list[DiskSpace]:
     return list(found.values())
 
 
-def own_disks(settings: Settings) -> list[DiskSpace]:
+def measure_own_disks(settings: Settings) -> list[DiskSpace]:
     """Return the space of the disks of an installation: data of servers, lake, uploaded files."""
-    return disk_spaces([settings.local, settings.lake_url, settings.blobs_url])
+    return measure_disks([settings.local, settings.lake_url, settings.blobs_url])
 
 
 def hint_to_start(variable: str) -> str:
     """Return the hint for a server that does not answer; a full disk may be the cause."""
     try:
-        own = own_disks(Settings.from_environment())
+        own = measure_own_disks(Settings.from_environment())
         full = next((space for space in own if space.is_nearly_full), None)
     except (ConfigurationError, OSError):
         full = None
@@ -81,9 +81,9 @@ def hint_to_start(variable: str) -> str:
     return f"start it with `rag-assets up`, or check {variable}"
 
 
-def disk_full(folder: Path | str, consequence: str) -> DiskFull:
+def build_disk_full_error(folder: Path | str, consequence: str) -> DiskFull:
     """Return the error for a write to a full disk; its message ends with the consequence."""
-    existing = _existing(Path(folder))
+    existing = _find_existing(Path(folder))
     free = in_megabytes(shutil.disk_usage(existing).free) if existing else "nothing"
     return DiskFull(f"the disk of {folder} is full ({free} free): {consequence}", hint=_HINT)
 
@@ -93,7 +93,7 @@ def in_megabytes(size: int) -> str:
     return f"{size / 1e9:,.1f} GB" if size >= 10**9 else f"{size / 1e6:,.1f} MB"
 
 
-def _existing(folder: Path) -> Path | None:
+def _find_existing(folder: Path) -> Path | None:
     """Return the folder, or its nearest parent that exists and can be opened."""
     for path in (folder, *folder.parents):
         try:

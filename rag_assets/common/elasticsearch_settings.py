@@ -62,7 +62,7 @@ class IndexLayout:
 
 @dataclass(frozen=True, slots=True)
 class ElasticsearchSettings:
-    """The settings of an external Elasticsearch except its address, as they were given.
+    """The settings of an external Elasticsearch, as configured; its address is not included.
 
     Secrets may be sealed; `rag_assets.runtime.elasticsearch_access` opens them and connects.
 
@@ -87,24 +87,26 @@ class ElasticsearchSettings:
     def from_environment(cls, env: Mapping[str, str]) -> ElasticsearchSettings:
         """Read the settings from environment variables."""
         settings = cls(
-            cloud_id=_matching(env, "CLOUD_ID", re.compile(r"[^:\s]*:[\w+/=-]+"), "NAME:BASE64"),
-            api_key=_find_text(env, "API_KEY"),
-            api_key_file=_find_file(env, "API_KEY_FILE"),
-            username=_find_text(env, "USERNAME"),
-            password=_find_text(env, "PASSWORD"),
-            password_file=_find_file(env, "PASSWORD_FILE"),
-            ca_file=_find_file(env, "CA_FILE"),
-            fingerprint=_matching(
+            cloud_id=_read_matching(
+                env, "CLOUD_ID", re.compile(r"[^:\s]*:[\w+/=-]+"), "NAME:BASE64"
+            ),
+            api_key=_read_text(env, "API_KEY"),
+            api_key_file=_read_file_path(env, "API_KEY_FILE"),
+            username=_read_text(env, "USERNAME"),
+            password=_read_text(env, "PASSWORD"),
+            password_file=_read_file_path(env, "PASSWORD_FILE"),
+            ca_file=_read_file_path(env, "CA_FILE"),
+            fingerprint=_read_matching(
                 env, "FINGERPRINT", _FINGERPRINT, "64 hexadecimal digits, with or without colons"
             ),
             layout=IndexLayout(
-                shards=_number(env, "SHARDS", 1, _MOST_SHARDS) or 1,
-                replicas=_number(env, "REPLICAS", 0, _MOST_REPLICAS),
-                refresh_interval=_matching(
+                shards=_read_number(env, "SHARDS", 1, _MOST_SHARDS) or 1,
+                replicas=_read_number(env, "REPLICAS", 0, _MOST_REPLICAS),
+                refresh_interval=_read_matching(
                     env, "REFRESH_INTERVAL", _INTERVAL, "a number and a unit, as in 30s, or -1"
                 )
                 or "30s",
-                tier=_matching(env, "TIER", _TIERS, "data_hot, or data_warm,data_hot"),
+                tier=_read_matching(env, "TIER", _TIERS, "data_hot, or data_warm,data_hot"),
             ),
         )
         settings._require_one_account()
@@ -162,12 +164,12 @@ def split_nodes(url: str) -> list[str]:
     return [node.strip() for node in _BETWEEN_NODES.split(url)]
 
 
-def _find_text(env: Mapping[str, str], name: str) -> str | None:
+def _read_text(env: Mapping[str, str], name: str) -> str | None:
     return env.get(_PREFIX + name, "").strip() or None
 
 
-def _find_file(env: Mapping[str, str], name: str) -> Path | None:
-    text = _find_text(env, name)
+def _read_file_path(env: Mapping[str, str], name: str) -> Path | None:
+    text = _read_text(env, name)
     if text is None:
         return None
     if not Path(text).is_absolute():
@@ -177,10 +179,10 @@ def _find_file(env: Mapping[str, str], name: str) -> Path | None:
     return Path(text)
 
 
-def _matching(
+def _read_matching(
     env: Mapping[str, str], name: str, pattern: re.Pattern[str], expected: str
 ) -> str | None:
-    text = _find_text(env, name)
+    text = _read_text(env, name)
     if text is not None and not pattern.fullmatch(text):
         raise ConfigurationError(  # not quoted: a secret may have been put into the wrong variable
             f"{_PREFIX}{name} is not valid", hint=f"expected {expected}"
@@ -188,8 +190,8 @@ def _matching(
     return text
 
 
-def _number(env: Mapping[str, str], name: str, least: int, most: int) -> int | None:
-    text = _find_text(env, name)
+def _read_number(env: Mapping[str, str], name: str, least: int, most: int) -> int | None:
+    text = _read_text(env, name)
     if text is None:
         return None
     if not text.isdecimal() or not least <= int(text) <= most:

@@ -25,8 +25,8 @@ _NAMED: Final = re.compile(r"\$\{?([A-Za-z_]\w*)")
 _KEY_LENGTH: Final = 12
 
 
-def variables_in_use(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the environment variables that tenants.yaml names or libraries read, with values."""
+def collect_variables_in_use(settings: Settings, environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables, with values, that tenants.yaml names or libraries read."""
     try:
         listed = settings.tenants_file.read_text(errors="replace")
     except OSError:
@@ -39,7 +39,7 @@ def variables_in_use(settings: Settings, environment: Mapping[str, str]) -> dict
     }
 
 
-def environment_key(settings: Settings) -> str:
+def compute_environment_key(settings: Settings) -> str:
     """Return a short hash of the settings that decide whether documents can be processed.
 
     It covers permitted endpoints and roots, the variables in use, and the installed packages.
@@ -51,7 +51,7 @@ def environment_key(settings: Settings) -> str:
         sorted(endpoints.identity_hosts),
     ]
     places = [*map(str, settings.allowed_roots), str(settings.master_key_file)]
-    variables = variables_in_use(settings, os.environ)
+    variables = collect_variables_in_use(settings, os.environ)
     packages = Path(sysconfig.get_path("purelib"))
     installed = packages.stat().st_mtime_ns if packages.exists() else 0
     return compute_key("environment", permitted, places, variables, installed)[:_KEY_LENGTH]
@@ -60,8 +60,8 @@ def environment_key(settings: Settings) -> str:
 _REFERENCE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)")
 
 
-def require_reference(setting: str, value: str) -> None:
-    """Require a value of the form `$NAME`; the error does not quote the value."""
+def require_variable_reference(setting: str, value: str) -> None:
+    """Require the name of a variable in the form `$NAME`; the error does not quote the value."""
     if _REFERENCE.fullmatch(value) is None:
         raise ConfigurationError(
             f"{setting} is not a reference to an environment variable",
@@ -70,8 +70,8 @@ def require_reference(setting: str, value: str) -> None:
         )
 
 
-def resolve_reference(setting: str, reference: str) -> str:
-    """Return the value of the variable that a setting names."""
+def resolve_variable_reference(setting: str, reference: str) -> str:
+    """Return the value of the environment variable that a setting names as `$NAME`."""
     name = reference.removeprefix("$")
     value = os.environ.get(name)
     if not value:

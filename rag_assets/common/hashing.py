@@ -62,7 +62,7 @@ def sha256_hex(data: bytes | str) -> str:
 
 
 def keyed_digest(key: bytes, kind: str, *parts: Hashable) -> str:
-    """Return a digest of these parts with a secret key, at most 64 bytes, as 32 digits."""
+    """Return a keyed digest of these parts as 32 digits; the secret key has at most 64 bytes."""
     content = canonical([kind, *parts]).encode()
     return hashlib.blake2b(content, key=key, digest_size=16).hexdigest()
 

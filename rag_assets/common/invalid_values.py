@@ -170,7 +170,7 @@ def allowed_value(error: Mapping[str, Any]) -> str:
     if error["type"] == "union_tag_not_found":
         return f"the field {context.get('discriminator', '')} is needed"
     allowed = _ALLOWED.get(error["type"], _FORM)
-    return allowed.format_map({name: _number(value) for name, value in context.items()})
+    return allowed.format_map({name: _format_number(value) for name, value in context.items()})
 
 
 def sent_value(error: Mapping[str, Any]) -> str | None:
@@ -183,7 +183,7 @@ def sent_value(error: Mapping[str, Any]) -> str | None:
     value = error["input"]
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if error["type"] in _OF_VALUES and is_number:
-        return _number(value)
+        return _format_number(value)
     if error["type"] in _OF_LENGTHS:
         return f"{len(value):,}" if hasattr(value, "__len__") else None
     return json_kind(value)
@@ -205,7 +205,7 @@ def json_kind(value: object) -> str:
     return "another value"
 
 
-def _number(value: object) -> str:
+def _format_number(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     return f"{value:,}" if isinstance(value, int) else f"{value:g}"

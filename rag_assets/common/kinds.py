@@ -22,7 +22,7 @@ _Kind = TypeVar("_Kind", bound=Named)
 
 
 def by_name(*groups: Iterable[_Kind]) -> Mapping[str, _Kind]:
-    """Return kinds by name, in the given order; raise a ConfigurationError for an equal name."""
+    """Return kinds by name, in order; raise a ConfigurationError if two have the same name."""
     kinds: dict[str, _Kind] = {}
     for kind in (kind for group in groups for kind in group):
         if kind.name in kinds:

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def collect_values(package: ModuleType, *kinds: type) -> tuple[Any, ...]:
-    """Collect each value of some types in a package's modules, in the order of their names."""
+    """Collect the values of these types from a package's modules, sorted by module name."""
     found: dict[int, Any] = {}
     for module in sorted(pkgutil.iter_modules(package.__path__), key=lambda m: m.name):
         loaded = importlib.import_module(f"{package.__name__}.{module.name}")

@@ -32,35 +32,35 @@ class PrivateEndpoints:
 
     @classmethod
     def parse(cls, text: str, identity_hosts: str = "") -> Self:
-        """Parse comma-separated lists: of `host`, `host:port` and CIDR networks, and of names."""
+        """Parse two comma-separated lists: `host`, `host:port` or CIDR networks; and host names."""
         hosts: set[tuple[str, int | None]] = set()
         networks: list[Network] = []
         for item in filter(None, map(str.strip, text.split(","))):
             if "/" in item:
-                networks.append(_network(item))
+                networks.append(_parse_network(item))
             else:
-                hosts.add(_host(item))
+                hosts.add(_parse_host(item))
         names = filter(None, map(str.strip, identity_hosts.lower().split(",")))
         return cls(frozenset(hosts), tuple(networks), frozenset(names))
 
-    def names(self, host: str, port: int) -> bool:
+    def allows_name(self, host: str, port: int) -> bool:
         """Return whether a host is allowed by name, regardless of its addresses."""
         name = host.lower()
         return (name, port) in self.hosts or (name, None) in self.hosts
 
-    def holds(self, address: Address) -> bool:
+    def allows_address(self, address: Address) -> bool:
         """Return whether an IP address lies in an allowed network."""
         return any(address in network for network in self.networks)
 
 
-def _network(item: str) -> Network:
+def _parse_network(item: str) -> Network:
     try:
         return ip_network(item)
     except ValueError:
         raise _build_error(item) from None
 
 
-def _host(item: str) -> tuple[str, int | None]:
+def _parse_host(item: str) -> tuple[str, int | None]:
     match = _HOST.fullmatch(item)
     if match is None:
         raise _build_error(item)

@@ -89,7 +89,7 @@ class Settings:
         Outside a checkout it is below `local`. The home folder may be a team's Dagster project, and
         the team's programs would read a dagster.yaml and a workspace.yaml there as their own.
         """
-        return _own_dagster_home(self.home)
+        return _get_own_dagster_home(self.home)
 
     @property
     def has_own_elasticsearch(self) -> bool:
@@ -128,17 +128,17 @@ class Settings:
         """Read the settings from environment variables."""
         _require_names_in_utf8(sys.getfilesystemencoding())
         env = os.environ if environ is None else environ
-        home = _expand_user("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _default_home())
+        home = _expand_user("RAG_ASSETS_HOME", env.get("RAG_ASSETS_HOME") or _find_default_home())
         home = home.resolve()
         # Path.is_dir is not used, because it raises for a folder inside a folder without
         # permission.
         if not os.path.isdir(home) or not os.access(home, os.X_OK):  # noqa: PTH112
             raise ConfigurationError(
                 f"RAG_ASSETS_HOME is not a folder that can be opened: {home}",
-                hint="create the folder, or unset the variable to use the current one",
+                hint="create the folder, or unset the variable to use the current folder",
             )
         roots = tuple(
-            _absolute("RAG_ASSETS_ALLOWED_ROOTS", root).resolve()
+            _require_absolute("RAG_ASSETS_ALLOWED_ROOTS", root).resolve()
             for root in env.get("RAG_ASSETS_ALLOWED_ROOTS", "").split(os.pathsep)
             if root
         )
@@ -151,14 +151,16 @@ class Settings:
             dagster_database_url=_find_postgres(_DAGSTER_URL, env),
             elasticsearch_url=_find_elasticsearch(env),
             elasticsearch=ElasticsearchSettings.from_environment(env),
-            lake_url=_store("RAG_ASSETS_LAKE_URL", env, home / ".local" / "lake"),
-            blobs_url=_store("RAG_ASSETS_BLOBS_URL", env, home / ".local" / "blobs"),
+            lake_url=_require_store("RAG_ASSETS_LAKE_URL", env, home / ".local" / "lake"),
+            blobs_url=_require_store("RAG_ASSETS_BLOBS_URL", env, home / ".local" / "blobs"),
             allowed_roots=roots,
-            elasticsearch_heap=_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
-            index_prefix=_prefix(env.get("RAG_ASSETS_INDEX_PREFIX") or "rag"),
+            elasticsearch_heap=_require_heap(env.get("RAG_ASSETS_ELASTICSEARCH_HEAP") or "1g"),
+            index_prefix=_require_prefix(env.get("RAG_ASSETS_INDEX_PREFIX") or "rag"),
             vectors_url=_find_postgres("RAG_ASSETS_PGVECTOR_URL", env),
-            dagster_port=_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
-            master_key_file=_absolute("RAG_ASSETS_MASTER_KEY_FILE", key_file) if key_file else None,
+            dagster_port=_parse_port(env.get("RAG_ASSETS_DAGSTER_PORT") or "3000"),
+            master_key_file=_require_absolute("RAG_ASSETS_MASTER_KEY_FILE", key_file)
+            if key_file
+            else None,
             private_endpoints=PrivateEndpoints.parse(
                 env.get("RAG_ASSETS_PRIVATE_ENDPOINTS") or "",
                 env.get("RAG_ASSETS_IDENTITY_HOSTS") or "",
@@ -167,8 +169,8 @@ class Settings:
         )
 
 
-def _default_home() -> str:
-    """Return the folder of the checkout; for an installed package, the current folder.
+def _find_default_home() -> str:
+    """Return the folder of the checkout; if the package is installed, the current folder.
 
     The root folder and a person's home folder are refused: .local there belongs to all programs.
     """
@@ -184,7 +186,7 @@ def _default_home() -> str:
 
 
 def _read_renamed(env: Mapping[str, str], name: str, former: str) -> tuple[str, str | None]:
-    """Return the name under which a setting was found, and its value; None if it is not set.
+    """Return the name under which a setting was found, and the value (None if not set).
 
     Other programs use the former name as well. So it is ignored if the new name is set, even to an
     empty value.
@@ -201,7 +203,7 @@ def _read_renamed(env: Mapping[str, str], name: str, former: str) -> tuple[str, 
     return former, env[former]
 
 
-def _own_dagster_home(home: Path) -> Path:
+def _get_own_dagster_home(home: Path) -> Path:
     return home if is_checkout(home) else home / ".local" / "dagster"
 
 
@@ -217,7 +219,7 @@ def _find_dagster_home(env: Mapping[str, str], home: Path) -> Path | None:
     folder = Path(os.path.expanduser(text))  # noqa: PTH111 - Path's may raise
     local = folder / ".local" / "dagster" if is_checkout(folder) else folder
     is_ours = env.get("DAGSTER_STORAGE_DIR") == str(local / "storage")
-    return None if is_ours or folder.resolve() == _own_dagster_home(home) else folder
+    return None if is_ours or folder.resolve() == _get_own_dagster_home(home) else folder
 
 
 def _require_names_in_utf8(encoding: str) -> None:
@@ -233,7 +235,7 @@ def _require_names_in_utf8(encoding: str) -> None:
         )
 
 
-def _prefix(text: str) -> str:
+def _require_prefix(text: str) -> str:
     """Require a valid prefix for the names of indexes, aliases and schemas; return it.
 
     The shortest limit applies to pgvector's schema names: 63 bytes, of which 27 are for the tenant
@@ -280,7 +282,7 @@ def _is_node(url: str) -> bool:
     return is_usable and "," not in url.rpartition("@")[2] and not re.search(r"\s", url)
 
 
-def _store(name: str, env: Mapping[str, str], default: Path) -> str:
+def _require_store(name: str, env: Mapping[str, str], default: Path) -> str:
     """Return an object store's address without its last slash, or the absolute path of a folder."""
     text = (env.get(name) or str(default)).removeprefix("file://")
     if "://" in text:
@@ -290,7 +292,7 @@ def _store(name: str, env: Mapping[str, str], default: Path) -> str:
                 hint="use the form s3://BUCKET/PREFIX",
             )
         return text.rstrip("/")
-    path = _absolute(name, text)
+    path = _require_absolute(name, text)
     # As for the home folder: a folder without permission is not an error here.
     if os.path.exists(path) and not os.path.isdir(path):  # noqa: PTH110, PTH112
         raise ConfigurationError(
@@ -299,7 +301,7 @@ def _store(name: str, env: Mapping[str, str], default: Path) -> str:
     return str(path)
 
 
-def _absolute(name: str, text: str) -> Path:
+def _require_absolute(name: str, text: str) -> Path:
     """Require an absolute path, as commands and the daemon run in different folders; return it."""
     path = _expand_user(name, text)
     if not path.is_absolute():
@@ -320,7 +322,7 @@ def _expand_user(name: str, text: str) -> Path:
         ) from None
 
 
-def _heap(text: str) -> str:
+def _require_heap(text: str) -> str:
     if not re.fullmatch(r"[1-9][0-9]*[kKmMgG]", text):
         raise ConfigurationError(
             f"RAG_ASSETS_ELASTICSEARCH_HEAP is not a size: {text}",
@@ -329,7 +331,7 @@ def _heap(text: str) -> str:
     return text
 
 
-def _port(text: str) -> int:
+def _parse_port(text: str) -> int:
     if not text.isdecimal() or not 0 < int(text) <= _LAST_PORT:
         raise ConfigurationError(
             f"RAG_ASSETS_DAGSTER_PORT is not a port: {text}", hint="set a number from 1 to 65535"

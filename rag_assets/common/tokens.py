@@ -16,11 +16,11 @@ batch."""
 def count_tokens(texts: Sequence[str]) -> list[int]:
     """Count the cl100k_base tokens in each text; one call for many texts is cheaper."""
     try:
-        return _counts(texts)
+        return _count_each(texts)
     except UnicodeEncodeError:
         # A lone surrogate has no UTF-8 encoding and thus no token: its replacement character is
         # counted.
-        return _counts([text.encode("utf-8", "replace").decode() for text in texts])
+        return _count_each([text.encode("utf-8", "replace").decode() for text in texts])
 
 
 def count_text(text: str) -> int:
@@ -28,8 +28,8 @@ def count_text(text: str) -> int:
     return count_tokens([text])[0]
 
 
-def _counts(texts: Sequence[str]) -> list[int]:
-    tokenizer = _tokenizer()
+def _count_each(texts: Sequence[str]) -> list[int]:
+    tokenizer = _load_tokenizer()
     if len(texts) <= _FEW:
         return [tokenizer.count(text) for text in texts]
     counts: list[int] = tokenizer.count_batch(texts, 1, False)
@@ -37,7 +37,7 @@ def _counts(texts: Sequence[str]) -> list[int]:
 
 
 @cache
-def _tokenizer() -> Any:
+def _load_tokenizer() -> Any:
     # The package's public functions take three times as long for one short text.
     from toktok._toktok import Tokenizer
 

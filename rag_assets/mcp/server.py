@@ -119,7 +119,7 @@ class _Server(MCPServer[None]):
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Any = None
     ) -> Any:
-        """Return a prompt with these arguments; errors never quote its name or arguments."""
+        """Return a prompt with these arguments; errors quote neither its name nor the arguments."""
         try:
             return await super().get_prompt(name, arguments, context)
         except ValueError:
@@ -248,7 +248,7 @@ class _SafeError(Exception):
 
 
 def _redact(error: Exception) -> Exception:
-    """Return an error with our own text, if a _SafeError caused it, or with a general text."""
+    """Return an error with the text of the _SafeError that caused it, or with a general text."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, _SafeError):
         cause = cause.__cause__

@@ -100,7 +100,7 @@ _SLACK_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """A provider's response to one chat request; None for token counts that it does not report."""
+    """A provider's response to one chat request; a token count that is not reported is None."""
 
     text: str
     input_tokens: int | None
@@ -195,11 +195,11 @@ class SdkChatEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _request_completion(self, sdk: Sdk, prompt: Prompt) -> ChatReply:
-        """Send one request; let the SDK's errors through, and raise ValueError if malformed."""
+        """Send one request; raise the SDK's errors, or ValueError for a malformed response."""
 
 
 def convert_failure(error: ProviderError, model: str) -> ChatError | NoProviderKey | KeyUnreadable:
-    """Return the chat model's error for a connection's error; an error of the key is unchanged."""
+    """Convert a connection's error to a ChatError; return an error about the key unchanged."""
     if isinstance(error, NoProviderKey | KeyUnreadable):
         return error.with_traceback(None)
     failure: ChatError
@@ -266,6 +266,6 @@ def find_context_window(model: str) -> int | None:
 
 
 def _is_model_version(name: str, prefix: str) -> bool:
-    """Return whether a name is `prefix` or a version of it, as gpt-4-0613 of gpt-4."""
+    """Return whether a name is `prefix` or a version of it: gpt-4-0613 is one of gpt-4."""
     rest = name.removeprefix(prefix)
     return rest != name and (not rest or rest[0] in _PREFIX_ENDS)

@@ -103,7 +103,7 @@ def build_reranker(
 
 
 def build_former_embedder(config: EmbedderConfig, embedder_id: str) -> Embedder | None:
-    """Build the embedder with this id by the rules of earlier versions; None without such rules.
+    """Build the embedder with this id by the rules of earlier versions; None if they give another.
 
     Earlier versions, for example, put no prompts in front of texts. Vectors that were computed by
     their rules are searched until a sync replaces them.

@@ -81,7 +81,7 @@ def find_tokenizer(folder: Path) -> Path:
 
 
 def list_weight_files(weights: Path) -> tuple[Path, ...]:
-    """Return the ONNX file, and the separate files with its weights, if it is larger than 2 GB."""
+    """Return the ONNX file and, for a model above 2 GB, the separate files with its weights."""
     data_files = (weights.with_name(weights.name + suffix) for suffix in ("_data", ".data"))
     return (weights, *(path for path in data_files if path.is_file()))
 
@@ -134,7 +134,7 @@ def read_card_languages(folder: Path) -> frozenset[str] | None:
 
 
 def parse_positive(value: object) -> int | None:
-    """Return a configured number; None unless it is an integer from 1 to the largest window."""
+    """Return a configured number if it is an integer from 1 to the largest window; else None."""
     return value if isinstance(value, int) and 0 < value < _LARGEST_WINDOW else None
 
 
@@ -173,7 +173,7 @@ def _load_json(path: Path) -> object:
 
 @functools.lru_cache(maxsize=64)
 def _hash_file(path: Path, size: int, mtime_ns: int) -> str:
-    """Return the SHA-256 of a file; a changed size or time is another key of the cache."""
+    """Return the SHA-256 of a file; it is computed again if the size or the time has changed."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -21,7 +21,7 @@ class Price(BaseModel):
     batch_per_million: DollarsPerMillion | None = None
 
     @model_validator(mode="after")
-    def _batches_cost_no_more(self) -> Self:
+    def _require_lower_batch_price(self) -> Self:
         if self.batch_per_million is not None and self.batch_per_million > self.per_million:
             raise ValueError("batch_per_million must not be higher than per_million")
         return self

@@ -226,7 +226,7 @@ class _ArchiveWriter:
             return text
         if _SECRET_NAME.search(name):
             return MASKED
-        return self._masker.named_value(name, _USER_INFO.sub(f"{MASKED}@", text))
+        return self._masker.mask_named_value(name, _USER_INFO.sub(f"{MASKED}@", text))
 
 
 def _is_generated(name: str) -> bool:

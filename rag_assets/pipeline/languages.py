@@ -20,7 +20,7 @@ from rag_assets.ingest.parsing.languages import LANGUAGE_NAMES, PROSE, detect_la
 from rag_assets.ingest.parsing.model import ParsedText
 from rag_assets.ingest.sources.model import ListedDocument
 from rag_assets.ingest.workers.pool import ParseTask, WorkerPool
-from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER, is_read
+from rag_assets.models.embedding.coverage import MULTILINGUAL_EMBEDDER, covers_words
 from rag_assets.models.embedding.model_folder import DEFAULT_MODEL
 from rag_assets.models.embedding.protocol import Embedder
 from rag_assets.models.prices import split_embedder_id
@@ -58,7 +58,7 @@ class UnreadDocuments:
         """Count one document; if its script is not supported, count it under its language, too."""
         first = [chunk.text for chunk, _ in zip(chunks, range(_SAMPLED_CHUNKS), strict=False)]
         self.documents += 1
-        if not is_read(self._embedder, "\n".join(first)):
+        if not covers_words(self._embedder, "\n".join(first)):
             self.by_language[language or ""] += 1
 
 

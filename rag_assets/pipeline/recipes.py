@@ -195,7 +195,7 @@ def compute_config_key(tenant: Tenant, embedder_id: str) -> str:
         parser.options.identity(),
         # Include these only if a chunker reads facts: the keys of other tenants must not change.
         *tenant.fact_readers.values(),
-        *([tenant.own_frameworks] if tenant.own_frameworks else []),
+        *([tenant.own_frameworks_json] if tenant.own_frameworks_json else []),
     )
 
 

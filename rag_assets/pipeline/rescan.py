@@ -130,7 +130,7 @@ class MaskedNames:
         if isinstance(value, bool) or value is None:
             return value
         text = str(value)
-        shown = self._masker.named_value(name, text)
+        shown = self._masker.mask_named_value(name, text)
         return value if shown == text else shown
 
     def _iter_texts(self, document: ListedDocument) -> Iterator[str]:

@@ -16,7 +16,7 @@ from itertools import islice
 from typing import TypeVar
 
 from rag_assets.common.batches import batched
-from rag_assets.common.environment import environment_key
+from rag_assets.common.environment import compute_environment_key
 from rag_assets.common.errors import (
     CapReached,
     ProviderRefused,
@@ -262,7 +262,7 @@ def _add_environment_keys(ctx: TenantContext, waits: Sequence[Failure]) -> list[
     """
     if not any(map(_may_be_fixed_by_setting, waits)):
         return [*waits]
-    key = environment_key(ctx.settings)
+    key = compute_environment_key(ctx.settings)
     return [
         replace(wait, environment=key) if _may_be_fixed_by_setting(wait) else wait for wait in waits
     ]

@@ -56,7 +56,7 @@ def reconcile_tenants(catalog: Catalog, settings: Settings, identity: Identity) 
     longer listed are disabled first, regardless of problems with other tenants.
     """
     file = TenantsFile(settings.tenants_file, cache=settings.local / "cache")
-    listed, lists = file.load(), file.lists()
+    listed, lists = file.load(), file.load_lists()
     known = {record.id: record for record in catalog.tenants.all()}
     _require_no_api_tenant(listed, known)
     home = identity.home

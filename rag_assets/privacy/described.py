@@ -34,8 +34,8 @@ def is_described(rule: str) -> bool:
     return rule.startswith(DESCRIBED)
 
 
-def described_spans(text: str) -> list[SecretSpan]:
-    """Return the matches of the patterns in a text."""
+def find_described_spans(text: str) -> list[SecretSpan]:
+    """Return the matches of the six patterns in a text."""
     if not any(mark in text for mark in _MARKS):
         return []
     found = [
@@ -70,8 +70,8 @@ class StrictScanner:
             load()
 
     def scan(self, text: str) -> list[SecretSpan]:
-        """Return the credentials in a text; a pattern that matches a span names its rule."""
-        described = described_spans(text)
+        """Return the credentials in a text; one that matches a pattern has that pattern's rule."""
+        described = find_described_spans(text)
         spans = merge_spans([*described, *self._scanner.scan(text)])
         return [_rename_by_pattern(span, described) for span in spans] if described else spans
 

@@ -126,8 +126,8 @@ class Masker:
             self._store(text, masked)
         return masked
 
-    def named_value(self, name: str, value: str) -> str:
-        """Return a value with its credentials masked, also those that only its name reveals."""
+    def mask_named_value(self, name: str, value: str) -> str:
+        """Mask the credentials in a value, including those that only the value's name reveals."""
         prefix = f"{name}: "
         return self.text(prefix + self.text(value))[len(prefix) :]
 
@@ -146,8 +146,8 @@ class Masker:
                 for text in batch:
                     self._store(text, text)
 
-    def replaced(self, text: str) -> tuple[str, tuple[str, ...]]:
-        """Replace credentials by the names of their rules, if offsets need not stay valid."""
+    def replace_credentials(self, text: str) -> tuple[str, tuple[str, ...]]:
+        """Replace each credential by the name of its rule; return the text and the rules' names."""
         spans = merge_spans(self._scanner.scan(text))
         parts: list[str] = []
         at = 0
@@ -161,7 +161,7 @@ class Masker:
         """Return whether a text contains a credential."""
         return self.text(text) != text
 
-    def findings(self, text: str) -> list[Finding]:
+    def find_credentials(self, text: str) -> list[Finding]:
         """Return the line and rule of each credential in a text, including percent-encoded ones."""
         starts = [(span.start, span.rule) for span in self._scanner.scan(text)]
         if "%" in text:

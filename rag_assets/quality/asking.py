@@ -84,7 +84,7 @@ class StoredQuestionVectors:
     ) -> Reading:
         """See QuestionEmbedder."""
         if serving.embedder_id not in self._made:
-            self._made[serving.embedder_id] = self._embedder(ref, tenant, serving)
+            self._made[serving.embedder_id] = self._build_embedder(ref, tenant, serving)
         embedder = self._made[serving.embedder_id]
         return assess_reading(embedder, question, sentence_language(question))
 
@@ -94,7 +94,7 @@ class StoredQuestionVectors:
     def _embed(
         self, ref: TenantRef, tenant: Tenant, generation: Generation, items: Sequence[EmbedItem]
     ) -> None:
-        embedder = self._embedder(ref, tenant, generation)
+        embedder = self._build_embedder(ref, tenant, generation)
         billed = tenant.model_copy(update={"embedder": _get_embedder_config(tenant, generation)})
         caps = find_present_caps(self._catalog, ref, tenant, run=0.0)
         spending = Spending(ref.id, require_price(billed), caps)
@@ -134,7 +134,7 @@ class StoredQuestionVectors:
                 hint="correct these questions, and import them again",
             )
 
-    def _embedder(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
+    def _build_embedder(self, ref: TenantRef, tenant: Tenant, generation: Generation) -> Embedder:
         record = self._catalog.tenants.get(ref.id)
         require_opt_in(record.profile, record.organization, has_opted_in=record.has_opted_in)
         embedder = self._embedders.get_generation_embedder(ref, tenant, generation)
@@ -190,7 +190,7 @@ class AskOptions:
 class AskResult:
     """The hits of all questions that were asked, best first, one for each passage.
 
-    `unranked` counts questions whose reranker failed; `embedded` counts those embedded and charged.
+    `unranked` counts questions whose reranker failed; `embedded`, questions embedded and charged.
     """
 
     hits: Mapping[str, Sequence[Hit]] = field(default_factory=dict)
@@ -220,21 +220,23 @@ class Asker:
             return AskResult()
         ctx, embedded = self._ctx, 0
         if manner.mode != "text" or ctx.tenant.min_score(generation.embedder_id) is not None:
-            texts = [self._as_sent(question.question) for question in questions]
+            texts = [self._mask_if_required(question.question) for question in questions]
             embedded = self._vectors.prepare(ctx.ref, ctx.tenant, generation, texts)
-        answers = asyncio.run(self._answers(generation.number, questions, manner, top_k, min_score))
+        answers = asyncio.run(
+            self._search_all(generation.number, questions, manner, top_k, min_score)
+        )
         return AskResult(
             {id_: _list_passages(answer.hits)[:top_k] for id_, answer in answers.items()},
             sum("rerank" in answer.degraded for answer in answers.values()),
             embedded,
         )
 
-    def _as_sent(self, question: str) -> str:
+    def _mask_if_required(self, question: str) -> str:
         if self._ctx.tenant.privacy.send_unmasked_questions:
             return question
         return get_masker(self._ctx.settings.local).text(question)
 
-    async def _answers(
+    async def _search_all(
         self,
         generation: int,
         questions: Sequence[JudgedQuestion],

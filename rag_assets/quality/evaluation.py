@@ -98,7 +98,7 @@ class BuildComparison:
     documents that answer them."""
 
     def difference(self, measure: str) -> MeanDifference | None:
-        """Return the mean difference of a measure, new minus serving; None if none is judged."""
+        """Return the mean difference of a measure, new minus serving; None without a question."""
         ours, theirs = self.new.people, self.serving.people
         if not ours.ids:
             return None
@@ -114,20 +114,22 @@ def evaluate_build(ctx: TenantContext, generation: Generation, manner: AskOption
             unavailable.
         ServiceUnavailable: a server does not answer.
     """
-    questions = _Questions.read(ctx)
+    questions = _JudgedQuestions.read(ctx)
     found = _ask(Asker(ctx), generation, questions.asked, manner)
-    return questions.evaluation(generation, manner, found, questions.present)
+    return questions.build_evaluation(generation, manner, found, questions.present)
 
 
 def compare_builds(
     ctx: TenantContext, new: Generation, serving: Generation, manner: AskOptions
 ) -> BuildComparison:
     """Evaluate two builds by the documents that have the same version in both."""
-    questions, asker = _Questions.read(ctx), Asker(ctx)
+    questions, asker = _JudgedQuestions.read(ctx), Asker(ctx)
     builds = (new, serving)
     found = [_ask(asker, build, questions.asked, manner) for build in builds]
     same = _find_documents_in_both(ctx, new, serving, questions, found)
-    if short := [question for question in questions.asked if _is_short(question, found, same)]:
+    if short := [
+        question for question in questions.asked if _needs_more_hits(question, found, same)
+    ]:
         deeper = [asker.ask(build, short, manner, top_k=MAX_TOP_K) for build in builds]
         found = [_join_results(*pair) for pair in zip(found, deeper, strict=True)]
         same = _find_documents_in_both(ctx, new, serving, questions, found)
@@ -135,14 +137,14 @@ def compare_builds(
     left = {question.id for question in kept if question.answerable}
     apart = tuple(question.id for question in questions.asked if question.id not in left)
     ours, theirs = (
-        questions.evaluation(build, manner, _filter_hits(asked, same), kept)
+        questions.build_evaluation(build, manner, _filter_hits(asked, same), kept)
         for build, asked in zip(builds, found, strict=True)
     )
     return BuildComparison(ours, theirs, apart)
 
 
 @dataclass(frozen=True, slots=True)
-class _Questions:
+class _JudgedQuestions:
     """A tenant's judged questions."""
 
     all: Sequence[JudgedQuestion]
@@ -152,7 +154,7 @@ class _Questions:
     """The questions with only their judgements of present documents."""
 
     @classmethod
-    def read(cls, ctx: TenantContext) -> _Questions:
+    def read(cls, ctx: TenantContext) -> _JudgedQuestions:
         """Read the questions of a tenant."""
         found = read_questions(ctx.catalog, ctx.ref.id)
         documents = find_judged_documents(ctx.catalog, ctx.ref.id, found)
@@ -163,14 +165,14 @@ class _Questions:
         """Return the questions that at least one present document answers."""
         return [question for question in self.present if question.answerable]
 
-    def evaluation(
+    def build_evaluation(
         self,
         generation: Generation,
         manner: AskOptions,
         asked: AskResult,
         judged: Sequence[JudgedQuestion],
     ) -> Evaluation:
-        """Return the measures of a build's hits, by the judgements that count."""
+        """Return the measures of a build's hits; only the judgements in `judged` count."""
         measured = [question for question in judged if question.answerable]
         answered = {question.id for question in self.asked}
         answerable = [question.id for question in self.all if question.answerable]
@@ -230,7 +232,7 @@ def _find_documents_in_both(
     ctx: TenantContext,
     new: Generation,
     serving: Generation,
-    questions: _Questions,
+    questions: _JudgedQuestions,
     found: Iterable[AskResult],
 ) -> set[str]:
     """Return the ids of the found or judged documents that have the same version in both builds."""
@@ -239,8 +241,10 @@ def _find_documents_in_both(
     return ctx.catalog.judgements.find_in_both(ctx.ref.id, new.number, serving.number, ids)
 
 
-def _is_short(question: JudgedQuestion, found: Iterable[AskResult], same: Container[str]) -> bool:
-    """Return whether a question needs more hits, because some of its hits do not count."""
+def _needs_more_hits(
+    question: JudgedQuestion, found: Iterable[AskResult], same: Container[str]
+) -> bool:
+    """Return whether a question needs more hits, because a hit's document is not in `same`."""
     return any(hit.document_id not in same for asked in found for hit in asked.hits[question.id])
 
 
@@ -311,7 +315,7 @@ def judge_comparison(comparison: BuildComparison, limits: QualityConfig) -> Qual
     count.
     """
     count = len(comparison.new.people.ids)
-    guarded = tuple(_measure_guarded(comparison, limits.tolerance))
+    guarded = tuple(_iter_guarded_measures(comparison, limits.tolerance))
     lower = [measure for measure in guarded if measure.is_lower]
     few = count < limits.least
     outcome: Outcome = "warn" if few else "fail" if lower else "pass"
@@ -326,7 +330,9 @@ def judge_comparison(comparison: BuildComparison, limits: QualityConfig) -> Qual
     )
 
 
-def _measure_guarded(comparison: BuildComparison, tolerance: float) -> Iterator[GuardedMeasure]:
+def _iter_guarded_measures(
+    comparison: BuildComparison, tolerance: float
+) -> Iterator[GuardedMeasure]:
     for measure in GUARDED:
         new = comparison.new.people.estimate(measure)
         serving = comparison.serving.people.estimate(measure)

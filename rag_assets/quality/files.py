@@ -19,7 +19,7 @@ from rag_assets.quality.yaml_files import (
     QuestionEntry,
     ReadJudgement,
     find_grade_fault,
-    find_least_fault,
+    find_lowest_grade_fault,
     find_question_fault,
     find_text_fault,
     read_yaml,
@@ -116,7 +116,7 @@ def _parse_query(given: Mapping[str, Any], number: int, lines: FileFaults) -> Qu
         kind if isinstance(kind, str) and find_text_fault(kind, "kind") is None else "",
         str(question),
         relevant_from=least
-        if isinstance(least, int) and find_least_fault(least) is None
+        if isinstance(least, int) and find_lowest_grade_fault(least) is None
         else RELEVANT_FROM,
         synthetic=metadata.get("synthetic") is True,
     )
@@ -178,7 +178,7 @@ def read_judgements(
 
     Args:
         paths: YAML or JSON files, folders of these, and BEIR folders.
-        present: known questions, to which files may add judgements.
+        present: stored questions, to which files may add judgements.
         is_refused: returns whether a text must not be stored, because it contains a credential.
     """
     read = [entries for path in paths for entries in _read_path(path, split)]

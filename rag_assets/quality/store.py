@@ -54,7 +54,7 @@ def find_judged_documents(
 def limit_judgements(
     questions: Iterable[JudgedQuestion], documents: Documents, kept: Container[str] | None = None
 ) -> list[JudgedQuestion]:
-    """Return the questions without judgements of documents that are absent, or not in `kept`."""
+    """Return the questions; drop judgements of documents that are absent or not in `kept`."""
     names = {
         path: frozenset(
             name

@@ -48,7 +48,7 @@ class ReadJudgement:
 
 @dataclass(slots=True)
 class QuestionEntry:
-    """The statements of one file about one question."""
+    """The content of one file about one question."""
 
     id: str
     place: FileLine
@@ -121,7 +121,7 @@ def find_grade_fault(value: object) -> str | None:
     return None
 
 
-def find_least_fault(value: object) -> str | None:
+def find_lowest_grade_fault(value: object) -> str | None:
     """Return why a value is not a valid lowest relevant grade; None if it is valid."""
     if (fault := find_grade_fault(value)) is None and value == 0:
         fault = "grade 0 means irrelevant, so it cannot count as relevant"
@@ -237,7 +237,7 @@ def _parse_question(given: Any, line: int, lines: FileFaults) -> QuestionEntry |
         find_question_fault(given.get("question")),
         None if kind == "" else find_text_fault(kind, "the kind"),
         None if isinstance(synthetic, bool) else "synthetic must be true or false",
-        find_least_fault(least) and f"relevant_from: {find_least_fault(least)}",
+        find_lowest_grade_fault(least) and f"relevant_from: {find_lowest_grade_fault(least)}",
     ]
     relevant, read = given.get("relevant", ()), given.get("read", ())
     if not isinstance(relevant, list | tuple) or not isinstance(read, list | tuple):

@@ -32,7 +32,7 @@ from rag_assets.ingest.sources.records import (
     UUID_RULE,
     compute_record_document_id,
 )
-from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.described import find_described_spans
 from rag_assets.privacy.masker import Masker
 from rag_assets.records.text_records import (
     RecordBody,
@@ -197,7 +197,7 @@ class DraftBuilder:
         }
 
     def _holds_credential(self, text: str) -> bool:
-        return bool(described_spans(text)) or self._masker.holds_credential(text)
+        return bool(find_described_spans(text)) or self._masker.holds_credential(text)
 
     def _require_plain(self, source_type: str, source_id: str, body: TypedBody) -> None:
         """Reject an identifier that contains a credential, because masking would change it."""

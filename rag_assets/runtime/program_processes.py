@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
-from rag_assets.common.environment import variables_in_use
+from rag_assets.common.environment import collect_variables_in_use
 from rag_assets.common.errors import ConfigurationError, ServiceUnavailable
 from rag_assets.common.formatting import duration
 from rag_assets.common.hashing import compute_key
@@ -58,7 +58,7 @@ def fingerprint_program(settings: Settings, root: Path = PROJECT_ROOT) -> str:
         for name, value in select_import_environment(os.environ).items()
         if not name.startswith(_TERMINAL_PREFIXES)
     }
-    environment |= variables_in_use(settings, os.environ)
+    environment |= collect_variables_in_use(settings, os.environ)
     return compute_key("program", values, environment, code)
 
 

@@ -90,8 +90,8 @@ def find_settled_embedder(
     """Return the embedder to keep using after the operator has configured a different embedder.
 
     An embedder with other vectors, whether from the operator or from the settings, is not used
-    until the tenant is indexed again. New prices and limits apply immediately. All embedders are as
-    in tenants.yaml; None: the embedder that the operator has configured now.
+    until the tenant is indexed again. New prices and limits apply immediately. Embedders have
+    the form of tenants.yaml. None stands for the embedder that the operator has configured now.
     """
     wanted = find_wanted_embedder(settings, operators)
     present = former if settings.embedder is None else settings.embedder

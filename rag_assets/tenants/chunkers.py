@@ -108,7 +108,7 @@ class ChunkerConfig(BaseModel):
         return name
 
     @model_validator(mode="after")
-    def _usable(self, info: ValidationInfo) -> Self:
+    def _require_usable_parameters(self, info: ValidationInfo) -> Self:
         self._chunkers = read_kinds(info).chunkers
         _ = self.parameters
         return self
@@ -131,7 +131,7 @@ class ChunkerRule(ChunkerConfig):
     source_types: tuple[str, ...] = ()
 
     @model_validator(mode="after")
-    def _selective(self) -> Self:
+    def _require_condition(self) -> Self:
         if not (self.formats or self.sources or self.source_types):
             raise ConfigurationError(
                 "chunkers: a rule has neither formats, sources nor source_types",

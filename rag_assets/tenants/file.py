@@ -55,7 +55,7 @@ class TenantList(Protocol):
     """Loads the tenants that the value of one key of tenants.yaml refers to."""
 
     def __call__(self, written: Any, folder: Path, cache: Path | None) -> ListedTenants:
-        """Return the tenants of the list, whose relative paths refer to the folder."""
+        """Return the tenants of the list; relative paths in it start at `folder`."""
         ...
 
 
@@ -70,7 +70,7 @@ class ParsedFile:
         self._path = path
 
     def get(self, content: bytes, parse: Callable[[bytes], Any]) -> Any:
-        """Return the parsed content of a file, from the cache if possible; errors are raised."""
+        """Return the parsed content of a file, from the cache if possible, else from `parse`."""
         digest = hashlib.sha256(_FORMAT.encode() + content).hexdigest()
         cache = self._read_cache()
         if cache.get("sha256") == digest:
@@ -114,7 +114,7 @@ class TenantsFile:
 
     def load(self) -> dict[str, dict[str, Any]]:
         """Return the validated configuration of every tenant by id, with absolute paths."""
-        document = self._values()
+        document = self._read_values()
         require_beginning(_get_project_defaults(document), list_project_profiles())
         tenants: dict[str, dict[str, Any]] = {}
         projects: dict[tuple[str, str | None, str | None], str] = {}
@@ -124,7 +124,7 @@ class TenantsFile:
                     f"{self.path.name}: tenant number {number} has no id",
                     hint="every tenant needs an id of lower-case letters, digits, . _ and -",
                 )
-            config = self.with_absolute_paths(entry)
+            config = self.make_paths_absolute(entry)
             tenant = Tenant.from_config(config, self._kinds)
             if tenant.id in tenants:
                 raise ConfigurationError(
@@ -144,11 +144,11 @@ class TenantsFile:
 
     def beginning_of_projects(self) -> dict[str, Any]:
         """Return the initial configuration of projects made over the API, with absolute paths."""
-        return self.with_absolute_paths(_get_project_defaults(self._values()))
+        return self.make_paths_absolute(_get_project_defaults(self._read_values()))
 
-    def lists(self) -> dict[str, ListedTenants]:
-        """Load the other tenant lists of the file by key, empty if absent; see TenantList."""
-        document = self._values()
+    def load_lists(self) -> dict[str, ListedTenants]:
+        """Load the other tenant lists that the file names, by key; an absent one is empty."""
+        document = self._read_values()
         parts = installed_systems().parts("tenant_lists")
         return {
             key: part.load()(document[key], self.path.parent, self._cache)
@@ -159,7 +159,7 @@ class TenantsFile:
 
     def add(self, config: Mapping[str, Any]) -> None:
         """Append a tenant."""
-        tenant = Tenant.from_config(self.with_absolute_paths(config), self._kinds)
+        tenant = Tenant.from_config(self.make_paths_absolute(config), self._kinds)
         with self._edit() as document:
             if any(entry.get("id") == tenant.id for entry in document["tenants"]):
                 raise ConfigurationError(
@@ -171,16 +171,16 @@ class TenantsFile:
     def set_enabled(self, tenant_id: str, *, enabled: bool) -> None:
         """Enable or disable a listed tenant; raise UnknownTenant if the file does not list it."""
         with self._edit() as document:
-            self._entry(document, tenant_id)["enabled"] = enabled
+            self._find_entry(document, tenant_id)["enabled"] = enabled
 
     def remove(self, tenant_id: str) -> None:
         """Remove a tenant from the file; if the file does not list it, do nothing."""
-        if all(entry.get("id") != tenant_id for entry in self._values()["tenants"]):
+        if all(entry.get("id") != tenant_id for entry in self._read_values()["tenants"]):
             return
         with self._edit() as document:
             document["tenants"] = [e for e in document["tenants"] if e.get("id") != tenant_id]
 
-    def _entry(self, document: dict[str, Any], tenant_id: str) -> dict[str, Any]:
+    def _find_entry(self, document: dict[str, Any], tenant_id: str) -> dict[str, Any]:
         for entry in document["tenants"]:
             if entry.get("id") == tenant_id:
                 found: dict[str, Any] = entry
@@ -190,9 +190,9 @@ class TenantsFile:
             hint="`rag-assets tenants list` shows the tenants",
         )
 
-    def _values(self) -> dict[str, Any]:
+    def _read_values(self) -> dict[str, Any]:
         """Return the content of the file as plain values, from the cache if it has not changed."""
-        content = self._content()
+        content = self._read_content()
         if self._read_last is None or self._read_last[0] != content:
             if self._parsed is None:
                 values = _to_plain(self._parse(content))
@@ -201,15 +201,15 @@ class TenantsFile:
             self._read_last = content, self._require_valid(values)
         return self._read_last[1]
 
-    def _content(self) -> bytes:
+    def _read_content(self) -> bytes:
         try:
             return self.path.read_bytes()
         except FileNotFoundError:
             return _HEADER.encode()
         except OSError as error:
-            raise self._unreadable(error) from None
+            raise self._build_read_error(error) from None
 
-    def _unreadable(self, error: Exception) -> ConfigurationError:
+    def _build_read_error(self, error: Exception) -> ConfigurationError:
         return ConfigurationError(
             f"{self.path} cannot be read: {type(error).__name__}",
             hint="check its permissions; it must be UTF-8",
@@ -219,7 +219,7 @@ class TenantsFile:
         try:
             return _build_yaml().load(content.decode())
         except UnicodeDecodeError as error:
-            raise self._unreadable(error) from None
+            raise self._build_read_error(error) from None
         except YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             where = f", line {mark.line + 1}" if mark else ""
@@ -258,28 +258,28 @@ class TenantsFile:
         try:
             lock = target.with_name(f".{target.name}.lock").open("a")
         except OSError as error:
-            raise self._unwritable(target, error) from None
+            raise self._build_write_error(target, error) from None
         with lock:
             # Concurrent commands must not undo each other's edits.
             fcntl.flock(lock, fcntl.LOCK_EX)
             # Comments, order and quotes are kept.
-            document = self._require_valid(self._parse(self._content()))
+            document = self._require_valid(self._parse(self._read_content()))
             yield document
             text = io.StringIO()
             _build_yaml().dump(document, text)
             try:
                 rewrite_file(target, text.getvalue().encode(), new_mode=0o644)
             except OSError as error:
-                raise self._unwritable(target, error) from None
+                raise self._build_write_error(target, error) from None
 
-    def _unwritable(self, target: Path, error: OSError) -> ConfigurationError:
+    def _build_write_error(self, target: Path, error: OSError) -> ConfigurationError:
         leads = "" if target == self.path else f", which leads to {target},"
         return ConfigurationError(
             f"{self.path}{leads} cannot be changed: {error.strerror}; nothing was written",
             hint="change the list where it is managed, or run the command as the file's owner",
         )
 
-    def with_absolute_paths(self, config: Mapping[str, Any]) -> dict[str, Any]:
+    def make_paths_absolute(self, config: Mapping[str, Any]) -> dict[str, Any]:
         """Return a configuration with the paths of its sources made absolute."""
         sources = config.get("sources")
         if not isinstance(sources, list):

@@ -27,7 +27,7 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import core_schema
 
-from rag_assets.common.environment import require_reference, resolve_reference
+from rag_assets.common.environment import require_variable_reference, resolve_variable_reference
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.invalid_values import describe_problem
 from rag_assets.ingest.chunking.kinds import ChunkParameters
@@ -140,9 +140,9 @@ class ParserConfig(_ConfigModel):
 
     @field_validator("passwords")
     @classmethod
-    def _by_name(cls, references: tuple[str, ...]) -> tuple[str, ...]:
+    def _require_variable_references(cls, references: tuple[str, ...]) -> tuple[str, ...]:
         for reference in references:
-            require_reference("parser.passwords", reference)
+            require_variable_reference("parser.passwords", reference)
         return references
 
     @property
@@ -163,7 +163,9 @@ class ParserConfig(_ConfigModel):
         self.require_installed()
         return ParseOptions(
             keep_headers_footers=self.keep_headers_footers,
-            passwords=tuple(resolve_reference("parser.passwords", name) for name in self.passwords),
+            passwords=tuple(
+                resolve_variable_reference("parser.passwords", name) for name in self.passwords
+            ),
             pdf=self.pdf,
             ocr=self.ocr,
             ocr_languages=self.ocr_languages,
@@ -392,11 +394,11 @@ class Tenant(_ConfigModel):
         parameters = next(rules, self.chunker).parameters.adapt_to(path, media_type)
         if not self.frameworks or parameters.kind.read is None:
             return parameters
-        return replace(parameters, frameworks=self.own_frameworks)
+        return replace(parameters, frameworks=self.own_frameworks_json)
 
     @cached_property
-    def own_frameworks(self) -> str:
-        """Return the tenant's own frameworks as one text, for keys and workers; "" without any."""
+    def own_frameworks_json(self) -> str:
+        """Return the tenant's own frameworks as JSON, for keys and workers; "" without any."""
         if not self.frameworks:
             return ""
         values = [
@@ -407,7 +409,7 @@ class Tenant(_ConfigModel):
 
     @cached_property
     def fact_readers(self) -> Mapping[str, int]:
-        """Return the version of each fact reader of the tenant, by the name of its chunker."""
+        """Return the version of each of the tenant's fact readers, by the name of its chunker."""
         kinds = {config.parameters.kind for config in (self.chunker, *self.chunkers)}
         readers = {kind.name: kind.reading_version for kind in kinds if kind.read is not None}
         return dict(sorted(readers.items()))
@@ -430,7 +432,10 @@ class Tenant(_ConfigModel):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """Return the metadata of every document: organization and project, if required."""
+        """Return the metadata that every document of the tenant carries.
+
+        That is organization and project if the profile requires them, and nothing otherwise.
+        """
         if not get_profile(self.profile).requires_project:
             return {}
         return {"organizationId": self.organization or "", "projectId": self.project or ""}
@@ -456,7 +461,7 @@ class Tenant(_ConfigModel):
         """Validate a tenant's configuration, completed with its profile's defaults.
 
         Args:
-            kinds: the kinds that it may name; None: all installed kinds.
+            kinds: the kinds that the configuration may name; None: all installed kinds.
 
         Raises:
             UnknownProfile: no profile has that name.

@@ -87,7 +87,7 @@ def _holds_files(source: object) -> bool:
 
 
 def _is_same_choice(default: Any, wanted: Any, choice: str) -> bool:
-    """Return whether profile and tenant make the same choice, so that other defaults apply."""
+    """Return whether profile and tenant choose the same, so that the profile's defaults apply."""
     both = isinstance(default, Mapping) and isinstance(wanted, Mapping)
     return not both or wanted.get(choice, default.get(choice)) == default.get(choice)
 

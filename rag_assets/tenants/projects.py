@@ -43,7 +43,7 @@ else:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The identity of a project by its ids in an application, which are checked for validity."""
+    """A project, identified by the ids that an application uses; invalid ids are refused."""
 
     profile: str
     organization: str
@@ -91,14 +91,14 @@ class ProjectSettings(BaseModel):
 
     @field_validator("name")
     @classmethod
-    def _readable(cls, name: str | None) -> str | None:
+    def _require_readable(cls, name: str | None) -> str | None:
         if name is not None and not _is_text(name):
             raise ValueError("it contains control characters")
         return name
 
     @field_validator("min_score")
     @classmethod
-    def _cosine(cls, score: float | None) -> float | None:
+    def _require_cosine(cls, score: float | None) -> float | None:
         return RetrievalConfig(min_score=score).min_score
 
 
@@ -174,13 +174,13 @@ def require_beginning(beginning: Mapping[str, Any], profiles: Iterable[str]) -> 
 
 
 def build_example_config(beginning: Mapping[str, Any], profile: str) -> dict[str, Any]:
-    """Return the configuration of any project of a profile."""
+    """Return the configuration of an example project of a profile."""
     project = {"profile": profile, "organization": "any", "project": "any"}
     return {**beginning, "id": "projects", **project}
 
 
 def list_project_profiles() -> list[str]:
-    """Return the names of the installed profiles whose projects applications make."""
+    """Return the names of the installed profiles whose projects are created by applications."""
     profiles = installed_systems().profiles
     return [name for name, profile in profiles.items() if profile.projects_over_api]
 
@@ -201,7 +201,7 @@ def list_effective_settings(tenant: Tenant) -> dict[str, Any]:
 def _keep_project_values(
     config: dict[str, Any], beginning: Mapping[str, Any], present: Mapping[str, Any]
 ) -> None:
-    """Copy a project's caps and chat model's name, but no gateway, to its new configuration."""
+    """Copy the caps and the chat model's name, but no gateway, from `present` to `config`."""
     if present.get("caps"):
         config["caps"] = present["caps"]
     chat = present.get("chat_model")

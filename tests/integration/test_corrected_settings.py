@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rag_assets.cli.follow import TenantFollower
-from rag_assets.common.environment import environment_key
+from rag_assets.common.environment import compute_environment_key
 from rag_assets.common.settings import Settings
 from rag_assets.storage.catalog.documents.model import Document
 from rag_assets.storage.catalog.documents.status import NEVER
@@ -71,7 +71,7 @@ def test_the_key_of_an_environment_changes_with_its_settings_alone(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def key() -> str:
-        return environment_key(Settings.from_environment())
+        return compute_environment_key(Settings.from_environment())
 
     names = ("HOUSE_KEY", ENDPOINTS, "HTTPS_PROXY", "RAG_ASSETS_MASTER_KEY")
     for name in names:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from rag_assets.ingest.parsing.blocks import Outline
 from rag_assets.ingest.parsing.model import Block, MaskedSpan, ParsedText
 from rag_assets.privacy.described import is_described
-from rag_assets.privacy.secrets.names import ANCHORS, value_kind
+from rag_assets.privacy.secrets.names import ANCHORS, find_value_kind
 from rag_assets.privacy.secrets.spans import Scans, mask, redact
 from rag_assets.privacy.secrets.values import ValueKind, is_cell_secret
 
@@ -83,7 +83,7 @@ def _find_columns(text: str, start: int, end: int) -> _Columns | None:
 
 
 def _find_credential_columns(text: str, cells: Sequence[_Cell]) -> dict[int, ValueKind]:
-    kinds = ((n, value_kind(text[cell.start : cell.end])) for n, cell in enumerate(cells))
+    kinds = ((n, find_value_kind(text[cell.start : cell.end])) for n, cell in enumerate(cells))
     return {n: kind for n, kind in kinds if kind is not None}
 
 
@@ -106,7 +106,7 @@ def _find_next_to_label(text: str, row: _Cell) -> Iterator[MaskedSpan]:
         cells = [c for c in _iter_cells(text, row.start, row.end, delimiter) if c.end > c.start]
         if len(cells) < _PAIR:
             continue
-        kind = value_kind(text[cells[0].start : cells[0].end])
+        kind = find_value_kind(text[cells[0].start : cells[0].end])
         value = text[cells[1].start : cells[1].end]
         if kind is not None and is_cell_secret(kind, value, described=len(cells) > _PAIR):
             yield MaskedSpan(cells[1].start, cells[1].end, _RULE)

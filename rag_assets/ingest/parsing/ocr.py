@@ -24,7 +24,7 @@ from rag_assets.common.errors import (
     DocumentTimeout,
     DocumentTooLarge,
 )
-from rag_assets.common.extras import OCR, missing_modules, require_extra
+from rag_assets.common.extras import OCR, find_missing_modules, require_extra
 from rag_assets.ingest.parsing.blocks import Piece, assemble, clean, limit_pieces
 from rag_assets.ingest.parsing.media_types import PICTURES
 from rag_assets.ingest.parsing.model import ParsedText
@@ -185,7 +185,7 @@ def warm_up() -> None:
 
     PIL.Image.preinit()
     PIL.Image.init()
-    if not missing_modules(OCR):
+    if not find_missing_modules(OCR):
         import tesserocr
 
         tesserocr.tesseract_version()

@@ -112,7 +112,7 @@ class BatchPacker:
         counted: whether tokens are counted even if no limit requires it.
 
     Attributes:
-        rejected: for texts over the embedder's limit for one text, the reason by key.
+        rejected: texts that exceed the embedder's limit for one text: the reason for each, by key.
     """
 
     def __init__(self, items: Sequence[EmbedItem], embedder: Embedder, *, counted: bool) -> None:
@@ -229,7 +229,7 @@ class VectorBuffer:
         self._vectors.append(vectors)
 
     def start_if_due(self) -> float | None:
-        """Start to write a group if it is due; return the seconds until then, if known."""
+        """Start to write a group if one is due; else return the seconds until then, if known."""
         if self._writing is not None or not self._keys:
             return None
         wait = self._since + self._seconds - time.monotonic()
@@ -239,7 +239,7 @@ class VectorBuffer:
         return None
 
     def finish(self) -> None:
-        """Raise the error of a write that has ended, if it failed, and allow the next write."""
+        """Allow the next write once a write has ended; raise the error of a write that failed."""
         if self._writing is not None and self._writing.done():
             writing, self._writing = self._writing, None
             writing.result()

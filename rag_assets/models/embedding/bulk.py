@@ -114,12 +114,12 @@ async def embed_all(
             end, and the first call waits for its turn even beyond it, so that every run progresses.
         progress: called in this thread after each call to the embedder, with the number of
             texts that have a vector.
-        spool: keeps vectors until they are stored; no call is made unless it has space.
+        spool: keeps vectors until they are stored; no call is made while it has no space.
         probe_first: whether a harmless text is sent before the others. Used after an outage, so
             that a retry does not cost a batch while the outage lasts.
         is_put_off: returns whether a text and all texts after it are postponed although there
             is time; called before each call with the key of the call's first text.
-        is_bulk: returns whether nobody waits for a text and those after it; see Embedder.embed.
+        is_bulk: returns whether nobody waits for a text or any text after it; see Embedder.embed.
 
     Raises:
         MalformedResponse: the embedder does not return a valid vector for any text.
@@ -249,12 +249,12 @@ class _BulkRun:
         if self._has_sent and self._queue and self.is_put_off(self._queue[0].items[0].key):
             in_time = False
         is_over = self._is_late or self._outage or self._malformed_response or self._storage_error
-        return (in_time or self._must_find_rejected_text()) and not is_over
+        return (in_time or self._may_exceed_deadline()) and not is_over
 
-    def _must_find_rejected_text(self) -> bool:
-        """Return whether parts of a failed batch may be sent beyond the deadline.
+    def _may_exceed_deadline(self) -> bool:
+        """Return whether a part of a failed batch may be sent after the deadline.
 
-        Otherwise a run without results would send the same batch again and never find the bad text.
+        Without this, each run would send the same batch and end before it finds the bad text.
         """
         is_part = bool(self._queue) and self._queue[0].is_part
         return is_part and not self._done and not self._rejected
@@ -290,14 +290,14 @@ class _BulkRun:
     async def _embed(
         self, batch: Batch, deadline: float | None
     ) -> tuple[Vectors, Mapping[int, str]]:
-        """Embed a batch; return the valid vectors, and by position why other texts have none."""
+        """Embed a batch; return the valid vectors and, by position, why other texts have none."""
         started = time.monotonic()
         try:
             return await self._request(batch, deadline), {}
         except (InputRejected, MalformedResponse) as error:
             if isinstance(error, WrongShape) and len(batch.items) > 1 and not batch.is_part:
                 raise  # the model has changed
-            return await self._judge(batch, error, started, deadline)
+            return await self._separate_valid_vectors(batch, error, started, deadline)
 
     async def _request(self, batch: Batch, deadline: float | None) -> Vectors:
         """Call the embedder with a batch, within the budget, and return the validated vectors."""
@@ -319,14 +319,14 @@ class _BulkRun:
             self._pace.record(len(texts), seconds)
         return vectors
 
-    async def _judge(
+    async def _separate_valid_vectors(
         self,
         batch: Batch,
         error: InputRejected | MalformedResponse,
         started: float,
         deadline: float | None,
     ) -> tuple[Vectors, Mapping[int, str]]:
-        """Return a failed call's valid vectors, and the reason for each other text by position."""
+        """Return a failed call's valid vectors and, by position, why other texts have none."""
         usable, reasons = {}, dict.fromkeys(range(len(batch.items)), error.message)
         if isinstance(error, BadVectors):
             usable, reasons = dict(error.usable), {**reasons, **error.reasons}
@@ -430,7 +430,10 @@ class _BulkRun:
         refused: Mapping[int, str],
         spooled: SpooledCall | None,
     ) -> None:
-        """Store the vectors of a call; reject a single refused text, send others again."""
+        """Store the vectors of a call.
+
+        A refused text that was sent alone is rejected; other refused texts are sent again.
+        """
         keys = [item.key for position, item in enumerate(batch.items) if position not in refused]
         if keys:
             self._keeper.add(keys, vectors, spooled)

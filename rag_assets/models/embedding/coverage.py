@@ -59,21 +59,21 @@ _LOGOGRAM_RANGES: Final = (("\u2e80", "\u312f"), ("\u31a0", "\u9fff"), ("\uf900"
 
 
 def assess_reading(embedder: Embedder, text: str, language: str | None) -> Reading:
-    """Return how well an embedder reads a text in a language, by its ISO 639-1 code.
+    """Return how well an embedder reads a text; `language` is an ISO 639-1 code, None if unknown.
 
     A text in an unknown language is foreign to an English model if its letters are not English.
     """
-    if not is_read(embedder, text):
+    if not covers_words(embedder, text):
         return "unread"
     trained = embedder.languages
     if trained is None:
         return "known"
     if language is None:
-        return "foreign" if trained == _ENGLISH and _has_other_letters(text) else "known"
+        return "foreign" if trained == _ENGLISH and _is_non_english_by_letters(text) else "known"
     return "known" if language in trained else "foreign"
 
 
-def _has_other_letters(text: str) -> bool:
+def _is_non_english_by_letters(text: str) -> bool:
     """Return whether so many words have non-English letters that the text is not English."""
     words: list[str] = _LETTERS.findall(_SYMBOLS.sub("", text[:_MAX_CHARACTERS]))
     others = sum(_count_words(word) for word in words if not word.isascii())
@@ -87,7 +87,7 @@ def _count_words(letters: str) -> int:
     return max(1, sum(_classify_character(letter)[1] for letter in letters))
 
 
-def is_read(embedder: Embedder, text: str) -> bool:
+def covers_words(embedder: Embedder, text: str) -> bool:
     """Return whether an embedder's vocabulary covers the words of a text; True if unknown."""
     if text.isascii():  # every model has words in Latin letters
         return True
@@ -96,14 +96,14 @@ def is_read(embedder: Embedder, text: str) -> bool:
 
 
 def measure_unread_share(tokenizer: Tokenizer, texts: Sequence[str]) -> float:
-    """Return the share of letters in words that a vocabulary does not cover; 0 if no letters."""
+    """Return the share of letters in words that a vocabulary does not cover; 0 without letters."""
     unread = letters = 0
     for text in texts:
-        for count, is_read in _measure_words(
+        for count, is_covered in _measure_words(
             text[:_MAX_CHARACTERS], tokenizer.encode(text[:_MAX_CHARACTERS])
         ):
             letters += count
-            unread += 0 if is_read else count
+            unread += 0 if is_covered else count
     return unread / letters if letters else 0.0
 
 
@@ -128,11 +128,11 @@ def _measure_words(text: str, encoding: Encoding) -> Iterator[tuple[int, bool]]:
             if span[0] >= stop:
                 break
             within.append(is_unknown)
-        yield stop - start, not any(within) and not _is_spelled(len(within), stop - start)
+        yield stop - start, not any(within) and not _is_spelled_out(len(within), stop - start)
 
 
-def _is_spelled(pieces: int, letters: int) -> bool:
-    """Return whether a word was spelled; a short one needs more pieces than letters."""
+def _is_spelled_out(pieces: int, letters: int) -> bool:
+    """Return whether a word was spelled out; a short word then has more pieces than letters."""
     if letters < _MIN_LETTERS:
         return pieces > letters
     return pieces >= _PIECES_PER_LETTER * letters

@@ -102,7 +102,7 @@ class LocalEmbedder(Embedder, ABC):
 
     @abstractmethod
     def _embed_one(self, text: str, purpose: Purpose) -> tuple[Vectors, int] | None:
-        """Return a text's vector and its number of tokens; None if it has no token.
+        """Return a text's vector and number of tokens; None for a text without tokens.
 
         Several threads call this concurrently.
         """
@@ -114,7 +114,7 @@ class LocalEmbedder(Embedder, ABC):
         vectors: Vectors,
         tokens: npt.NDArray[np.int64],
     ) -> None:
-        """Embed texts that threads share until none is left; write results by row."""
+        """Embed texts from a queue that threads share, until it is empty; write results by row."""
         while True:
             try:
                 index, text = todo.popleft()
@@ -154,7 +154,7 @@ class OnnxEmbedder(LocalEmbedder):
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each text with its prefix, special tokens included."""
         prefix = self._model.document_prefix
-        return [_count_tokens(self._split_into_windows(prefix + text)) for text in texts]
+        return [_count_window_tokens(self._split_into_windows(prefix + text)) for text in texts]
 
     @property
     def languages(self) -> frozenset[str] | None:
@@ -171,7 +171,7 @@ class OnnxEmbedder(LocalEmbedder):
         weights = [len(w.ids) - sum(w.special_tokens_mask) for w in windows]
         if not any(weights) or (prefix and not self._has_tokens(text)):
             return None
-        tokens = _count_tokens(windows)
+        tokens = _count_window_tokens(windows)
         prefix_tokens = self._count_prefix_tokens(prefix)
         if len(windows) == 1:
             return network.embed_window(windows[0], prefix_tokens).astype(np.float32), tokens
@@ -191,7 +191,7 @@ class OnnxEmbedder(LocalEmbedder):
         return bool(encoding.ids)
 
     def _count_prefix_tokens(self, prefix: str) -> int:
-        """Return the number of tokens of the prefix, which pooling ignores; 0 if it does not."""
+        """Return the number of tokens of the prefix if pooling ignores them; otherwise 0."""
         if self._model.pools_prefix or not prefix:
             return 0
         encoding = self._split_into_windows(prefix)[0]
@@ -219,7 +219,7 @@ def _load_tokenizer(model: ModelFolder) -> Tokenizer:
     return tokenizer
 
 
-def _count_tokens(windows: list[Encoding]) -> int:
+def _count_window_tokens(windows: list[Encoding]) -> int:
     return sum(len(window.ids) for window in windows)
 
 
@@ -242,12 +242,12 @@ class Network:
         self._pooling = model.pooling
         self._session = load_session(model.weights)
         self._inputs = plan_inputs(self._session, model.weights)
-        self._output, returns_tokens = self._plan_output(model)
+        self._output, returns_tokens = self._select_output(model)
         # An output for the whole text already includes all modules.
         self._dense = [_Dense(layer) for layer in model.dense] if returns_tokens else []
 
     def embed_window(self, window: Encoding, prefix_tokens: int = 0) -> npt.NDArray[np.float64]:
-        """Embed a window as a unit vector; pooling leaves out the tokens of the prefix."""
+        """Embed a window as a unit vector; the first `prefix_tokens` tokens are not pooled."""
         answer = self._session.run([self._output], build_inputs(self._inputs, [window]))[0][0]
         pooled = answer if answer.ndim == 1 else self._pool(answer, prefix_tokens)
         if answer.ndim != 1:
@@ -271,7 +271,7 @@ class Network:
         # plain mean.
         return np.asarray(np.mean(tokens[prefix_tokens:], axis=0, dtype=np.float64))
 
-    def _plan_output(self, model: ModelFolder) -> tuple[str, bool]:
+    def _select_output(self, model: ModelFolder) -> tuple[str, bool]:
         """Return the name of the output to read, and whether it has a vector for each token."""
         outputs = {node.name: node.shape for node in self._session.get_outputs()}
         name = next(n for n in (*_OUTPUTS, *outputs) if n in outputs)
@@ -307,7 +307,7 @@ class _Dense:
                 hint="save the model with a current version of sentence-transformers",
             )
         self._path, self._activation = layer.weights, layer.activation
-        self._matrix, self._bias = _load_dense(layer)
+        self._matrix, self._bias = _load_dense_tensors(layer)
 
     def project(self, vector: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """Return a vector multiplied by the matrix, with bias and activation applied."""
@@ -322,7 +322,9 @@ class _Dense:
         return np.maximum(projected, 0.0) if self._activation == "relu" else projected
 
 
-def _load_dense(layer: DenseLayer) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _load_dense_tensors(
+    layer: DenseLayer,
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Load the matrix and the bias of a Dense module from its safetensors file."""
     content = layer.weights.read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")

@@ -96,7 +96,7 @@ class FolderSettings(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class DenseLayer:
-    """A projection of pooled vectors, unless the network itself already includes it."""
+    """A projection of pooled vectors; it is not applied if the network already includes it."""
 
     weights: Path
     """The file with the tensors `linear.weight` and `linear.bias`."""
@@ -168,7 +168,7 @@ class ModelFolder:
         return self.query_prefix if purpose == "query" else self.document_prefix
 
     def verify(self) -> None:
-        """Require that the files have their digests, before they are loaded."""
+        """Check the files against their digests, before they are loaded."""
         for path, expected in self.digests:
             if hash_file(path) != expected:
                 raise ConfigurationError(
@@ -178,7 +178,7 @@ class ModelFolder:
 
 
 def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSettings]) -> ModelFolder:
-    """Describe a model's folder, by default the shipped one; refuse an incomplete or odd folder."""
+    """Describe a model's folder, by default the shipped one; refuse an unusable folder."""
     folder = MODELS / DEFAULT_MODEL if folder is None else folder
     dimensions, pooling = settings.get("dimensions"), settings.get("pooling")
     if settings.get("former"):
@@ -212,7 +212,10 @@ def describe_folder(folder: Path | None = None, **settings: Unpack[FolderSetting
 def _describe_by_former_rules(
     folder: Path, dimensions: int | None, pooling: Pooling | None
 ) -> ModelFolder:
-    """Describe a folder by earlier rules, without prompts, modules, lower case and positions."""
+    """Describe a folder by the rules of earlier versions.
+
+    They ignore prompts, modules, lower case and the number of positions.
+    """
     weights, tokenizer = find_weights(folder), find_tokenizer(folder)
     pooling_config = read_json(folder / "1_Pooling" / "config.json")
     pooling_config.pop("pooling_mode", None)
@@ -275,7 +278,7 @@ def _describe_dense_layer(folder: Path) -> DenseLayer:
 
 
 def _read_prompts(folder: Path) -> dict[Purpose, str]:
-    """Return the prefixes of texts and questions that the folder's own files set."""
+    """Return the prefixes that the folder's files set for texts and for questions."""
     path = folder / "config_sentence_transformers.json"
     config = read_json(path)
     prompts, default_name = config.get("prompts") or {}, config.get("default_prompt_name") or ""

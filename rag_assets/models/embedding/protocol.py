@@ -133,7 +133,7 @@ class Budget(Protocol):
         ...
 
     def settle(self, reserved: int, charge: Charge) -> None:
-        """Release the reservation of a call with this many tokens, and record its charge."""
+        """Release the reservation of `reserved` tokens for a call, and record the call's charge."""
         ...
 
 
@@ -168,7 +168,7 @@ class WrappedEmbedder(Embedder):
         return self._embedder.languages
 
     def compute_unread_share(self, texts: Sequence[str]) -> float | None:
-        """Return the wrapped embedder's share; see Embedder.compute_unread_share."""
+        """Return the share for the wrapped embedder; see Embedder.compute_unread_share."""
         return self._embedder.compute_unread_share(texts)
 
     async def close(self) -> None:

@@ -200,16 +200,16 @@ class _Attempts:
         Reject the texts if the server fails for them and accepts the harmless text.
         """
         if self._failures < _FAILURES_BEFORE_PROBE:
-            return await self._send_counted()
+            return await self._send_and_count_failure()
         answer = await self._attempt([PROBE_TEXT], self._purpose)
         if not self._is_verified:
             self._is_verified = True
-            return await self._send_counted()
+            return await self._send_and_count_failure()
         error = InputRejected(f"{self._reason}, for this text and not for others")
         error.tokens, error.is_compared = answer.tokens, True
         raise error
 
-    async def _send_counted(self) -> Answer:
+    async def _send_and_count_failure(self) -> Answer:
         try:
             return await self.send()
         except ProviderUnavailable as error:
@@ -252,7 +252,7 @@ class KnownModel:
 
     @property
     def possible_dimensions(self) -> tuple[int, ...]:
-        """Return the numbers of dimensions that may be chosen; empty if any up to the default."""
+        """Return the numbers of dimensions to choose from; empty: any number up to the default."""
         return self.choices or (() if self.shortens else (self.dimensions,))
 
     def find_dimensions_problem(self, dimensions: int) -> str | None:
@@ -269,7 +269,7 @@ class KnownModel:
 
 @dataclass(frozen=True, slots=True)
 class RemoteModel:
-    """A model with a tenant's settings; all is known without a request to the provider."""
+    """A model with a tenant's settings; no property needs a request to the provider."""
 
     provider: str
     name: str
@@ -345,7 +345,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _embed(self, sdk: Sdk, texts: list[str], purpose: Purpose) -> EmbeddingReply:
-        """Send one request; let the SDK's errors through, and raise ValueError if malformed."""
+        """Send one request; raise the SDK's errors, or ValueError for a malformed response."""
 
     def _require_count(self, vectors: Sequence[T] | None, count: int) -> Sequence[T]:
         """Return the vectors, after checking that there is one for each text."""
@@ -359,7 +359,7 @@ class SdkEndpoint(SdkConnection[Sdk]):
     def _build_reply(
         self, vectors: Callable[[], npt.ArrayLike], tokens: int | None
     ) -> EmbeddingReply:
-        """Return the reply with unpacked vectors; an error carries the charged tokens."""
+        """Unpack the vectors, and return them as a reply; an error has the tokens charged."""
         try:
             return EmbeddingReply(vectors(), tokens)
         except Exception as error:
@@ -410,11 +410,11 @@ class BatchApi(Protocol):
     """Length of every vector."""
 
     async def submit(self, items: Sequence[EmbedItem], tag: str) -> str:
-        """Submit texts as one batch with a tag, by which `find` can find it, and return its id."""
+        """Submit texts as one batch, and return the batch's id; `find` finds it by its tag."""
         ...
 
     async def find(self, tag: str, since: datetime) -> str | None:
-        """Return the id of the batch with this tag, submitted after `since`; None without one."""
+        """Return the id of the batch with this tag, submitted after `since`; None if missing."""
         ...
 
     async def status(self, batch_id: str) -> BatchStatus:

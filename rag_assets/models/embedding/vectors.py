@@ -38,7 +38,7 @@ def validate_vectors(answer: npt.ArrayLike, *, count: int, dimensions: int, sour
         error = _find_problem(vectors, count, dimensions, source)
         if error is None:
             return _normalize(vectors)
-    usable, reasons = _judge_each(answer, count, dimensions, source)
+    usable, reasons = _validate_each_vector(answer, count, dimensions, source)
     error = error or _build_row_error(answer, count, source, reasons)
     error.usable, error.reasons = usable, reasons
     raise error
@@ -94,10 +94,10 @@ def _describe_shape(shape: tuple[int, ...], count: int, dimensions: int, source:
     return f"{source} returned vectors of {shape[1]} instead of {dimensions} dimensions"
 
 
-def _judge_each(
+def _validate_each_vector(
     answer: npt.ArrayLike, count: int, dimensions: int, source: str
 ) -> tuple[dict[int, Vectors], dict[int, str]]:
-    """Return the valid vectors of a response, and why the others are invalid, both by position.
+    """Return a response's valid vectors, and why each other vector is invalid, both by position.
 
     Both are empty if the response does not have `count` vectors.
     """

@@ -62,7 +62,7 @@ class AzureSettings(CloudSettings):
     def list_vector_settings(self) -> dict[str, str]:
         """Return the settings that determine a vector; see ConnectionSettings.
 
-        A deployment may serve a model other than its name suggests, so its name is one of them.
+        The deployment's name is one of them, since it need not name the model that is served.
         """
         return {"deployment": self.deployment} if self.deployment else {}
 

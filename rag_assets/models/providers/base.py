@@ -89,7 +89,7 @@ class RemoteEmbedding:
     """Module of the provider's SDK, which requests import."""
 
     def get_model(self, model: str, dimensions: int | None) -> KnownModel:
-        """Return a model's listed properties, or assumed ones with the configured dimensions."""
+        """Return a model's listed properties; for an unlisted model, assumed properties."""
         listed = self.models.get(model)
         if listed is not None:
             return listed
@@ -178,7 +178,7 @@ class Provider:
         return self.chat.prices.get(model.removeprefix("models/")) if self.chat else None
 
     def charges_list_prices(self, base_url: str | None) -> bool:
-        """Return whether the listed prices apply at a server; None: the provider's own server."""
+        """Return whether listed prices apply at a base_url; None is the provider's own server."""
         if base_url is None:
             return True
         host = urlsplit(base_url).hostname or ""

@@ -242,7 +242,7 @@ class BedrockConnection(SdkConnection[_BedrockClient]):
 
 
 def _read_error_kind(refusal: HttpRefusal) -> str:
-    """Return the kind of an AWS error from its header, without a suffix; "" if it has none."""
+    """Return the kind of an AWS error from a header, without a suffix; "" if it is missing."""
     return refusal.headers.get("x-amzn-errortype", "").partition(":")[0]
 
 
@@ -296,8 +296,8 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_BedrockClient]):
             if "cohere." in name
             else {"inputText": texts[0], **self.model.get_dimension_option("dimensions")}
         )
-        answer, headers = await sdk.call(lambda client: _invoke(client, name, body))
-        charged = answer.get("inputTextTokenCount", _read_token_header(headers))
+        answer, headers = await sdk.call(lambda client: _invoke_model(client, name, body))
+        charged = answer.get("inputTextTokenCount", _read_token_count_header(headers))
         return self._build_reply(
             lambda: self._extract_vectors(answer, len(texts)), read_token_count(charged)
         )
@@ -310,12 +310,12 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_BedrockClient]):
             **self.model.get_dimension_option("output_dimension"),
         }
         if _COHERE_3.search(self.model.name):
-            self._require_short(texts)
+            self._require_short_texts(texts)
         else:
             body["truncate"] = "NONE"
         return body
 
-    def _require_short(self, texts: list[str]) -> None:
+    def _require_short_texts(self, texts: list[str]) -> None:
         if any(len(text) > _COHERE_3_CHARACTERS for text in texts):
             error = InputRejected(
                 f"{self.server.id} rejects a text of more than 2,048 characters",
@@ -330,7 +330,9 @@ class BedrockEndpoint(BedrockConnection, SdkEndpoint[_BedrockClient]):
         return self._require_count(vectors, count)
 
 
-def _invoke(client: Any, model: str, body: Mapping[str, Any]) -> tuple[Mapping[str, Any], Any]:
+def _invoke_model(
+    client: Any, model: str, body: Mapping[str, Any]
+) -> tuple[Mapping[str, Any], Any]:
     response = client.invoke_model(
         modelId=model,
         body=json.dumps(body),
@@ -343,13 +345,13 @@ def _invoke(client: Any, model: str, body: Mapping[str, Any]) -> tuple[Mapping[s
     return answer, response["ResponseMetadata"]["HTTPHeaders"]
 
 
-def _read_token_header(headers: Mapping[str, str]) -> int | None:
+def _read_token_count_header(headers: Mapping[str, str]) -> int | None:
     count = headers.get("x-amzn-bedrock-input-token-count", "")
     return int(count) if count.isdecimal() else None
 
 
 class BedrockChat(BedrockConnection, SdkChatEndpoint[_BedrockClient]):
-    """A chat model of Bedrock, by its Converse API; see SdkChatEndpoint."""
+    """A chat model of Bedrock, through the Converse API; see SdkChatEndpoint."""
 
     async def _request_completion(self, sdk: _BedrockClient, prompt: Prompt) -> ChatReply:
         answer = await sdk.call(

@@ -84,7 +84,7 @@ class CohereEndpoint(CohereConnection, SdkEndpoint["AsyncClientV2"]):
         units = answer.meta.billed_units if answer.meta else None
         return self._build_reply(
             lambda: self._require_count(answer.embeddings.float_, len(texts)),
-            _read_tokens(units.input_tokens if units else None),
+            _convert_token_count(units.input_tokens if units else None),
         )
 
 
@@ -107,8 +107,8 @@ class CohereChat(CohereConnection, SdkChatEndpoint["AsyncClientV2"]):
         return ChatReply(
             # Thinking is in parts of another type.
             "".join(part.text for part in parts if part.type == "text"),
-            _read_tokens(billed.input_tokens if billed else None),
-            _read_tokens(billed.output_tokens if billed else None),
+            _convert_token_count(billed.input_tokens if billed else None),
+            _convert_token_count(billed.output_tokens if billed else None),
             cut=answer.finish_reason == "MAX_TOKENS",
         )
 
@@ -123,8 +123,8 @@ class CohereReranker(CohereConnection, SdkReranker["AsyncClientV2"]):
         ]
 
 
-def _read_tokens(reported: float | None) -> int | None:
-    """Return the tokens charged, which Cohere reports as a decimal; None if not reported."""
+def _convert_token_count(reported: float | None) -> int | None:
+    """Return the number of tokens charged, which Cohere reports as a decimal; None if unknown."""
     return read_token_count(int(reported)) if isinstance(reported, int | float) else None
 
 
@@ -132,7 +132,7 @@ _TEXTS = 96
 """Maximum number of texts in a request."""
 
 
-def _describe_version_3(dimensions: int) -> KnownModel:
+def _describe_version_3_model(dimensions: int) -> KnownModel:
     return KnownModel(
         dimensions,
         shortens=False,
@@ -156,10 +156,10 @@ COHERE = Provider(
                 task_types=True,
                 price=Price(per_million=0.12),
             ),
-            "embed-multilingual-v3.0": _describe_version_3(1024),
-            "embed-english-v3.0": _describe_version_3(1024),
-            "embed-multilingual-light-v3.0": _describe_version_3(384),
-            "embed-english-light-v3.0": _describe_version_3(384),
+            "embed-multilingual-v3.0": _describe_version_3_model(1024),
+            "embed-english-v3.0": _describe_version_3_model(1024),
+            "embed-multilingual-light-v3.0": _describe_version_3_model(384),
+            "embed-english-light-v3.0": _describe_version_3_model(384),
         },
         unlisted=KnownModel(
             shortens=False, input_tokens=512, request_texts=_TEXTS, task_types=True

@@ -67,20 +67,22 @@ class GeminiConnection(SdkConnection["Client"]):
 
         if not isinstance(error, APIError):
             return None
-        details = list(_list_details(error.details))
+        details = list(_iter_details(error.details))
         headers = getattr(error.response, "headers", None) or {}
-        refusal = Refusal(error.code, headers, _read_fault(details), _read_delay(details))
+        refusal = Refusal(
+            error.code, headers, _find_fault_in_details(details), _read_retry_delay(details)
+        )
         return classify_refusal(refusal, self.server.id)
 
 
-def _list_details(body: Any) -> Iterable[Mapping[str, Any]]:
+def _iter_details(body: Any) -> Iterable[Mapping[str, Any]]:
     """Return the `details` of an error response, as google.rpc defines them."""
     error = body.get("error", body) if isinstance(body, Mapping) else {}
     details = error.get("details") if isinstance(error, Mapping) else None
     return (detail for detail in details or () if isinstance(detail, Mapping))
 
 
-def _read_fault(details: Iterable[Mapping[str, Any]]) -> Fault | None:
+def _find_fault_in_details(details: Iterable[Mapping[str, Any]]) -> Fault | None:
     for detail in details:
         if fault := _REASONS.get(str(detail.get("reason"))):
             return fault
@@ -92,7 +94,7 @@ def _read_fault(details: Iterable[Mapping[str, Any]]) -> Fault | None:
     return None
 
 
-def _read_delay(details: Iterable[Mapping[str, Any]]) -> float | None:
+def _read_retry_delay(details: Iterable[Mapping[str, Any]]) -> float | None:
     for detail in details:
         if match := _DELAY.fullmatch(str(detail.get("retryDelay"))):
             return float(match[1])
@@ -123,7 +125,7 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
             ),
         )
         return self._build_reply(
-            lambda: self._extract_vectors(answer, len(texts)), _read_tokens(answer)
+            lambda: self._extract_vectors(answer, len(texts)), _read_charged_token_count(answer)
         )
 
     def _extract_vectors(self, answer: EmbedContentResponse, count: int) -> Any:
@@ -143,8 +145,8 @@ class GeminiEndpoint(GeminiConnection, SdkEndpoint["Client"]):
         return [[*row, *padding] if row and len(row) == native else [] for row in rows]
 
 
-def _read_tokens(answer: EmbedContentResponse) -> int | None:
-    """Return the charged tokens: the reported total, or else the sum over the texts, if any."""
+def _read_charged_token_count(answer: EmbedContentResponse) -> int | None:
+    """Return the number of tokens charged: the reported total, or else the sum over all texts."""
     total = getattr(answer.usage_metadata, "prompt_token_count", None)
     if total is None:
         each = [embedding.statistics for embedding in answer.embeddings or ()]
@@ -180,13 +182,13 @@ class GeminiChat(GeminiConnection, SdkChatEndpoint["Client"]):
         return ChatReply(
             "".join(part.text for part in parts or () if part.text and not part.thought),
             read_token_count(getattr(answer.usage_metadata, "prompt_token_count", None)),
-            _read_written_tokens(answer),
+            _read_output_token_count(answer),
             cut=candidate.finish_reason == FinishReason.MAX_TOKENS,
         )
 
 
-def _read_written_tokens(answer: GenerateContentResponse) -> int | None:
-    """Return the output tokens charged, thinking included; None if they are not reported."""
+def _read_output_token_count(answer: GenerateContentResponse) -> int | None:
+    """Return the number of output tokens charged, thinking included; None if not reported."""
     usage = answer.usage_metadata
     text = read_token_count(getattr(usage, "candidates_token_count", None))
     thoughts = read_token_count(getattr(usage, "thoughts_token_count", None))

@@ -39,7 +39,7 @@ _WEIGHTS: Final = "e5-small-q4.bin"
 _WEIGHTS_SHA256: Final = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 
 
-def identify_e5() -> str:
+def compute_e5_id() -> str:
     """Return the id of multilingual-e5-small, without loading it."""
     _find_weights()
     # The engine determines the prefixes, the mean and the windows of 512 tokens.
@@ -55,7 +55,7 @@ class E5Embedder(LocalEmbedder):
     """
 
     def __init__(self, threads: int | None = None) -> None:
-        super().__init__(identify_e5(), E5_DIMENSIONS, threads)
+        super().__init__(compute_e5_id(), E5_DIMENSIONS, threads)
         self._engine: Any = None
         self._thread = threading.local()
 
@@ -68,17 +68,17 @@ class E5Embedder(LocalEmbedder):
         engine, readable = self._get_engine(), _make_readable(text)
         if all(unicodedata.category(character)[0] in "CZ" for character in readable):
             return None
-        self._keep_to_this_thread(engine)
+        self._limit_openmp_to_this_thread(engine)
         is_query = purpose == "query"
         vector: Vectors = engine.encode(readable, is_query=is_query)
         if vector.shape != (E5_DIMENSIONS,):
             raise BadVectors(f"{E5_MODEL} returned a vector of shape {vector.shape}")
         return vector, engine.token_count(readable, is_query=is_query)
 
-    def _keep_to_this_thread(self, engine: Any) -> None:
-        """Limit OpenMP to this thread: the pool already has a thread for each core.
+    def _limit_openmp_to_this_thread(self, engine: Any) -> None:
+        """Prevent OpenMP from starting threads: the pool already has a thread for each core.
 
-        Otherwise a process that is forked while OpenMP has threads would wait for them for ever.
+        A process that is forked while OpenMP has threads would wait for them for ever.
         """
         if getattr(self._thread, "is_set", False):
             return
@@ -135,7 +135,7 @@ def _make_readable(text: str) -> str:
     return unicodedata.normalize("NFKC", join_surrogates(text).replace("\0", " "))
 
 
-def _check(options: EmbedderOptions) -> None:
+def _require_usable_options(options: EmbedderOptions) -> None:
     if options.model is not None and options.path is not None:
         raise ValueError(
             "model (shipped) and path (your own model) cannot be combined: set one of them"
@@ -143,15 +143,16 @@ def _check(options: EmbedderOptions) -> None:
     if options.path is not None and not options.path.is_absolute():
         raise ValueError(f"path must be absolute: {options.path}")
     if options.model == E5_MODEL:
-        _require_own_settings(options)
-    elif options.model is not None and options.model not in _list_shipped():
+        _require_settings_of_e5(options)
+    elif options.model is not None and options.model not in _list_shipped_models():
         raise ValueError(
-            f"the model {options.model!r} is not shipped (shipped: {', '.join(_list_shipped())};"
-            f" with the extra multilingual: {E5_MODEL}): set path to the folder of the model"
+            f"the model {options.model!r} is not shipped (shipped:"
+            f" {', '.join(_list_shipped_models())}; with the extra multilingual: {E5_MODEL}): set"
+            " path to the folder of the model"
         )
 
 
-def _require_own_settings(options: EmbedderOptions) -> None:
+def _require_settings_of_e5(options: EmbedderOptions) -> None:
     if options.dimensions not in {None, E5_DIMENSIONS}:
         raise ValueError(f"{E5_MODEL} has {E5_DIMENSIONS} dimensions, not {options.dimensions}")
     names = ("pooling", "document_prefix", "query_prefix")
@@ -159,13 +160,13 @@ def _require_own_settings(options: EmbedderOptions) -> None:
         raise ValueError(f"{E5_MODEL} has fixed settings and does not support {', '.join(foreign)}")
 
 
-def _identify(options: EmbedderOptions) -> str:
+def _compute_embedder_id(options: EmbedderOptions) -> str:
     if options.model == E5_MODEL:
-        return identify_e5()
+        return compute_e5_id()
     return describe_folder(_select_folder(options), **_collect_settings(options)).embedder_id
 
 
-def _build(options: EmbedderOptions) -> Embedder:
+def _build_embedder(options: EmbedderOptions) -> Embedder:
     if options.model == E5_MODEL:
         return E5Embedder(options.threads)
     return OnnxEmbedder(_select_folder(options), options.threads, **_collect_settings(options))
@@ -190,7 +191,7 @@ def _select_folder(options: EmbedderOptions) -> Path:
     return options.path or MODELS / (options.model or DEFAULT_MODEL)
 
 
-def _list_shipped() -> list[str]:
+def _list_shipped_models() -> list[str]:
     return sorted(folder.name for folder in MODELS.iterdir() if folder.is_dir())
 
 
@@ -204,9 +205,9 @@ LOCAL = Provider(
                 *("document_prefix", "query_prefix"),
             }
         ),
-        check=_check,
-        identify=_identify,
-        build=_build,
+        check=_require_usable_options,
+        identify=_compute_embedder_id,
+        build=_build_embedder,
     ),
 )
 
@@ -263,7 +264,7 @@ class DeterministicEmbedder(Embedder):
         )
 
 
-def _build_deterministic(options: EmbedderOptions) -> DeterministicEmbedder:
+def _build_deterministic_embedder(options: EmbedderOptions) -> DeterministicEmbedder:
     return DeterministicEmbedder(
         options.dimensions or DEFAULT_DIMENSIONS, options.seconds_per_text or 0.0
     )
@@ -275,7 +276,7 @@ DETERMINISTIC = Provider(
     embedding=LocalEmbedding(
         frozenset({"dimensions", "seconds_per_text"}),
         check=lambda options: None,
-        identify=lambda options: _build_deterministic(options).embedder_id,
-        build=_build_deterministic,
+        identify=lambda options: _build_deterministic_embedder(options).embedder_id,
+        build=_build_deterministic_embedder,
     ),
 )

@@ -113,8 +113,8 @@ class OpenAIConnection(SdkConnection["AsyncOpenAI"]):
         return classify_refusal(refusal, self.server.id)
 
 
-def _omit_key(sdk: AsyncOpenAI) -> dict[str, Any]:
-    """Return request options that omit the header with the key, if the SDK has no key."""
+def _build_key_options(sdk: AsyncOpenAI) -> dict[str, Any]:
+    """Return request options; they omit the header with the key if the SDK has no key."""
     from openai import Omit
 
     return {"extra_headers": {"Authorization": Omit()}} if sdk.api_key == _NO_KEY else {}
@@ -130,7 +130,7 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
             model=self.model.name,
             input=texts,
             encoding_format=self.encoding,
-            **_omit_key(sdk),
+            **_build_key_options(sdk),
             **self.model.get_dimension_option("dimensions"),
         )
         # Parse the JSON directly: the SDK's own objects would take twice as long as everything
@@ -138,12 +138,12 @@ class OpenAIEndpoint(OpenAIConnection, SdkEndpoint["AsyncOpenAI"]):
         body = json.loads(answer.content)
         return self._build_reply(
             lambda: order_vectors(body["data"], len(texts), self.model.embedder_id),
-            _read_tokens(body),
+            _read_charged_token_count(body),
         )
 
 
 def order_vectors(data: Sequence[Any], count: int, embedder: str) -> list[Any]:
-    """Return the vectors of a response in the order of the texts; raise WrongShape if some lack."""
+    """Return a response's vectors in the order of the texts; raise WrongShape if one is missing."""
     by_index = {item["index"]: item["embedding"] for item in data}
     if len(data) != count or by_index.keys() != set(range(count)):
         raise WrongShape(
@@ -164,8 +164,8 @@ def _unpack_vector(vector: Any) -> npt.NDArray[np.float32] | list[float]:
     return vector if isinstance(vector, list) else []
 
 
-def _read_tokens(body: Mapping[str, Any]) -> int | None:
-    """Return the number of tokens charged, if the response states it."""
+def _read_charged_token_count(body: Mapping[str, Any]) -> int | None:
+    """Return the number of tokens charged; None if the response does not state it."""
     usage = body.get("usage") or {}
     return read_token_count(usage.get("total_tokens") or usage.get("prompt_tokens"))
 
@@ -197,7 +197,7 @@ class OpenAIChat(OpenAIConnection, SdkChatEndpoint["AsyncOpenAI"]):
                 {"role": "user", "content": prompt.text},
             ],
             self.length_option: prompt.max_tokens,
-            **_omit_key(sdk),
+            **_build_key_options(sdk),
         }
         if self.server.silent_seconds is not None:
             return await _read_stream(sdk, options)
@@ -276,7 +276,7 @@ _CODES = frozenset(
 
 
 class OpenAIBatches(OpenAIEndpoint):
-    """One model's batch API; each text is a request, so that its rejection affects no other."""
+    """One model's batch API; each text is its own request, so a rejected one affects no other."""
 
     def __init__(
         self, model: RemoteModel, credentials: Credentials, allowed: PrivateEndpoints
@@ -292,12 +292,12 @@ class OpenAIBatches(OpenAIEndpoint):
         async def create(sdk: AsyncOpenAI) -> str:
             file = await sdk.files.create(file=("texts.jsonl", content), purpose="batch")
             batch = await sdk.batches.create(
-                input_file_id=_require_form(file.id, _FILE_ID),
+                input_file_id=_require_id_pattern(file.id, _FILE_ID),
                 endpoint=_PATH,
                 completion_window="24h",
                 metadata={_TAG: tag},
             )
-            return _require_form(batch.id, _BATCH_ID)
+            return _require_id_pattern(batch.id, _BATCH_ID)
 
         return await self._request_batch(create, seconds=_TRANSFER_SECONDS)
 
@@ -307,7 +307,7 @@ class OpenAIBatches(OpenAIEndpoint):
         async def search(sdk: AsyncOpenAI) -> str | None:
             async for batch in sdk.batches.list(limit=_PAGE):
                 if (batch.metadata or {}).get(_TAG) == tag:
-                    return _require_form(batch.id, _BATCH_ID)
+                    return _require_id_pattern(batch.id, _BATCH_ID)
                 if batch.created_at < since.timestamp():
                     return None
             return None
@@ -382,7 +382,7 @@ def _read_status(batch: Batch) -> BatchStatus:
 
 def _list_files(batch: Batch) -> list[str]:
     file_ids = (batch.output_file_id, batch.error_file_id)
-    return [_require_form(file_id, _FILE_ID) for file_id in file_ids if file_id]
+    return [_require_id_pattern(file_id, _FILE_ID) for file_id in file_ids if file_id]
 
 
 def _read_failure_code(batch: Batch) -> str:
@@ -391,7 +391,7 @@ def _read_failure_code(batch: Batch) -> str:
     return next((error.code for error in errors if error.code in _CODES), batch.status)
 
 
-def _require_form(id_: str, form: re.Pattern[str]) -> str:
+def _require_id_pattern(id_: str, form: re.Pattern[str]) -> str:
     """Return an id; raise a ValueError if it does not match the pattern."""
     if not form.fullmatch(id_):
         raise ValueError("the id has an invalid form")
@@ -466,7 +466,7 @@ def _parse_result(line: bytes, embedder_id: str) -> BatchResult:
             return BatchResult(key, None)
         body = response["body"]
         [data] = body["data"]
-        return BatchResult(key, _parse_vector(data["embedding"]), _read_charged_tokens(body))
+        return BatchResult(key, _parse_vector(data["embedding"]), _read_result_token_count(body))
     except Exception:  # a line with huge numbers or deep nesting can fail in any way
         raise MalformedResponse(
             f"the results of a batch of {embedder_id} have a malformed line"
@@ -479,7 +479,7 @@ def _parse_vector(embedding: Any) -> npt.ArrayLike:
     return np.asarray(embedding, dtype=np.float32)
 
 
-def _read_charged_tokens(body: dict[str, Any]) -> int:
+def _read_result_token_count(body: dict[str, Any]) -> int:
     tokens = int((body.get("usage") or {}).get("total_tokens") or 0)
     if not 0 <= tokens <= _MAX_CHARGED_TOKENS:
         raise ValueError("the number of tokens is invalid")

@@ -106,15 +106,15 @@ class CrossEncoder:
         scores: list[float | None],
         deadline: float,
     ) -> None:
-        """Score passages that threads share, by position, until the time ends."""
+        """Score passages from a queue that threads share, until it is empty or the time ends."""
         scorer = self._get_scorer()
-        shortened = scorer.cut(question)
+        shortened = scorer.cut_question(question)
         while todo and time.monotonic() < deadline:
             try:
                 index, passage = todo.popleft()
             except IndexError:
                 return
-            score = scorer.score(shortened, passage)
+            score = scorer.score_passage(shortened, passage)
             if not math.isfinite(score):
                 raise RerankFailed(
                     f"{self.reranker_id} returned a score that is not a number", "malformed"
@@ -156,28 +156,28 @@ class _PairScorer:
         self._both = load_tokenizer(tokenizer)
         self._both.no_padding()
         self._both.enable_truncation(window, strategy="only_second")
-        self._require_scores(weights)
+        self._require_one_score_per_pair(weights)
 
-    def cut(self, question: str) -> str:
+    def cut_question(self, question: str) -> str:
         """Return a question, cut to half of the model's window."""
         encoded = self._plain.encode(join_surrogates(question), add_special_tokens=False)
         if len(encoded.ids) <= self._question_limit:
             return join_surrogates(question)
         return join_surrogates(question)[: encoded.offsets[self._question_limit - 1][1]]
 
-    def score(self, question: str, passage: str) -> float:
+    def score_passage(self, question: str, passage: str) -> float:
         """Return the score of a passage; with two classes, the log-odds of the second."""
-        values = self._answer(question, passage).reshape(-1)
+        values = self._run_model(question, passage).reshape(-1)
         return float(values[-1] - values[0]) if values.size == _TWO_CLASSES else float(values[0])
 
-    def _answer(self, question: str, passage: str) -> Any:
+    def _run_model(self, question: str, passage: str) -> Any:
         pair = self._both.encode(question, join_surrogates(passage))
         answer = self._session.run([self._output], build_inputs(self._inputs, [pair]))[0]
         return np.asarray(answer, np.float64)
 
-    def _require_scores(self, weights: Path) -> None:
+    def _require_one_score_per_pair(self, weights: Path) -> None:
         try:
-            shape = self._answer("what is it?", "It is a passage of some words.").shape
+            shape = self._run_model("what is it?", "It is a passage of some words.").shape
         except Exception as error:  # errors of onnxruntime and of the tokenizer
             raise ConfigurationError(
                 f"the ONNX model cannot read a question with a passage: {weights}",

@@ -96,7 +96,7 @@ class CircuitBreakerReranker:
         self, question: str, passages: Sequence[str], *, seconds: float
     ) -> Sequence[float | None]:
         """Return the passages' scores; raise RerankFailed while the circuit is open."""
-        self._require_closed()
+        self._require_closed_circuit()
         try:
             scores = await self._reranker.score_passages(question, passages, seconds=seconds)
         except RerankFailed:
@@ -112,7 +112,7 @@ class CircuitBreakerReranker:
         """Close the wrapped reranker's connections; see Reranker.close."""
         await self._reranker.close()
 
-    def _require_closed(self) -> None:
+    def _require_closed_circuit(self) -> None:
         if self._failures < FAILURES:
             return
         now = self._clock()
@@ -212,11 +212,11 @@ class SdkReranker(SdkConnection[Sdk]):
 
     @abstractmethod
     async def _rank(self, sdk: Sdk, question: str, passages: Sequence[str]) -> object:
-        """Send one request; let the SDK's errors through, and raise ValueError if malformed."""
+        """Send one request; raise the SDK's errors, or ValueError for a malformed response."""
 
 
 class UrlReranker(SdkReranker["httpx2.AsyncClient"]):
-    """A reranker at any address, the server's base_url, through the HTTP client without an SDK."""
+    """A reranker at any address, which is the server's base_url; used without an SDK."""
 
     own_server = ""
 

@@ -130,7 +130,7 @@ class SdkConnection(ABC, Generic[Sdk]):
         """Return a new client of the SDK; called in a thread. Only this method unwraps the key."""
 
     def _convert_error(self, error: Exception) -> ProviderError | None:
-        """Return the classified error for a response that the SDK reports; None for others."""
+        """Return the classified error for a response that the SDK reports; otherwise None."""
         if not isinstance(error, HttpRefusal):
             return None
         refusal = Refusal(error.status, error.headers, fault=self._find_fault(error))
@@ -235,7 +235,7 @@ class SdkConnection(ABC, Generic[Sdk]):
 
 
 def read_token_count(reported: object) -> int | None:
-    """Return the tokens that a provider reports as charged; None for an implausible number."""
+    """Return a reported number of charged tokens; None if it is not a plausible number."""
     return reported if type(reported) is int and 0 < reported <= _MAX_TOKENS else None
 
 
@@ -255,7 +255,7 @@ class _SharedClient(Generic[ClientT]):
 
 
 class LoopClients(Generic[ClientT]):
-    """One client for each event loop, opened at its first use; its requests import `module`."""
+    """One client for each event loop, opened at its first use; requests import `module`."""
 
     def __init__(self, connect: Callable[[], ClientT], module: str | None = None) -> None:
         self._connect = connect

@@ -248,7 +248,7 @@ class _PinnedTransport(httpx2.AsyncBaseTransport):
         return self._addresses
 
     def _build_pinned_request(self, address: str, request: httpx2.Request) -> httpx2.Request:
-        """Return the request to an IP address; the Host header and TLS use the name."""
+        """Return the request, addressed to an IP address; the Host header and TLS keep the name."""
         return httpx2.Request(
             request.method,
             request.url.copy_with(host=address),
@@ -303,17 +303,17 @@ def require_permitted(
 
     An address must be public and its connection encrypted, unless the operator allows the server.
     """
-    if allowed.names(host, port):
+    if allowed.allows_name(host, port):
         return resolved
     addresses = [ip_address(text) for text in resolved]
-    if all(allowed.holds(address) for address in addresses):
+    if all(allowed.allows_address(address) for address in addresses):
         return resolved
     if scheme != "https":
         raise build_unsent_refusal(
             f"base_url is not encrypted: {host}:{port}",
             hint="use https://, or the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",
         )
-    if not all(is_public(address) or allowed.holds(address) for address in addresses):
+    if not all(is_public(address) or allowed.allows_address(address) for address in addresses):
         raise build_unsent_refusal(
             f"base_url leads to an address that is not public: {host}:{port}",
             hint="if this is intended, the operator can add it to RAG_ASSETS_PRIVATE_ENDPOINTS",

@@ -34,7 +34,7 @@ class SlidingWindowLimiter:
         self._ended: deque[tuple[float, int]] = deque()
         self._ended_sum = 0
 
-    def wait(self, amount: int, now: float, *, share: float = 1.0) -> float:
+    def get_wait_seconds(self, amount: int, now: float, *, share: float = 1.0) -> float:
         """Return the seconds until an amount may fit into a share of the limit; 0 if it fits now.
 
         Requests in progress may end with a smaller amount, so call this again after waiting. An
@@ -42,7 +42,7 @@ class SlidingWindowLimiter:
         """
         if self._limit is None:
             return 0.0
-        self._forget(now)
+        self._forget_past_amounts(now)
         limit = self._limit * share
         excess = self._in_progress + self._ended_sum + min(amount, limit) - limit
         if excess <= 0:
@@ -64,7 +64,7 @@ class SlidingWindowLimiter:
             self._ended.append((now, amount))
             self._ended_sum += amount
 
-    def _forget(self, now: float) -> None:
+    def _forget_past_amounts(self, now: float) -> None:
         while self._ended and self._ended[0][0] <= now - self._seconds:
             self._ended_sum -= self._ended.popleft()[1]
 
@@ -170,7 +170,7 @@ class RetriedCall(Generic[AnswerT]):
         return answer
 
     async def _attempt(self, until: float) -> AnswerT | None:
-        """Make one attempt, sent by `until`; return None after a transient failure."""
+        """Make one attempt, which starts before `until`; return None after a transient failure."""
         try:
             async with self._traffic.turn(self._tokens, until, is_bulk=self._is_bulk) as turn:
                 if not self.attempts:
@@ -230,13 +230,13 @@ get the rest."""
 
 @dataclass(slots=True)
 class Turn:
-    """The permission to send one request; its estimate is replaced by the tokens charged."""
+    """The permission to send one request; the tokens charged replace its estimated `tokens`."""
 
     tokens: int
 
 
 class Traffic:
-    """The limits on a tenant's requests to a provider, shared by its event loops and threads."""
+    """The limits on a tenant's requests to a provider, for all event loops of this process."""
 
     def __init__(
         self,
@@ -277,7 +277,7 @@ class Traffic:
 
         Bulk requests leave room for others in the limits of every minute. A request that waits for
         a rate limit releases its slot meanwhile, since a short query may fit into the limit
-        although a long batch does not. If it cannot be sent by `until` (time.monotonic()), a
+        although a long batch does not. If a request cannot be sent by `until` (time.monotonic()),
         DeadlineExceeded is raised as soon as that is known.
         """
         while True:
@@ -295,17 +295,19 @@ class Traffic:
             await asyncio.sleep(wait)
 
     def _begin(self, tokens: int, *, is_bulk: bool) -> float:
-        """Count a request as in progress, or return the seconds until it may start."""
+        """Return the seconds until a request may start; if it may now, count it as in progress."""
         with self._lock:
             now = time.monotonic()
             wait = max(
                 self._paused_until - now,
-                self._requests.wait(1, now),
-                self._tokens.wait(tokens, now),
+                self._requests.get_wait_seconds(1, now),
+                self._tokens.get_wait_seconds(tokens, now),
             )
             if is_bulk:
                 wait = max(
-                    wait, self._bulk_requests.wait(1, now), self._bulk_tokens.wait(tokens, now)
+                    wait,
+                    self._bulk_requests.get_wait_seconds(1, now),
+                    self._bulk_tokens.get_wait_seconds(tokens, now),
                 )
             if wait <= 0:
                 if is_bulk:
@@ -330,14 +332,14 @@ class _BulkPace:
         self._seconds_of_one = 0.0 if limit is None else window / (limit * _SPREAD_SHARE)
         self._free_at = 0.0
 
-    def wait(self, amount: int, now: float) -> float:
+    def get_wait_seconds(self, amount: int, now: float) -> float:
         """Return the seconds until a bulk request of this amount may start."""
-        at_once = self._limiter.wait(amount, now, share=_BURST_SHARE)
+        at_once = self._limiter.get_wait_seconds(amount, now, share=_BURST_SHARE)
         return min(at_once, max(0.0, self._free_at - now))
 
     def begin(self, amount: int, now: float) -> None:
         """Count the amount of a bulk request that starts now."""
-        if self._limiter.wait(amount, now, share=_BURST_SHARE) > 0:
+        if self._limiter.get_wait_seconds(amount, now, share=_BURST_SHARE) > 0:
             self._free_at = max(self._free_at, now) + amount * self._seconds_of_one
 
 

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
-from rag_assets.common.environment import require_reference
+from rag_assets.common.environment import require_variable_reference
 
 if TYPE_CHECKING:
     from pydantic import SecretStr
@@ -84,7 +84,7 @@ def require_key_reference(setting: str) -> AfterValidator:
     """Return a validator that accepts a key only as the name of an environment variable, $NAME."""
 
     def check_reference(reference: str) -> str:
-        require_reference(setting, reference)
+        require_variable_reference(setting, reference)
         return reference
 
     return AfterValidator(check_reference)

@@ -219,7 +219,9 @@ def _is_credential(text: str, name: Name, value: str, group: str, found: re.Matc
     if is_secret_value(expected, value, quoted=quoted):
         return True
     if name.kind is ValueKind.PASSWORD and not quoted:
-        return is_alphabetic_password(value) and _can_be_letters_only(text, name, value, found)
+        return is_alphabetic_password(value) and _may_be_password_of_letters(
+            text, name, value, found
+        )
     return False
 
 
@@ -235,7 +237,7 @@ def _is_label(text: str, name: Name, value: str) -> bool:
     return " " in key or (key[:1].isupper() and not key.isupper() and "_" not in key)
 
 
-def _can_be_letters_only(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
+def _may_be_password_of_letters(text: str, name: Name, value: str, found: re.Match[str]) -> bool:
     """Return whether a value of letters only may be a password on this line.
 
     The rest of the line must be empty, and the line must not be code.

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import partial
 
-from rag_assets.privacy.secrets.names import value_kind
+from rag_assets.privacy.secrets.names import find_value_kind
 from rag_assets.privacy.secrets.placeholders import WORDS, is_placeholder
 from rag_assets.privacy.secrets.rules import Anchor, Rule, build_rule
 from rag_assets.privacy.secrets.spans import SecretSpan
@@ -90,7 +90,7 @@ def _find_flags(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
         found = _FLAG.match(text, anchor.start)
         if found is None or found["name"].lower().startswith(_NO_VALUE):
             continue
-        kind = value_kind(found["name"])
+        kind = find_value_kind(found["name"])
         if kind is None:
             continue
         done = found.end()
@@ -155,10 +155,10 @@ def _accept_in_pgpass(found: re.Match[str]) -> SecretSpan | None:
     return SecretSpan(*found.span("bare"), "pgpass-password")
 
 
-def _accept_known(found: re.Match[str]) -> SecretSpan | None:
-    """Return the credential in a match that is certainly a command; None if it has none."""
+def _accept_in_command(found: re.Match[str]) -> SecretSpan | None:
+    """Return the credential in a command; None if its value is a placeholder."""
     span = _accept(found, known=True)
-    is_written = span is not None and is_written_value(found.string[span.start : span.end])
+    is_written = span is not None and may_be_real_value(found.string[span.start : span.end])
     return span if is_written else None
 
 
@@ -262,11 +262,11 @@ def _find_program_flags(
         begin = max(text.rfind("\n", low, at) + 1, low)
         found = value.match(text, at) if programs.search(text, begin, at) else None
         span = _accept(found) if found is not None else None
-        if span is not None and is_written_value(text[span.start : span.end]):
+        if span is not None and may_be_real_value(text[span.start : span.end]):
             yield span
 
 
-def is_written_value(value: str) -> bool:
+def may_be_real_value(value: str) -> bool:
     """Return whether a command's value may be real, unlike `mypassword` or `COMMUNITY`."""
     if value.isdigit() or value.isupper():
         return False
@@ -372,7 +372,7 @@ RULES: Sequence[Rule] = (
         for anchor, programs, flag in _FLAG_PROGRAMS
     ),
     *(
-        build_rule(re.compile(pattern), _accept_known, *anchors.split(","))
+        build_rule(re.compile(pattern), _accept_in_command, *anchors.split(","))
         for anchors, pattern in _LINE_PATTERNS
     ),
     Rule(("--", "-pass", "-store", "-key", "-token"), _find_flags),
@@ -444,12 +444,12 @@ _IDENTIFIED = re.compile(
 _MOST_ROWS = 10_000
 
 
-def _find_inserted(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
+def _find_in_insert_statements(text: str, anchors: Sequence[Anchor]) -> Iterator[SecretSpan]:
     done = 0
     for anchor in anchors:
         if anchor.start < done or (head := _INSERT.match(text, anchor.start)) is None:
             continue
-        names = [value_kind(name.strip(' \t\r\n`"[]')) for name in head["columns"].split(",")]
+        names = [find_value_kind(name.strip(' \t\r\n`"[]')) for name in head["columns"].split(",")]
         done = head.end()
         for _ in range(_MOST_ROWS if any(names) else 0):
             row = _TUPLE.match(text, done)
@@ -482,5 +482,6 @@ STATEMENT_RULES: Sequence[Rule] = (
     _build_argument_rule(1, "basicauth(", ".auth(", "auth=(", ".login(", "createhmac(", "jwt.encode(", "jwt.sign(",
             "jwt.verify(", "jwt.decode(", "networkcredential(", "usernamepassword("),
     _build_argument_rule(2, "getconnection(", "mysqli(", "new pdo(", "mysqldb.connect(", "sequelize("),
-    Rule(("insert",), _find_inserted), build_rule(_IDENTIFIED, _accept_identified, "identified"),
+    Rule(("insert",), _find_in_insert_statements),
+    build_rule(_IDENTIFIED, _accept_identified, "identified"),
 )  # fmt: skip

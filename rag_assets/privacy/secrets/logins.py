@@ -90,7 +90,7 @@ def _is_password(value: str) -> bool:
 
 
 def _accept_in_header(found: re.Match[str]) -> SecretSpan | None:
-    """Return the value of `Authorization` after its scheme, unless it is a placeholder."""
+    """Return the value of `Authorization` after its scheme; None for a placeholder."""
     value = found["value"].rstrip(".*_")
     if value.lower().startswith("credential=") or _CALL.match(value):
         return None
@@ -104,7 +104,7 @@ def _accept_in_header(found: re.Match[str]) -> SecretSpan | None:
 
 
 def _is_opaque(text: str, end: int, value: str) -> bool:
-    """Return whether a value after a known scheme is random, unlike the description of a value."""
+    """Return whether the value after a scheme is random, and not the description of a value."""
     letters = value.replace("-", "").replace("_", "")
     if not letters.isalpha():
         return True

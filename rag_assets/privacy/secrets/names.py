@@ -130,7 +130,7 @@ def find_names(text: str, anchors: Sequence[Anchor]) -> Iterator[Name]:
             yield Name(start, end, kind, text[start:end])
 
 
-def value_kind(name: str) -> ValueKind | None:
+def find_value_kind(name: str) -> ValueKind | None:
     """Return the kind of value that a name, such as a column's, announces; None for other names."""
     bare = name.strip(" \t*_`\"':")
     bare = re.sub(r"\s*\([^()]*\)$", "", bare)
@@ -145,7 +145,7 @@ def _find_name_start(text: str, at: int) -> int:
 
 
 def _find_kind(text: str, start: int, end: int) -> tuple[ValueKind | None, int]:
-    """Return a name's kind of value, and its start, which may include the word before."""
+    """Return the kind of value of a name, and the name's start, which may be one word earlier."""
     words = [word.lower() for word in _WORDS.findall(text[start:end])]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in _IGNORED_ENDINGS):
         words.pop()
@@ -177,7 +177,7 @@ _OTHER_BEFORE = {
 
 
 def _is_other_thing(text: str, start: int, words: list[str]) -> bool:
-    """Return whether the word before a name, or its lack, shows that no credential is meant."""
+    """Return whether the word before a name, or its absence, shows that no credential is meant."""
     low = max(0, start - _LEFT_REACH)
     if words[-1] == "passe":
         return _OF_PASSE.search(text, low, start) is None
@@ -249,7 +249,7 @@ _GENERIC_BEFORE = frozenset(
 
 
 def _find_kind_of_key(text: str, start: int, words: list[str]) -> tuple[ValueKind | None, int]:
-    """Return the kind of value of a key, unless it is a primary key, and the start of its name."""
+    """Return the kind of value of a key (None for a primary key), and the start of its name."""
     if len(words) > 1:
         kind = ValueKind.KEY if words[-2] in _KEY_QUALIFIERS else ValueKind.RANDOM
         return (None if words[-2] in _GENERIC_BEFORE else kind), start

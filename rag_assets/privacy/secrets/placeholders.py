@@ -185,7 +185,7 @@ def _is_description(lowered: str) -> bool:
         return True
     if (
         "example" in lowered
-        or is_documented(lowered)
+        or is_published_example(lowered)
         or (len(lowered) >= _LEAST_PERIODIC and has_placeholder_shape(lowered))
     ):
         return True
@@ -205,14 +205,14 @@ def is_token_placeholder(body: str) -> bool:
 
 
 def has_placeholder_shape(lowered: str) -> bool:
-    """Return whether a lower-case value repeats itself, follows an alphabet, or is documented."""
-    if is_documented(lowered):
+    """Return whether a lower-case value is repetitive, sequential or a published example."""
+    if is_published_example(lowered):
         return True
     plain = _SEPARATORS.sub("", lowered)
     return _is_repetitive(plain) or _is_sequential(plain)
 
 
-def is_documented(lowered: str) -> bool:
+def is_published_example(lowered: str) -> bool:
     """Return whether a lower-case value, or a part of it, is a published example."""
     parts = (lowered.rstrip("="), lowered.rpartition("_")[2], *lowered.split("."))
     return any(part in DOCUMENTED for part in parts)

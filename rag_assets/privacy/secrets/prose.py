@@ -16,12 +16,12 @@ from rag_assets.privacy.secrets.values import (
     is_generated,
     is_key,
     is_mixed,
+    is_password_of_symbols,
     is_phrase,
     is_pin,
     is_scrambled_word,
     is_secret_value,
     is_strong,
-    is_symbols,
 )
 
 _RULE = "told-secret"
@@ -217,7 +217,7 @@ def _accept_after_name(text: str, name: Name, found: re.Match[str]) -> SecretSpa
 
 def _is_evident_password(value: str) -> bool:
     """Return whether the form of a value alone shows a password."""
-    if is_symbols(value) or is_strong(value) or is_scrambled_word(value):
+    if is_password_of_symbols(value) or is_strong(value) or is_scrambled_word(value):
         return True
     return len(value) >= _STRONG and is_bare_password(value) and is_mixed(value)
 

@@ -60,10 +60,10 @@ class Kingfisher:
         """Find credentials in a text; raise a TimeoutError if a scan takes too long."""
         scanner = self.load()
         for start, end in _split_into_windows(len(text)):
-            for span in self._in_window(scanner, text[start:end]):
+            for span in self._scan_window(scanner, text[start:end]):
                 yield SecretSpan(start + span.start, start + span.end, span.rule)
 
-    def _in_window(self, scanner: Scanner, text: str) -> Iterator[SecretSpan]:
+    def _scan_window(self, scanner: Scanner, text: str) -> Iterator[SecretSpan]:
         raw = text.encode("utf-8", "surrogatepass")
         found = [
             (at["start_offset"], at["end_offset"], finding.rule_id)
@@ -250,7 +250,7 @@ def _find_lines_around(text: str, spans: Sequence[SecretSpan]) -> Iterator[tuple
 
 
 def _scan_view(view: View, scan: Callable[[str], Iterable[SecretSpan]]) -> Iterator[SecretSpan]:
-    return map(view.original, scan(view.text))
+    return map(view.to_original, scan(view.text))
 
 
 def _scan_over_seams(view: View, seams: list[Seam], rules: RuleSet) -> Iterator[SecretSpan]:
@@ -269,7 +269,7 @@ def _scan_over_seams(view: View, seams: list[Seam], rules: RuleSet) -> Iterator[
                 end = seam.at
                 break
         if any(span.start < seam.at < end for seam in seams):
-            yield view.original(SecretSpan(span.start, end, span.rule))
+            yield view.to_original(SecretSpan(span.start, end, span.rule))
 
 
 def _is_continued(text: str, span: SecretSpan, seam: Seam, line: int, rules: RuleSet) -> bool:

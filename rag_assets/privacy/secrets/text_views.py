@@ -56,9 +56,10 @@ class _Piece(NamedTuple):
     """A part of a view, made from one part of the original.
 
     Attributes:
-        start, end: the part of the original that it represents.
-        copied: whether it equals that part; otherwise each of its characters stands for the whole
-            part.
+        at: where the piece starts in the view.
+        start, end: the part of the original that the piece represents.
+        copied: whether the piece equals that part; otherwise each of its characters stands for the
+            whole part.
     """
 
     at: int
@@ -74,14 +75,14 @@ class View:
     text: str
     pieces: list[_Piece]
 
-    def original(self, span: SecretSpan) -> SecretSpan:
+    def to_original(self, span: SecretSpan) -> SecretSpan:
         """Convert a span in the view to the span in the original."""
-        first, last = self._piece(span.start), self._piece(span.end - 1)
+        first, last = self._find_piece(span.start), self._find_piece(span.end - 1)
         start = first.start + span.start - first.at if first.copied else first.start
         end = last.start + span.end - last.at if last.copied else last.end
         return SecretSpan(start, end, span.rule)
 
-    def _piece(self, at: int) -> _Piece:
+    def _find_piece(self, at: int) -> _Piece:
         return self.pieces[bisect_right(self.pieces, at, key=attrgetter("at")) - 1]
 
 
@@ -101,13 +102,13 @@ class ViewBuilder:
         """Append a text in place of a part of the original."""
         self._append(text, start, end, copied=False)
 
-    def view(self) -> View:
+    def build(self) -> View:
         """Return the view of all pieces appended."""
         return View("".join(self._texts), self._pieces)
 
-    def view_if_any(self) -> View | None:
+    def build_if_any(self) -> View | None:
         """Return the view of all pieces appended; None without any."""
-        return self.view() if self._pieces else None
+        return self.build() if self._pieces else None
 
     def _append(self, text: str, start: int, end: int, *, copied: bool) -> None:
         if text:
@@ -132,7 +133,7 @@ def blank_markup(text: str, places: Sequence[tuple[int, int]]) -> View | None:
     enclosed = (place for place in places if _is_enclosed(text, *place))
     for start, end in find_lines(text, enclosed):
         builder.copy(_MARKUP.sub(lambda mark: " " * len(mark[0]), text[start:end]), start)
-    return builder.view_if_any()
+    return builder.build_if_any()
 
 
 def _is_enclosed(text: str, first: int, last: int) -> bool:
@@ -155,7 +156,7 @@ def fold_lookalikes(text: str) -> View | None:
     for start, end in find_lines(text, (run.span() for run in runs)):
         for at in range(start, end):
             builder.replace(_convert_to_ascii(text[at]), at, at + 1)
-    return builder.view_if_any()
+    return builder.build_if_any()
 
 
 def _is_part_of_word(found: re.Match[str]) -> bool:
@@ -229,7 +230,7 @@ def decode_parts(text: str, places: Sequence[tuple[int, int]]) -> View | None:
                 if len(found[0]) <= _MOST_ENCODED and (plain := decode(found[0])):
                     builder.replace(plain, *found.span())
                     builder.replace("\n\n", *found.span())
-    return builder.view_if_any()
+    return builder.build_if_any()
 
 
 def _unquote(builder: ViewBuilder, word: str, offset: int) -> None:
@@ -354,7 +355,7 @@ def join_lines(text: str) -> Iterator[tuple[View, list[Seam]]]:
             length += end - at
             following = _WRAPPED.match(text, end) if certain else None
         done = at
-        yield builder.view(), seams
+        yield builder.build(), seams
 
 
 def _find_gaps(text: str) -> Iterator[re.Match[str]]:

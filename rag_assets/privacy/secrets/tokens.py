@@ -22,8 +22,8 @@ from typing import Any, Final
 
 from rag_assets.privacy.secrets.placeholders import (
     DOCUMENTED,
-    is_documented,
     is_encoded_placeholder,
+    is_published_example,
     is_token_placeholder,
 )
 from rag_assets.privacy.secrets.rules import Anchor, Rule
@@ -67,7 +67,7 @@ class TokenKind:
         body = self.body.match(text, prefix.end())
         return body.end() if body is not None and self.accepts(body[0]) else None
 
-    def rejected_end(self, text: str, start: int) -> int:
+    def find_placeholder_end(self, text: str, start: int) -> int:
         """Return the end of a placeholder that starts here; `start` if none does."""
         prefix = self.prefix.match(text, start)
         body = self.body.match(text, prefix.end()) if prefix is not None else None
@@ -90,12 +90,12 @@ def find_tokens(kind: TokenKind, text: str, anchors: Sequence[Anchor]) -> Iterat
         end = _find_token_end(kind, text, start)
         if end is not None:
             done = end
-            yield SecretSpan(start, _strip_markup(text, start, end), kind.name)
+            yield SecretSpan(start, _find_end_before_markup(text, start, end), kind.name)
         elif run := kind.run.match(text, start):
-            done = max(run.end(), kind.rejected_end(text, start))
+            done = max(run.end(), kind.find_placeholder_end(text, start))
 
 
-def _strip_markup(text: str, start: int, end: int) -> int:
+def _find_end_before_markup(text: str, start: int, end: int) -> int:
     """Return the end of a token without trailing `_` or `-` that closes an emphasis around it."""
     while start and text[end - 1] in "_-" and text[start - 1] == text[end - 1]:
         start, end = start - 1, end - 1
@@ -235,7 +235,7 @@ CHECKS: Final[Mapping[str, Callable[[str], bool]]] = MappingProxyType(
         "token body": is_token_body,
         "openai": _is_openai_body,
         "no placeholder": lambda body: not is_token_placeholder(body),
-        "no published example": lambda body: not is_documented(body.lower()),
+        "no published example": lambda body: not is_published_example(body.lower()),
         "digit": lambda body: any(map(str.isdigit, body)) and not is_token_placeholder(body),
         "mixed": lambda body: is_mixed(body) and is_token_body(body),
         "pair": _is_pair,

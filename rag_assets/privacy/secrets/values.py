@@ -118,7 +118,11 @@ def is_key(value: str, *, quoted: bool = False) -> bool:
         return False
     if _ALGORITHM.fullmatch(value) or len(value) < _NAMED_KEY_LENGTH:
         return is_strong(value) and not _ALGORITHM.fullmatch(value)
-    if len(value) >= _KEY_LENGTH and is_no_name(value) and (is_random(value) or _is_dense(value)):
+    if (
+        len(value) >= _KEY_LENGTH
+        and is_unlike_name(value)
+        and (is_random(value) or _is_dense(value))
+    ):
         return True
     if _BASE32.fullmatch(value) or (len(value) >= _LONG and _is_scrambled(value)):
         return True
@@ -134,7 +138,7 @@ def is_generated(value: str) -> bool:
     """Return whether a value is certainly generated: long, with both cases and digits, not code."""
     if len(value) < _GENERATED_LENGTH or "://" in value or _CODE.match(value):
         return False
-    if not is_mixed(value) or not is_no_name(value) or "." in value[:-1] or ":" in value:
+    if not is_mixed(value) or not is_unlike_name(value) or "." in value[:-1] or ":" in value:
         return False
     return "/" not in value or value.endswith("=") or "+" in value
 
@@ -155,10 +159,10 @@ def _is_dense(value: str) -> bool:
     if not any(map(str.isalpha, value)):
         return False
     runs = re.findall(r"\d+", value)
-    return sum(map(len, runs)) >= _FEW and len(runs) >= _FEW - 1 and is_no_name(value)
+    return sum(map(len, runs)) >= _FEW and len(runs) >= _FEW - 1 and is_unlike_name(value)
 
 
-def is_no_name(value: str) -> bool:
+def is_unlike_name(value: str) -> bool:
     """Return whether a value is unlike an identifier made of words, such as `access_token_v2`."""
     if _TYPE_NAME.fullmatch(value):
         return False
@@ -173,7 +177,7 @@ def _is_scrambled(value: str) -> bool:
 
 def is_bare_password(value: str) -> bool:
     """Return whether an unquoted value is a password: digits, symbols, or a mix with letters."""
-    if is_symbols(value):
+    if is_password_of_symbols(value):
         return True
     value = value.rstrip(".)")
     if len(value) < _PASSWORD_LENGTH or _is_expression(value) or "://" in value:
@@ -192,7 +196,7 @@ def _is_expression(value: str) -> bool:
     return found is not None and not (_MEMBER.fullmatch(value) and is_mixed(value))
 
 
-def is_symbols(value: str) -> bool:
+def is_password_of_symbols(value: str) -> bool:
     """Return whether a value has only symbols, and too many different ones for an operator."""
     return len(value) >= _SYMBOLS and len(set(value)) >= _SHORT and all(c in _MARKS for c in value)
 
@@ -243,7 +247,7 @@ def is_pin(value: str) -> bool:
 def _is_quoted_password(value: str) -> bool:
     if any(map(str.isspace, value)):
         return is_phrase(value)
-    if is_symbols(value):
+    if is_password_of_symbols(value):
         return True
     if len(value) < _SHORT or "://" in value or not any(map(str.isalnum, value)):
         return False
@@ -272,13 +276,13 @@ def is_cell_secret(kind: ValueKind, value: str, *, described: bool = False) -> b
 
 
 def _is_word_of_secret(kind: ValueKind, value: str, *, described: bool) -> bool:
-    if is_symbols(value):
+    if is_password_of_symbols(value):
         return not described
     if len(value) < _PASSWORD_LENGTH or _is_technical(value) or (described and _CODE.match(value)):
         return False
     if value.replace("-", "").replace("_", "").isalpha():
         return kind is not ValueKind.KEY and not described and is_alphabetic_password(value)
-    if kind is ValueKind.KEY and not is_no_name(value):
+    if kind is ValueKind.KEY and not is_unlike_name(value):
         return not described and is_strong(value)
     return any(map(str.isalnum, value)) and not (described and value.isdigit())
 

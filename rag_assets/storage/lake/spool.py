@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import orjson
 
-from rag_assets.common.disk_space import disk_full
+from rag_assets.common.disk_space import build_disk_full_error
 from rag_assets.common.errors import ServiceUnavailable
 
 _ENDING: Final = ".vectors"
@@ -56,7 +56,9 @@ class VectorSpool:
         except OSError as error:
             path.unlink(missing_ok=True)
             if error.errno in _FULL:
-                raise disk_full(self._folder, "no text is sent to the embedder") from error
+                raise build_disk_full_error(
+                    self._folder, "no text is sent to the embedder"
+                ) from error
             raise ServiceUnavailable(
                 f"the lake at {self._folder.parent} cannot be written: {error.strerror}",
                 hint="check RAG_ASSETS_LAKE_URL, its permissions and its disk",

@@ -26,7 +26,7 @@ from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_delt
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import RemoveAction
 
-from rag_assets.common.disk_space import disk_full
+from rag_assets.common.disk_space import build_disk_full_error
 from rag_assets.common.errors import LakeDamaged, ServiceUnavailable, TenantLocked
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.lake.location import Location
@@ -438,7 +438,7 @@ class KeyedTable:
     def unavailable(self, error: BaseException, participle: str) -> ServiceUnavailable:
         """Return the error for a location that could not be read or written."""
         if _NO_SPACE.search(str(error)):
-            return disk_full(self.location.url, f"the lake cannot be {participle}")
+            return build_disk_full_error(self.location.url, f"the lake cannot be {participle}")
         reason = (str(error).splitlines() or [type(error).__name__])[0][:200]
         return ServiceUnavailable(
             f"the lake at {self._place} cannot be {participle}: {reason}",

@@ -94,13 +94,13 @@ def mask_draft(masker: Masker, draft: EntryDraft) -> tuple[EntryDraft, tuple[str
     changed: dict[str, Any] = {}
     for name in _TEXTS:
         if (value := getattr(draft, name)) is not None:
-            text, rules = masker.replaced(value)
+            text, rules = masker.replace_credentials(value)
             found.update(rules)
             changed[name] = text[: _LENGTHS.get(name)]
     about = []
     for location in draft.about:
-        path, path_rules = masker.replaced(location.path)
-        symbol, symbol_rules = masker.replaced(location.symbol or "")
+        path, path_rules = masker.replace_credentials(location.path)
+        symbol, symbol_rules = masker.replace_credentials(location.symbol or "")
         found.update(path_rules, symbol_rules)
         about.append(About(path=path, symbol=symbol or None))
     return draft.model_copy(update=changed | {"about": tuple(about)}), tuple(sorted(found))

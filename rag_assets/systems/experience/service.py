@@ -100,7 +100,7 @@ class Experience:
             UnknownProject: the project belongs to another owner.
         """
         ref = self.get_record(tenant_id).ref
-        name, _ = self._masker.replaced(draft.name)
+        name, _ = self._masker.replace_credentials(draft.name)
         values = {"name": name, "state": draft.state, "updated_at": func.now()}
         owner = {"owner_organization": caller.organization}
         if is_limited_to_own_projects(caller) and caller.organization is None:
@@ -193,7 +193,7 @@ class Experience:
                 hint="remove `sources` from the tenant, or add a source of this type",
             )
         if draft.external_id is not None:
-            external, _ = self._masker.replaced(draft.external_id)
+            external, _ = self._masker.replace_credentials(draft.external_id)
             draft = draft.model_copy(update={"external_id": external})
         require_no_problem(find_checkpoint_problems(draft))
         with self._catalog.database.begin_exclusive(record.ref) as connection:

@@ -151,7 +151,7 @@ def require_usable(text: str, masker: Masker) -> None:
     if "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text):
         raise TextRefused(("it contains a NUL character or an unpaired surrogate",))
     try:
-        findings = masker.findings(text)
+        findings = masker.find_credentials(text)
     except TimeoutError:
         raise ServiceUnavailable(
             "the text could not be scanned for credentials in time", hint="try again in a moment"

@@ -28,7 +28,7 @@ from rag_assets.common.errors import (
 from rag_assets.common.principals import GUESTS
 from rag_assets.ingest.sources.records import MAX_UUID_LENGTH, NOBODY, PAGE_UUID, ROOT, UUID_RULE
 from rag_assets.pipeline.uploads import drop_blobs
-from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.described import find_described_spans
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.blobs.store import BlobStore
 from rag_assets.storage.catalog.catalog import Catalog
@@ -365,7 +365,7 @@ class TreeService:
             ("read", page.readers),
         )
         for field, names in fields:
-            if any(described_spans(n) or self._masker.holds_credential(n) for n in names):
+            if any(find_described_spans(n) or self._masker.holds_credential(n) for n in names):
                 raise InvalidRequest(
                     f"{field}: the value contains a credential",
                     hint="remove the credential, because the value is stored and shown unmasked",

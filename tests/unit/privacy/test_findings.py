@@ -13,13 +13,13 @@ MASKER = Masker(SecretScanner())
 
 def test_each_credential_is_found_on_its_line() -> None:
     text = f"# Rules\n\nOPENAI_API_KEY={KEY}\nplain\npassword: {'Hx7' * 5}!\n"
-    findings = MASKER.findings(text)
+    findings = MASKER.find_credentials(text)
     assert [finding.line for finding in findings] == [3, 5]
     assert all(finding.rule for finding in findings)
-    assert MASKER.findings("# Rules\n\nUse data-testid for locators.\n") == []
+    assert MASKER.find_credentials("# Rules\n\nUse data-testid for locators.\n") == []
 
 
 def test_an_encoded_credential_is_found_on_its_line() -> None:
     hidden = "".join(f"%{ord(letter):02X}" for letter in f"api_key={KEY}")
-    assert [finding.line for finding in MASKER.findings(f"one\ntwo {hidden}\n")] == [2]
-    assert MASKER.findings(quote("Use data-testid & role = button")) == []
+    assert [finding.line for finding in MASKER.find_credentials(f"one\ntwo {hidden}\n")] == [2]
+    assert MASKER.find_credentials(quote("Use data-testid & role = button")) == []

@@ -91,8 +91,8 @@ def test_places_of_decoded_characters_cover_the_whole_text(text: str) -> None:
 
 def test_a_value_is_masked_for_its_name(masker: Masker) -> None:
     value = planted.PASSWORD
-    assert masker.named_value("password", value) == "*" * len(value)
-    assert masker.named_value("colour", "green") == "green"
+    assert masker.mask_named_value("password", value) == "*" * len(value)
+    assert masker.mask_named_value("colour", "green") == "green"
 
 
 @pytest.mark.parametrize("kind", planted.TOKENS)

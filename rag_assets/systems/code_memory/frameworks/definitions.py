@@ -420,7 +420,7 @@ def all_frameworks(own: str = "") -> tuple[Framework, ...]:
     A tenant's framework replaces the built-in framework of the same name.
 
     Args:
-        own: the JSON text of Tenant.own_frameworks; "" for the built-in frameworks only.
+        own: the JSON text of Tenant.own_frameworks_json; "" for the built-in frameworks only.
     """
     added = tuple(Framework.model_validate(values) for values in json.loads(own or "[]"))
     names = {framework.name for framework in added}

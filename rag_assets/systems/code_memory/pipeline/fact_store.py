@@ -286,7 +286,7 @@ def _derive_from_sources(
     unresolved: dict[str, list[UnresolvedStatement]] = {source: [] for source in fingerprints}
     marks = {source: SourceMark(one, frozenset()) for source, one in fingerprints.items()}
     labels: dict[str, Mapping[str, str]] = {}
-    own = ctx.tenant.own_frameworks
+    own = ctx.tenant.own_frameworks_json
     for documents in iter_repositories(one for one in indexed if one.source in fingerprints):
         source, scope = documents[0].source, documents[0].access_scope
         signs, deciding = read_survey(ctx, documents)

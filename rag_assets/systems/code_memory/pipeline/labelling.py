@@ -126,7 +126,7 @@ def _compare_marks(
 
 def _compute_mark_key(tenant: Tenant, fingerprint: Fingerprint) -> str:
     # A tenant without own frameworks has the same key as before there were own frameworks.
-    own = [tenant.own_frameworks] if tenant.own_frameworks else []
+    own = [tenant.own_frameworks_json] if tenant.own_frameworks_json else []
     # Written as text, because numbers beyond 64 bits are not exact in JSON.
     sums = [str(one) for one in fingerprint]
     return compute_key("derived", DERIVING_VERSION, tenant.access.scope, sums, *own)
@@ -258,7 +258,7 @@ class _SliceChange:
         if mark.reads_texts or any(map(is_index, present)):
             return False
         if mark.languages is not None:
-            own = self._ctx.tenant.own_frameworks
+            own = self._ctx.tenant.own_frameworks_json
             signs = list_signs(_build_file_facts(new, self._list_facts(new)), own)
             read = languages_read(frozenset(signs), own)
             if read is None or not read <= mark.languages:
@@ -292,7 +292,7 @@ def read_survey(
     files: dict[str, FileFacts] = {}
     for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
         file = _build_file_facts(document, facts)
-        signs |= list_signs(file, ctx.tenant.own_frameworks)
+        signs |= list_signs(file, ctx.tenant.own_frameworks_json)
         files[document.document_id] = replace(file, facts=keep_deciding(facts, file.language))
     return frozenset(signs), {one.document_id: files[one.document_id] for one in documents}
 

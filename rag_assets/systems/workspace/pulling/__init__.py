@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, Field, StringConstraints
 
-from rag_assets.common.environment import require_reference
+from rag_assets.common.environment import require_variable_reference
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.hashing import compute_key
 from rag_assets.ingest.sources.kinds import SourceConfig, SourceContext, SourceKind
@@ -37,7 +37,7 @@ def _strip_semicolon(query: str) -> str:
 
 def _require_variable_reference(url: str) -> str:
     try:
-        require_reference("url", url)
+        require_variable_reference("url", url)
     except ConfigurationError as error:
         raise ValueError(f"{error.message}: {error.hint}") from None
     return url

@@ -34,7 +34,7 @@ from sqlalchemy.exc import (
 )
 from sqlalchemy.pool import NullPool
 
-from rag_assets.common.environment import resolve_reference
+from rag_assets.common.environment import resolve_variable_reference
 from rag_assets.common.errors import ConfigurationError, ListingFailed
 from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
 from rag_assets.systems.workspace.pulling.dialects import (
@@ -320,7 +320,7 @@ def _connect(engine: Engine, dialect: Dialect, config: SqlConfig) -> Iterator[Co
 
 def _create_engine(config: SqlConfig) -> tuple[Engine, Dialect]:
     where = f"source {config.name!r}: url"
-    reference = resolve_reference(where, config.url)
+    reference = resolve_variable_reference(where, config.url)
     try:
         # The errors below must not be chained, because SQLAlchemy's errors quote the URL.
         url = make_url(_SCHEME.sub("postgresql+psycopg://", reference))

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from sqlalchemy import text
 
-from rag_assets.privacy.described import described_spans
+from rag_assets.privacy.described import find_described_spans
 from tests.installation import Installation
 from tests.integration.systems.workspace.site import Site, workspace
 
@@ -57,7 +57,7 @@ def bodies(rule: str, secret: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 def test_nothing_but_originals_holds_one_of_the_six(site: Site) -> None:
     for rule, secret in SECRETS.items():
-        assert [span.rule for span in described_spans(f"a {secret} b")][:1] == [rule]
+        assert [span.rule for span in find_described_spans(f"a {secret} b")][:1] == [rule]
         for source_type, source_id, body in bodies(rule, secret):
             site.put(source_type, source_id, body)
         content = f"# File\n\nBefore {rule}.\n\n{secret}\n\nAfter {rule}.\n"

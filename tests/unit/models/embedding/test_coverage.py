@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.models.embedding.coverage import UNREAD, assess_reading, is_read
+from rag_assets.models.embedding.coverage import UNREAD, assess_reading, covers_words
 from rag_assets.models.embedding.local import OnnxEmbedder
 from rag_assets.models.providers.local import DeterministicEmbedder
 
@@ -36,18 +36,18 @@ def shipped() -> OnnxEmbedder:
 
 @pytest.mark.parametrize("text", READ)
 def test_is_read_latin_letters_true(shipped: OnnxEmbedder, text: str) -> None:
-    assert is_read(shipped, text)
+    assert covers_words(shipped, text)
 
 
 @pytest.mark.parametrize("text", UNREAD_QUESTIONS)
 def test_is_read_script_without_words_in_the_vocabulary_false(
     shipped: OnnxEmbedder, text: str
 ) -> None:
-    assert not is_read(shipped, text)
+    assert not covers_words(shipped, text)
 
 
 def test_is_read_embedder_without_tokenizer_true() -> None:
-    assert all(is_read(DeterministicEmbedder(), text) for text in UNREAD_QUESTIONS)
+    assert all(covers_words(DeterministicEmbedder(), text) for text in UNREAD_QUESTIONS)
 
 
 def test_unread_share_text_beyond_the_window_is_left_out(shipped: OnnxEmbedder) -> None:

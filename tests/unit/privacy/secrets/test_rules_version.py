@@ -22,7 +22,7 @@ import pytest
 
 from rag_assets.privacy import secrets
 from rag_assets.privacy.secrets import logins
-from rag_assets.privacy.secrets.names import value_kind
+from rag_assets.privacy.secrets.names import find_value_kind
 from rag_assets.privacy.secrets.rules import Rule
 from rag_assets.privacy.secrets.scanner import RULES_VERSION, SecretScanner, rules_version
 from rag_assets.privacy.secrets.tokens import TokenKind, read_token_rules
@@ -173,7 +173,7 @@ def _found_in_texts(scanner: SecretScanner, texts: Iterable[str]) -> Iterator[st
 
 def _found_in_cells(cells: Iterable[Credential]) -> Iterator[str]:
     for credential in cells:
-        yield str([str(value_kind(name)) for name in (credential.name, credential.label)])
+        yield str([str(find_value_kind(name)) for name in (credential.name, credential.label)])
         for kind in ValueKind:
             for described in (False, True):
                 yield str(is_cell_secret(kind, credential.text, described=described))

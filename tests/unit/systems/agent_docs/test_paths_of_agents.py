@@ -15,4 +15,4 @@ def test_a_path_of_agents_with_a_variable_is_refused(tmp_path: Path, written: st
     file = TenantsFile(tmp_path / "tenants.yaml")
     file.path.write_text(f"tenants: []\nagents: ['{written}']\n")
     with pytest.raises(ConfigurationError, match="path in agents contains a variable"):
-        file.lists()
+        file.load_lists()

@@ -36,7 +36,7 @@ def tenant(*frameworks: dict[str, Any], **more: Any) -> Tenant:
 def test_its_routes_have_documents() -> None:
     files = {"orders.py": TEXT}
     assert names(derive(files)) == []
-    found = derive(files, tenant(ACME).own_frameworks)
+    found = derive(files, tenant(ACME).own_frameworks_json)
     assert names(found) == ["route:GET /orders/{id}"]
     [document] = found.documents
     assert "framework: acme-web" in document.lines
@@ -51,7 +51,7 @@ def test_it_replaces_the_built_in_one_of_its_name() -> None:
     }
     assert names(derive(files)) == ["route:GET /orders"]
     own = tenant({"name": "flask", "languages": ["python"], "markers": ["from flask"]})
-    assert names(derive(files, own.own_frameworks)) == []
+    assert names(derive(files, own.own_frameworks_json)) == []
 
 
 def test_a_tenants_texts_are_read_again_when_they_change_and_no_others_are() -> None:
