@@ -33,8 +33,9 @@ def build_defs(
 ) -> dg.Definitions:
     """Build the definitions of an installation, to be merged with a team's own.
 
-    The definitions contain no executor: jobs name their own, and assets materialized from the UI
-    use the project's executor. No connection is opened before a run or a tick needs it.
+    The definitions contain no executor: each job names an executor itself, and assets materialized
+    from the UI use the executor of the team's project. No connection is opened before a run or a
+    tick needs it.
 
     Args:
         name: prefix of jobs, sensors, schedules, resources and the tenants' partitions; runs of

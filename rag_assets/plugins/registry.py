@@ -42,7 +42,7 @@ class SystemPart:
     Attributes:
         kind: the attribute of System that contains it.
         name: its name, unique within the kind.
-        reference: its location; see `Reference`.
+        reference: its location, as "package.module:attribute".
         owner: the system that adds it.
     """
 

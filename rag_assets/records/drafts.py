@@ -100,7 +100,7 @@ Draft: TypeAlias = Put | Removal | BlockChange
 
 
 class DraftBuilder:
-    """A converter of a tenant's pushed bodies to drafts."""
+    """Converts the bodies that applications push for a tenant to drafts."""
 
     def __init__(self, tenant: Tenant, source: SourceConfig, masker: Masker) -> None:
         self._source = source.name
@@ -266,7 +266,7 @@ def _find_body_type(source_type: str) -> type[TypedBody]:
 
 
 def _require_page_uuid(field: str, uuid: Any) -> None:
-    """Reject a page uuid that the tree of pages cannot have, so that nobody could read it."""
+    """Reject a page uuid that the tree of pages cannot contain: nobody could read the record."""
     is_text = isinstance(uuid, str) and len(uuid) <= MAX_UUID_LENGTH
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
         raise invalid(field, f"it must name a page: {UUID_RULE}")

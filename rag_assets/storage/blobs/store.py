@@ -42,7 +42,8 @@ class Blob:
     """An uploaded file in the store.
 
     Attributes:
-        sha256: hash of its content, from its name; the content may have been altered since.
+        sha256: hash of the content as received; it is the blob's name. The stored content may have
+            been altered since.
     """
 
     sha256: str
@@ -79,7 +80,7 @@ class BlobStore:
 
 
 class BlobNotes:
-    """Notes next to blobs: small files in the root and in tenants' folders (see NoteStore)."""
+    """Notes (see NoteStore), stored as small files next to the blobs and in tenants' folders."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -271,7 +272,8 @@ def _convert_errors(*, may_lack: bool = False) -> Iterator[None]:
     """Convert errors of the file system and of object stores to the project's errors.
 
     Args:
-        may_lack: whether FileNotFoundError is passed on unchanged.
+        may_lack: whether a missing file is expected, so that FileNotFoundError is passed on
+            unchanged.
     """
     try:
         yield

@@ -80,9 +80,9 @@ class Database:
         url: `postgresql://…`; a driver in it is replaced by psycopg 3.
 
     Attributes:
-        after_raise: called after each transaction that raised a tenant's mark or the installation's
-            epoch (see note_raised), with the tenants, and None for the epoch. It must not raise an
-            error.
+        after_raise: called after each transaction that increased the mark of a tenant (its number
+            of changes) or the epoch of the installation. The argument contains these tenants, and
+            None for the epoch. It must not raise an error.
         require_schema: called with a connection of the driver, every few seconds and before an idle
             connection is used again; raises SchemaTooNew if a newer program upgraded the catalog.
 
@@ -168,7 +168,7 @@ class Database:
 
     @contextmanager
     def driver(self) -> Iterator[Cursor[Any]]:
-        """Open a cursor of psycopg without SQLAlchemy; each statement is its own transaction."""
+        """Open a psycopg cursor, without SQLAlchemy; each statement is a separate transaction."""
         try:
             with self._each_alone.connect() as connection:
                 held = connection.connection.driver_connection
@@ -237,7 +237,7 @@ class Database:
     def fetch_rows(
         self, query: TypedReturnsRows[*_Ts], parameters: Any = None
     ) -> Sequence[sa.Row[*_Ts]]:
-        """Run a query in its own transaction, and return its rows."""
+        """Run a query in a separate transaction; return the rows."""
         with self.begin() as connection:
             return connection.execute(query, parameters).all()
 
@@ -262,28 +262,28 @@ class Database:
             return connection.scalars(query).all()
 
     def count(self, tenant_id: str, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
-        """Return the number of a tenant's rows."""
+        """Return the number of a tenant's rows in a table that meet the conditions."""
         query = sa.select(sa.func.count()).select_from(table)
         return self.fetch_value(query.where(table.c.tenant == tenant_id, *which)) or 0
 
     def write(self, ref: TenantRef, statement: sa.Executable, parameters: Any = None) -> int:
-        """Execute a statement in its own transaction for a tenant; return the number of rows."""
+        """Execute a statement in a separate transaction for a tenant; return the number of rows."""
         with self.begin_tenant(ref) as connection:
             return connection.execute(statement, parameters).rowcount
 
     def update(
         self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool], **values: Any
     ) -> int:
-        """Change rows of a tenant in their own transaction; return their number."""
+        """Change rows of a tenant in a separate transaction; return the number of rows."""
         is_row = (table.c.tenant == ref.id, *which)
         return self.write(ref, sa.update(table).where(*is_row).values(values))
 
     def delete(self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
-        """Delete rows of a tenant in their own transaction; return their number."""
+        """Delete rows of a tenant in a separate transaction; return the number of rows."""
         return self.write(ref, sa.delete(table).where(table.c.tenant == ref.id, *which))
 
     def time(self) -> datetime:
-        """Return Postgres's present time."""
+        """Return the current time of Postgres."""
         with self.begin() as connection:
             now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
         return now
@@ -324,7 +324,7 @@ def read_row(kind: type[ModelT], row: Any, **values: Any) -> ModelT:
 
 
 def note_raised(connection: sa.Connection, ref: TenantRef | None) -> None:
-    """Note, for `after_raise`, that a transaction raises a tenant's mark or the epoch."""
+    """Note, for `after_raise`, that a transaction increases a tenant's mark; None: the epoch."""
     connection.info.setdefault(_RAISED, set()).add(ref)
 
 
@@ -431,7 +431,7 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def find_condition(error: Exception) -> ServiceUnavailable | None:
-    """Return the error for a condition of Postgres that an operator must resolve, or None."""
+    """Return the error for a state of Postgres that an operator must resolve; None for others."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     known = _CONDITIONS.get(str(state))
     return None if known is None else ServiceUnavailable(known[0], hint=known[1])

@@ -87,7 +87,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
 
 
 def entry_terms(text: str, language: str | None) -> str:
-    """Return the terms of an entry: a mark that names the analysis, and the terms of its text.
+    """Return the terms of an entry: first one that names the analysis, then those of the text.
 
     Args:
         language: language of the document; None if uncertain.

@@ -107,8 +107,7 @@ class EntryDocument:
 
     Attributes:
         path: the document's printable path within its source, for the chunk id.
-        passage_source: the first part of the chunk id, instead of tenant and path; None for tenant
-            and path.
+        passage_source: the first part of the chunk id; None: tenant and path.
         language: an ISO 639-1 code or a programming language; None if uncertain.
         source_id: the document's id in the application that pushed it; None if it was not pushed.
     """
@@ -182,8 +181,8 @@ class MovedPages:
     """Pages whose entries may not yet have the access scope of their documents.
 
     Attributes:
-        readable: pages that may be read, whatever scope their entries have.
-        unreadable: pages that may not be read, whatever scope their entries have.
+        readable: pages that the caller may read, whatever scope their entries have.
+        unreadable: pages that the caller may not read, whatever scope their entries have.
     """
 
     readable: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""A second store for vectors: writes go to both stores, vector searches only to the second.
+"""A second store for vectors: writes go to both stores, vector searches only to the second store.
 
 Words and texts are only in the first store, together with its own copy of the vectors. The first
 store answers whenever the second does not.

@@ -185,7 +185,10 @@ def list_words(text: str) -> list[str]:
 
 
 def count_words(terms: str) -> float:
-    """Return how many words an entry's terms represent; a pair is a fraction of a word."""
+    """Return the sum of the weights of an entry's terms, as a number of words.
+
+    A whole word counts as 1; a pair or triple of letters counts as a fraction of a word.
+    """
     count: float = terms.count(" ")
     if not terms.isascii():
         for beginning, per_word in _TERMS_PER_WORD:
@@ -398,7 +401,7 @@ class QueryWords:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Return the analyses that entries name in a mark: all except FORMER."""
+        """Return the analyses that entries name in a separate term (a mark): all but FORMER."""
         return tuple(analysis for analysis in self.analyses if analysis != FORMER)
 
     @property
@@ -457,9 +460,9 @@ def weighed_words(
     stem in another language may be another word.
 
     Args:
-        forms: by form, the number of these entries that have it among their terms.
-        phrases: by word, the number of these entries that contain it as it is written.
-        marks: by analysis, the number of these entries that have its mark.
+        forms: by form of a word, the number of these entries that have the form as a term.
+        phrases: by word, the number of these entries that contain the word as it is written.
+        marks: by analysis, the number of these entries that name it (see QueryWords.marks).
     """
     analyses = present_analyses(entries, marks)
     weighed: dict[str, WeighedWord] = {}

@@ -107,7 +107,7 @@ def _require_none(differences: Iterator[Difference]) -> None:
 def find_differences(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Iterator[Difference]:
-    """Yield the parts that differ from the catalog's record, or belong to others."""
+    """Yield the parts that differ from the catalog's record, or belong to another installation."""
     row, home = state.row, Home(settings)
     if row is None:
         if home.installation is not None:
@@ -168,7 +168,7 @@ def present_places(settings: Settings) -> list[Place]:
 def recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceKind, str]:
     """Return the recorded address of each store, by kind.
 
-    If the home folder was moved, addresses within it are returned with its present path.
+    If the home folder was moved, addresses in the folder are returned with its new path.
     """
     recorded = state.present_places
     former, present = Home(settings).recorded_path, str(settings.home)
@@ -208,7 +208,7 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
 def _complete_identity(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Identity:
-    """Record what catalog, home and roots lack of the identity; return the identity."""
+    """Record the identity wherever catalog, home or roots lack it; return the identity."""
     row, present = state.row, present_places(settings)
     if row is None:
         row = catalog.installation.create()

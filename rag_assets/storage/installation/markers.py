@@ -48,7 +48,7 @@ class Root:
     def owner(self) -> UUID | None:
         """Return the id of the installation that the root belongs to; None without a marker.
 
-        The owner of a store that does not answer is None, too: it cannot be written to either.
+        None also if the store does not answer; then nothing can be written to it either.
         """
         return parse_uuid(self._marker.get("installation"))
 

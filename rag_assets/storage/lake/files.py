@@ -87,7 +87,7 @@ def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
 def salvage(
     table: KeyedTable, keys: Set[str], *, name: str | None = None, description: str = ""
 ) -> int:
-    """Append the rows with these keys that only unlisted files contain; return their number."""
+    """Append rows with these keys from files that no log lists; return the number of rows."""
     left = set(keys)
     if not left:
         return 0
@@ -209,7 +209,7 @@ def find_phrases_in_kept_texts(
 def files_holding(
     location: Location, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys
 ) -> Iterator[str]:
-    """Yield the paths of files that contain data of erased documents, relative to the location.
+    """Yield the paths, relative to the location, of files that contain data of erased documents.
 
     In a data file, such data is a row with a dead key, or a row with a phrase whose key is not
     needed. In a table's log, it is a phrase.
@@ -303,7 +303,7 @@ def compact(
 def files_to_merge(
     files: Collection[DataFile], file_bytes: int, wasteful: Set[str]
 ) -> list[DataFile]:
-    """Return the files to rewrite: small or wasteful files, or all if large files overlap too much.
+    """Return the files to rewrite: small or wasteful ones, or all if large ones overlap too much.
 
     Large files are not rewritten until too many of them cover the same keys. A row is therefore
     rewritten only a few times, and not in every compaction.

@@ -391,7 +391,7 @@ def _list_blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
 
 
 def _read_blocks(stored: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the `blocks` and `of_block` of a chunk from its value by _list_blocks()."""
+    """Return the `blocks` and `of_block` of a chunk, from what _list_blocks() returned for it."""
     if stored is None:
         return {}
     pairs = zip(stored["block_ids"], stored["starts"], strict=True)

@@ -330,7 +330,7 @@ class TenantLake:
         }
 
     def due(self) -> list[str]:
-        """Return the names of the tables used through this object that should be compacted.
+        """Return the names of tables that were used through this object and should be compacted.
 
         See files.is_due. Other tables have not grown: they are not opened, and no folder is
         listed.
@@ -343,7 +343,7 @@ class TenantLake:
         return [name for name, table in used.items() if files.is_due(table)]
 
     def compact_due(self) -> dict[str, Compaction]:
-        """Merge the files of the tables that are due for it; return each result by name."""
+        """Merge the files of the tables that due() returns; return each result by table name."""
         if not (due := self.due()):
             return {}
         from rag_assets.storage.lake import files
@@ -398,7 +398,7 @@ class TenantLake:
         return files.find_phrases_in_kept_texts(self._tables.parsed(), dead.parsed, phrases)
 
     def files_holding(self, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys) -> list[str]:
-        """Return the paths of files that contain data of erased documents, relative to the lake.
+        """Return the paths, relative to the lake, of files that contain data of erased documents.
 
         Files that no table lists are searched, too.
         """

@@ -43,7 +43,7 @@ class AlteredRows(ValueError):
 
 
 def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows, each with a checksum; an existing checksum is kept."""
+    """Return the rows with a checksum each; existing checksums are kept."""
     if CHECKSUM in rows.columns and not rows[CHECKSUM].null_count():
         return rows
     computed = _compute_checksums(rows)
@@ -53,7 +53,7 @@ def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Compare rows, read with all their columns, with their checksums; return the rows."""
+    """Raise AlteredRows if a row differs from its checksum; return the rows otherwise."""
     sealed = rows.filter(pl.col(CHECKSUM).is_not_null())
     altered = int((sealed[CHECKSUM] != _compute_checksums(sealed)).sum())
     if altered:

@@ -26,7 +26,7 @@ UNGRANTED = frozenset({NOBODY, EXCLUDED})
 
 
 class AccessTable(CatalogQueries):
-    """Grants and revokes access scopes, and lists who may read each of them, in `access_scopes`."""
+    """Records, in `access_scopes`, which principals may read each access scope."""
 
     def grant(self, ref: TenantRef, scope: str, principals: Iterable[str]) -> None:
         """Let these principals read a scope, in addition to its current readers.
@@ -114,7 +114,7 @@ def is_readable(
 def readable_scopes(
     tenant: sa.ColumnElement[str], principals: Texts, most: sa.ColumnElement[int]
 ) -> sa.Select[Any]:
-    """Return the query for a tenant's scopes that one of these principals may read, as one array.
+    """Return the query for an array of a tenant's scopes that one of these principals may read.
 
     The public scope is left out. A scope may occur twice.
 

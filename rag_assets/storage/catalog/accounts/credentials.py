@@ -91,7 +91,7 @@ class ProviderKeyTable(CatalogQueries):
         """Store a key in place of the owner's former key for that provider.
 
         Args:
-            seal: encrypts the key; called while rotation is locked out.
+            seal: encrypts the key; called while no other process can encrypt keys again.
         """
         with _begin_transaction(self._database, owner) as connection:
             connection.execute(
@@ -116,7 +116,7 @@ class ProviderKeyTable(CatalogQueries):
             )
 
     def find(self, owner: KeyOwner, provider: str) -> StoredKey | None:
-        """Return the key for a provider that an organization or a tenant uses; None without a key.
+        """Return the key that an organization or a tenant uses for a provider; None without a key.
 
         A tenant uses its own key, or else its organization's.
         """
@@ -130,7 +130,7 @@ class ProviderKeyTable(CatalogQueries):
         return _read_key(row) if row else None
 
     def list_usable(self, ref: TenantRef) -> list[StoredKey]:
-        """Return a tenant's usable keys, sorted by provider; its own before its organization's."""
+        """Return the keys that a tenant may use, by provider; its own before its organization's."""
         query = _select_usable_keys(ref, provider_keys.c.provider)
         return [_read_key(row) for row in self._database.fetch_rows(query)]
 

@@ -182,8 +182,8 @@ def _build_holder_values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
 def _is_current(table: sa.Table) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a code or session has not expired.
 
-    Without the second condition, one that was created while the clock was fast would last until
-    that future time.
+    A code or session that was created at a future time, while the clock was fast, counts as
+    expired. Otherwise it would last until that time.
     """
     now = sa.func.now()
     return sa.and_(table.c.expires_at > now, table.c.created_at < now + MOST_SKEW)

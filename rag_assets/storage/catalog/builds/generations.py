@@ -18,7 +18,9 @@ from rag_assets.storage.catalog.tables import generations, serving, tenants
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The speed of a build, measured in its largest slice, where fixed costs matter least.
+    """The speed of a build, measured in its largest slice (the documents that one run processes).
+
+    Fixed costs matter least in the largest slice.
 
     Attributes:
         texts, embedding_seconds: number of texts embedded in one slice, and the time it took.
@@ -130,7 +132,7 @@ class Generation:
             placement.
         index_name, index_identity: the index that holds its entries; an index created later under
             the same name has another identity.
-        pinned: whether it must serve searches, whatever the configuration asks for.
+        pinned: whether it must serve searches, even if the configuration asks for another build.
     """
 
     number: int
@@ -308,7 +310,7 @@ class GenerationTable(CatalogQueries):
         """Make this generation serve searches, and retire the former serving generation.
 
         Args:
-            pin: set in the same transaction; without one, the pin stays as it is.
+            pin: a pin to set in the same transaction; None leaves the current pin unchanged.
         """
         row: dict[str, Any] = {
             "generation": generation.number,

@@ -71,8 +71,8 @@ class BuildProgressQuery(CatalogQueries):
     ) -> tuple[tuple[int, ...], datetime | None, datetime | None]:
         """Return how a build grew over time.
 
-        The numbers of its documents at the end of equally long time spans, and when its first and
-        its last document were indexed.
+        The result has the number of indexed documents at the end of each of several equally long
+        time spans, and the times at which the first and the last document were indexed.
         """
         held = document_index.c
         of_build = (
@@ -150,8 +150,8 @@ class WantedBuild:
     """A build that should contain a tenant's documents.
 
     Attributes:
-        generation: the build's number; 0 for a build that has not started yet, and lacks every
-            document.
+        generation: the build's number; 0 for a build that has not started yet and therefore lacks
+            every document.
         is_superseded: whether the tenant's current configuration asks for a different build.
     """
 
@@ -168,8 +168,8 @@ class WorkLeft:
     Attributes:
         pending: number of documents with outdated entries that can be processed now, counted in
             each build.
-        removals: the sum of four counts: deleted and excluded documents, counted in each generation
-            that may still contain them; moved documents that searches still find at their former
+        removals: the sum of four counts: deleted and excluded documents, counted in each build that
+            may still contain them; moved documents that searches still find at their former
             location; open erasures; pages whose entries still lack their documents' scope.
         partly_replaced: number of documents that may have entries of several versions, counted in
             each build.
@@ -191,8 +191,8 @@ class WorkQuery(CatalogQueries):
         """Return the remaining work of each of these tenants, by id.
 
         Args:
-            builds: for each tenant, the build of its configuration, and others that it keeps
-                current.
+            builds: for each tenant, the build that its configuration asks for, and further builds
+                that are kept up to date.
         """
         ids = list(dict.fromkeys(build.tenant_id for build in builds))
         held = document_index.c

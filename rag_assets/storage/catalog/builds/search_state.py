@@ -97,7 +97,7 @@ class SearchStateReader:
     async def state_of_build(
         self, tenant_id: str, principals: Collection[str], generation: int
     ) -> SearchState:
-        """Return the state as search_state does, for this generation instead of the serving one.
+        """Return the state like search_state(), with this generation instead of the serving one.
 
         Raises:
             UnknownGeneration: the tenant has no generation of that number, or the generation is

@@ -133,7 +133,7 @@ class SyncTable(CatalogQueries):
         )
 
     def record_failure(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
-        """Record that a sync failed, why, and when to try again."""
+        """Record that and why a sync failed, and when to try again."""
         self._put(ref, source, last_error=error, retry_at=retry_at)
         attempts = syncs.c.attempts + 1
         self._database.update(ref, syncs, syncs.c.source == source, attempts=attempts)
@@ -235,7 +235,7 @@ class DepartureTable(CatalogQueries):
         """Record how many documents leave a source, before they are deleted.
 
         Args:
-            is_confirmed: whether a person consented, which ends the window.
+            is_confirmed: whether a person consented to the deletions; consent ends the window.
         """
         with self._database.begin_tenant(ref) as connection:
             record_departures(connection, ref, source, left, is_confirmed=is_confirmed)

@@ -79,7 +79,7 @@ class FreshnessQuery(CatalogQueries):
 
 @dataclass(frozen=True, slots=True)
 class RecordFreshness:
-    """The freshness of a tenant of typed records, and its documents that cannot be found.
+    """The freshness of a tenant whose documents are typed records (such as pages and comments).
 
     Attributes:
         excluded: the number of documents and records that are left out on purpose.
@@ -95,7 +95,10 @@ class RecordFreshness:
 
 
 class RecordFreshnessQuery(CatalogQueries):
-    """Computes the freshness of a tenant of typed records, including records not listed yet."""
+    """Computes the freshness of a tenant whose documents are typed records.
+
+    Records that no sync has listed yet count, too.
+    """
 
     def read(
         self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
@@ -248,9 +251,9 @@ def _select_unlisted_by_readers(
 def _may_be_known(
     tenant_id: str, readers: Collection[str], out: sa.FromClause
 ) -> sa.ColumnElement[bool]:
-    """Return the SQL condition that readers may know of a document, as present or past readers.
+    """Return the SQL condition that one of these principals may know that a document exists.
 
-    The readers of an archived or switched-off page still count.
+    They may read it, or could read it before its page was archived or switched off.
     """
     placed = sa.select(sa.literal(tenant_id).label("tenant"), out.c.uuid, out.c.scope).subquery()
     theirs = sa.select(placed.c.uuid).where(is_readable(placed, readers, column="scope"))

@@ -58,7 +58,7 @@ class _ListedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentChange(_ListedDocument):
-    """A document that a listing found new, changed or touched."""
+    """A document that a listing found to be new, changed or touched."""
 
     error: str | None = None
 
@@ -200,7 +200,7 @@ def build_row(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, An
 
 
 def record_statement() -> Insert:
-    """Return the upsert of rows of build_row(); if its key is unchanged, the status stays."""
+    """Return the upsert of rows of build_row(); the status of a row with an unchanged key stays."""
     table = documents.c
     new = upsert(documents).values(changed_at=time_to_record())
     key = numbered_key(new.excluded.document_key, table.edition)

@@ -267,7 +267,7 @@ class MovedDocuments(CatalogQueries):
                     )
 
     def end(self, ref: TenantRef) -> int:
-        """Mark moved documents deleted once they need not wait; return their number."""
+        """Mark moved documents deleted whose successor is no longer being processed; count them."""
         moved = moved_documents.c
         waits = sa.exists().where(
             documents.c.tenant == moved.tenant,

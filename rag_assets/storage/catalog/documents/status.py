@@ -116,7 +116,7 @@ def is_of_generation(
 
 
 def select_entry_count(*which: sa.ColumnElement[bool]) -> sa.Select[int]:
-    """Return the query for the number of entries of the versions in these rows."""
+    """Return the query for the number of entries of versions that meet these conditions."""
     return sa.select(sa.func.coalesce(sa.func.sum(document_index.c.chunk_count), 0)).where(*which)
 
 
@@ -142,7 +142,7 @@ def is_excluded() -> sa.ColumnElement[bool]:
 
 
 def is_out_of_builds() -> sa.ColumnElement[bool]:
-    """Return the SQL condition that builds must not hold entries of the document."""
+    """Return the SQL condition that builds must not contain entries of a document."""
     return sa.or_(documents.c.status == "DELETED", is_excluded())
 
 
@@ -172,8 +172,8 @@ def is_pending(
     retry time.
 
     Args:
-        for_superseded_build: whether the build serves, but the configuration asks for another one.
-            The status describes that other build, and is therefore ignored.
+        for_superseded_build: whether the build serves searches, but the configuration asks for
+            another build. The status describes that other build, and is therefore ignored.
     """
     if for_superseded_build:
         return _is_pending_in_superseded_build(config_key)
@@ -240,7 +240,7 @@ def first_failed_key(config_key: str, environment: str) -> str:
 
 
 def select_environment(failed: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
-    """Return the SQL environment in a first_failed_key(); empty if no setting is the cause."""
+    """Return the SQL expression of the environment in a first_failed_key(); empty without one."""
     return sa.func.split_part(failed, _ENVIRONMENTS, 2)
 
 
@@ -255,7 +255,7 @@ def fails_in_other_environment(table: sa.FromClause, environment: str) -> sa.Col
 
 
 def _failed_config_key(columns: Any) -> sa.ColumnElement[str]:
-    """Return the SQL key of the configuration in a `failed_config_key`, without environments."""
+    """Return the SQL expression of the configuration's key in a `failed_config_key`."""
     return sa.func.split_part(columns.failed_config_key, _ENVIRONMENTS, 1)
 
 

@@ -205,8 +205,8 @@ class QuarantineTable(CatalogQueries):
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
         """Quarantine documents that failed; their serving version stays searchable.
 
-        If the current version of a typed record is left out, the record is withheld instead:
-        searches no longer find it.
+        If the document is a typed record (such as a page) whose current version failed, the record
+        is withheld instead: searches no longer find it.
         """
         self._put_off("failed", ref, failures, config_key)
         left_out = [failure.document_id for failure in failures if failure.kind in LEFT_OUT]
@@ -292,7 +292,7 @@ class QuarantineTable(CatalogQueries):
 
 
 def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> sa.Select[Any]:
-    """Return the query for the typed records among these whose current version failed."""
+    """Return the query for those of these documents that are typed records and failed."""
     record, row = source_records.c, documents.c
     return (
         sa.select(row.document_id)
@@ -340,7 +340,7 @@ class FormerVersionTable(CatalogQueries):
         return [FormerVersion(*tuple(row)) for row in rows]
 
     def retry(self, ref: TenantRef, answering: int, lacking: int) -> int:
-        """Make the permanently failed documents that find() returns due now; count them."""
+        """Make permanently failed documents that find() returns due now; return their number."""
         final = documents.c.retry_at.is_(None)
         ids = _select_lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
         is_one = documents.c.document_id.in_(ids)

@@ -288,7 +288,7 @@ class IndexTable(CatalogQueries):
         return self._database.fetch_value(query) or 0
 
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
-        """Return deleted and excluded documents that a build may still contain, by generation."""
+        """Return deleted and excluded documents that builds may still contain, by build number."""
         query = (
             sa.select(document_index.c.generation, document_index.c.document_id)
             .join(documents, is_same_document())
@@ -312,7 +312,11 @@ class IndexTable(CatalogQueries):
     def mark_writing(
         self, ref: TenantRef, generation: int, document_ids: Sequence[str]
     ) -> set[str]:
-        """Record that entries of documents will be written; return those that may have some."""
+        """Record that entries of documents will be written.
+
+        Returns:
+            the documents that may have entries already.
+        """
         table = document_index
         before = sa.select(table.c.document_id).where(
             is_of_generation(ref.id, generation, document_ids)
@@ -343,7 +347,7 @@ class IndexTable(CatalogQueries):
         Documents that were deleted or excluded in the meantime are left out.
 
         Args:
-            clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
+            clock_skew: how far the clock by which ages are computed is ahead of Postgres's clock.
         """
         if not versions:
             return
@@ -394,7 +398,11 @@ class IndexTable(CatalogQueries):
         self._database.update(ref, document_index, are_versions, dirty=False)
 
     def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
-        """Return the indexed_key to keep, by document that may have entries of other versions."""
+        """Return the documents that may have entries of several versions.
+
+        Returns:
+            by document id, the indexed_key of the version to keep; None: keep none.
+        """
         query = sa.select(document_index.c.document_id, document_index.c.indexed_key).where(
             is_of_generation(tenant_id, generation), document_index.c.dirty
         )

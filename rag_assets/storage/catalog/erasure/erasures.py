@@ -253,13 +253,13 @@ class ErasureTable(CatalogQueries):
         by: str,
         at: datetime,
     ) -> Erasure | None:
-        """Start to erase documents past their retention; return None if none is due.
+        """Start to erase the documents past their retention; return None if there are none.
 
         Tombstones, which contain only hashes, prevent a document from being added again until it
         changes in its source. Pushed records and staged rows are deleted immediately.
 
         Args:
-            held: names of the sources with documents that stay until a person confirms.
+            held: names of the sources whose documents stay until a person confirms their deletion.
         """
         with self._database.begin_exclusive(ref) as connection:
             due = [
@@ -308,7 +308,7 @@ class ErasureTable(CatalogQueries):
             return made
 
     def restore_tombstones(self, ref: TenantRef, sealed: Sequence[str]) -> None:
-        """Restore tombstones of documents that were purged after the dump of a restored catalog."""
+        """Restore the tombstones of documents that were purged after the catalog was dumped."""
         with self._database.begin_exclusive(ref) as connection:
             add_sealed_tombstones(connection, ref, sealed)
 

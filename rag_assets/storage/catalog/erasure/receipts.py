@@ -129,8 +129,8 @@ class Receipt:
 
     Attributes:
         number: counted from 1, over all tenants.
-        kind: prune: by retention; purge: documents, on request; removal: a tenant; discard: a
-            build; secrets: credentials that new rules found.
+        kind: what was erased: documents past their retention (prune), documents on request (purge),
+            a tenant (removal), a build (discard), or credentials that new rules found (secrets).
         rule: the setting, or the request, that demanded the erasure.
         proof: the search for traces afterwards: its scope, its results, and the locations that
             cannot be reached.
@@ -247,7 +247,7 @@ def append_receipt(
 
 
 def document_hashes(connection: sa.Connection, document_ids: Sequence[str]) -> list[str]:
-    """Return the keyed hashes by which receipts and the journal name documents."""
+    """Return the keyed hashes that stand for documents in receipts and in the journal."""
     key = receipt_key(connection)
     return [keyed_digest(key, "document", document_id) for document_id in document_ids]
 

@@ -93,7 +93,11 @@ class MaskedDocument:
 def has_texts(
     ref: TenantRef, parse_keys: Sequence[str], *, unknown: bool = False
 ) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return the SQL conditions for versions with one of these texts, or with an unknown text."""
+    """Return the SQL conditions that a version of a tenant has one of these texts.
+
+    Args:
+        unknown: whether indexed versions without a recorded text match, too.
+    """
     held = document_index.c
     either = matches_any(held.parse_key, parse_keys)
     if unknown:
@@ -141,7 +145,7 @@ def reindex_documents(
 
 
 def names_statement(ref: TenantRef, document: MaskedDocument) -> Any:
-    """Return the statement that masks a document's title; if it was deleted, all its names."""
+    """Return the statement that masks a document's title, or all names of a deleted document."""
     values: dict[str, Any] = {"title": document.title}
     if document.before.status == "DELETED":
         names = ("path", "uri", "source_type", "said_title", "metadata")

@@ -22,7 +22,7 @@ class Cutoffs:
     """The times before which content is past its retention.
 
     Attributes:
-        others: the time for all other source types; None: they are kept.
+        others: the time for source types that `each` does not name; None: they are kept.
     """
 
     each: Mapping[str, datetime]
@@ -80,10 +80,11 @@ class RetentionQuery(CatalogQueries):
     def list_aging(
         self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs
     ) -> list[tuple[str, timedelta, int]]:
-        """Return by source type how soon documents are past their retention, and how many will be.
+        """Return, by source type, the time left until the first document is past its retention.
 
         Args:
-            later: the cutoffs at the time for which documents are counted.
+            later: the cutoffs at a later time. The last value of each tuple is the number of
+                documents that will be past their retention then.
         """
         age, kind = select_age_start(), documents.c.source_type
         left = sa.func.min(age - cutoffs.select_cutoff(kind))

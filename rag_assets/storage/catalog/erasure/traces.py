@@ -248,7 +248,7 @@ class TraceQuery(CatalogQueries):
             return set(connection.scalars(query, given))
 
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
-        """Return which of these documents exist, because they were added again after erasure."""
+        """Return which of these erased documents exist, because they were added again."""
         queries = [
             sa.select(table.c.document_id).where(is_of_documents(table.c, ref.id, document_ids))
             for table in (documents, source_records, uploads)
@@ -258,7 +258,11 @@ class TraceQuery(CatalogQueries):
             return {id_ for query in queries for id_ in connection.scalars(query)}
 
     def redact(self, tenant_id: str, names: Sequence[str], phrases: Sequence[str] = ()) -> int:
-        """Replace names and phrases in a tenant's events and run records; return how many rows."""
+        """Replace names and phrases in a tenant's events and run records.
+
+        Returns:
+            the number of changed rows.
+        """
         if not names and not phrases:
             return 0
         given = {"tenant": tenant_id, "pattern": _build_pattern(names, phrases), "purged": PURGED}

@@ -42,7 +42,7 @@ class TrustedTime:
     """The trusted time, and the time of Postgres's machine.
 
     Attributes:
-        boot: the machine's uptime at that time; None if its system does not report it.
+        boot: the machine's uptime at that time; None if the operating system does not report it.
     """
 
     at: datetime
@@ -153,7 +153,7 @@ def _build_clock_columns(now: datetime, boot: BootTime | None) -> dict[str, obje
 
 
 def _find_tables(kind: TimeKind) -> Iterator[tuple[sa.Table, list[sa.Column[Any]]]]:
-    """Yield each table with times of this kind, and those columns; includes systems' tables."""
+    """Yield each table with columns for times of this kind, and the columns; also of systems."""
     for table in all_tables():
         times = [column for column in table.c if column.info.get("time") == kind]
         if times:
@@ -173,7 +173,7 @@ def _correct_times(connection: sa.Connection, ref: TenantRef, kind: TimeKind, no
 
 
 def _correct_lifetimes(connection: sa.Connection, ref: TenantRef, now: datetime) -> int:
-    """End panel sessions created in the future, and make such tokens valid from now; count them."""
+    """End panel sessions, and restart tokens, with a future start; return the number of rows."""
     latest = now + MOST_SKEW
     ended = sum(
         connection.execute(
@@ -188,7 +188,7 @@ def _correct_lifetimes(connection: sa.Connection, ref: TenantRef, now: datetime)
 
 
 def _mark_to_read_again(connection: sa.Connection, ref: TenantRef, now: datetime) -> int:
-    """Mark files to be read again whose listing time is in the future; return their number.
+    """Mark files with a future listing time to be read again; return their number.
 
     Such a time would hide later changes to the files.
     """

@@ -111,7 +111,7 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
 
 
 def move_run_tables(url: str) -> None:
-    """Move Dagster's tables from `public` to our schema, unless that has tables already."""
+    """Move Dagster's tables from `public` to our schema; do nothing if the schema has tables."""
     with _connect(url) as connection:
         _create_schema(connection, url)
         if not _list_tables(connection, DAGSTER_SCHEMA) and _has_former(connection):

@@ -28,7 +28,7 @@ from rag_assets.storage.catalog.tables import (
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of a check of one tenant: of one evaluation, or the last result that is stored.
+    """The result of a check of one tenant: a new result, or the last stored result.
 
     Attributes:
         passed, severity, description: the verdict; None if the evaluation failed, or before the
@@ -165,7 +165,7 @@ class CheckResultTable(CatalogQueries):
         return found
 
     def lags(self) -> dict[str, CatalogLag]:
-        """Return the lag of each tenant that lacks changes or has held deletions, by tenant."""
+        """Return, by tenant, the lag of indexes that lack changes or wait for a confirmation."""
         behind = (
             sa.select(documents.c.tenant, sa.func.min(documents.c.changed_at).label("since"))
             .outerjoin(serving, serving.c.tenant == documents.c.tenant)

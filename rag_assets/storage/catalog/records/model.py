@@ -102,7 +102,8 @@ class WriteClock:
     def is_before(self, other: WriteClock) -> bool:
         """Return whether this write is older than another one, by version or else by time.
 
-        False if the two writes have no value in common.
+        False if the writes cannot be compared: they neither both have a version nor both have a
+        time.
         """
         if self.version is not None and other.version is not None:
             return self.version < other.version
@@ -163,7 +164,7 @@ class CurrentState:
     Attributes:
         standing: pages that the plan must not delete, because they still have another record; their
             documents stay.
-        etags: ETags of the records that a write may be conditional on, by document.
+        etags: ETags of the records to which conditional writes refer, by document.
     """
 
     records: Mapping[str, PushedRecord]
@@ -214,7 +215,7 @@ def build_expiry_time() -> sa.ColumnElement[datetime]:
 def find_wait_starts(
     connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, datetime]:
-    """Return, by document, since when a record whose current version is not listed waits."""
+    """Return, by document, the start of the wait of records whose current version is not listed."""
     record, row = source_records.c, documents.c
     living = sa.exists().where(matches_document(row, record), row.status != "DELETED")
     listed = sa.exists().where(
@@ -288,7 +289,10 @@ def restart_waits(connection: sa.Connection, ref: TenantRef, document_ids: Colle
 def start_waits_of_comments(
     connection: sa.Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
-    """Start the wait of comments that a changed number of days adds to or removes from listings."""
+    """Start the wait of resolved comments that enter or leave listings with a new configuration.
+
+    Listings contain a resolved comment for the configured number of days.
+    """
     before, after = _resolved_days(former), _resolved_days(config)
     if before == after:
         return

@@ -100,7 +100,7 @@ class RecordTable(CatalogQueries):
 
         Args:
             above: pages that the plan may delete, so that it needs to know the pages below them.
-                Each maps to the document of its record that may be deleted.
+                Each page maps to the document of the page's own record, which may be deleted.
 
         Raises:
             TenantBusy: other transactions of the tenant did not end in time.
@@ -146,7 +146,7 @@ class RecordTable(CatalogQueries):
             return delete_unneeded_contents(connection, ref)
 
     def renew_stale(self, ref: TenantRef) -> int:
-        """Make the next listing update records whose modification time changed; return how many.
+        """Make the next listing update records with a new modification time; return their number.
 
         A push that changes only the time of a record has no effect until then.
         """
@@ -294,8 +294,9 @@ _IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
 def leave_scopes(connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
     """Restrict documents of changed records immediately, without waiting for the next listing.
 
-    A document with another access scope gets it now; a document on another page is hidden until it
-    is listed there. Both get a document_key that no listing computes, so that it finds a change.
+    If the access scope of a record changed, its document gets the new scope now. If the page of a
+    record changed, its document is hidden until it is listed there. Both documents get a
+    document_key that no listing computes, so that the next listing finds a change.
     """
     row, record = documents.c, source_records.c
     of_pages = [put.record.document_id for put in puts if put.scope is None]
@@ -382,7 +383,7 @@ def delete_records_with_contents(
     """Delete pushed records, their former texts and their contents.
 
     Returns:
-        the documents whose record existed, and hashes of contents.
+        the documents whose record existed, and the hashes of the deleted contents.
     """
     if not document_ids:
         return frozenset(), ()

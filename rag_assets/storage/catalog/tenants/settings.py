@@ -165,10 +165,10 @@ class ApplicationSettingsTable(CatalogQueries):
     def change(
         self, ref: TenantRef, change: Change, by: str
     ) -> tuple[ApplicationSettings, ApplicationSettings]:
-        """Change the settings of a tenant; return the settings before and after, now in force.
+        """Change the settings of a tenant; return the former and the new settings.
 
-        Concurrent changes run one after another. A tenant that is enabled by the change takes its
-        pending model, and is fully indexed again.
+        Concurrent changes run one after another. If the change enables the tenant, its pending
+        embedding model takes effect, and all its documents are indexed again.
         """
         with self._database.begin_exclusive(ref) as connection:
             row = connection.execute(_select_settings(ref.id)).one()
@@ -211,7 +211,7 @@ class ApplicationSettingsTable(CatalogQueries):
         return former, read_settings(saved)
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
-        """Use the pending model for the next build; return whether a model was pending."""
+        """Use the pending embedding model for the next build; return whether one was pending."""
 
         def take_over(
             settings: ApplicationSettings, operators: Mapping[str, Any], _: bool

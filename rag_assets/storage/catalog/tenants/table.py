@@ -55,8 +55,8 @@ class TenantRecord:
     """One row of `tenants`, with its organization's settings.
 
     Attributes:
-        config: the tenant's configuration as plain JSON, with its application's settings. A tenant
-            created over the API has its organization's chat model, unless it has its own.
+        config: the tenant's configuration as plain JSON, including its application's settings. A
+            tenant that was created over the API and names no chat model has its organization's.
         operator_config, operator_enabled: the operator's values, which the application's settings
             override; None if the application has not set any.
     """

@@ -52,7 +52,7 @@ def delete_uploads(
 
 
 def is_pushed_again() -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a document's record or upload changed after its listing."""
+    """Return the SQL condition that a document's record or upload changed since it was listed."""
     return sa.or_(
         *(
             sa.exists().where(
@@ -81,7 +81,7 @@ def _has_content() -> sa.ColumnElement[bool]:
 
 
 def has_unlisted_content() -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a document's record or upload has content not listed yet."""
+    """Return the SQL condition that a record or upload has content that is not listed yet."""
     return sa.or_(
         *(
             sa.exists().where(

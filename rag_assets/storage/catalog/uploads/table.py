@@ -132,7 +132,8 @@ class UploadTable(CatalogQueries):
     def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
         """Exclude an upload from searches, or include it again; return whether it was changed.
 
-        Computed data of a disabled upload is kept, so that its chunks need not be embedded again.
+        The results of parsing and embedding a disabled upload are kept, so that its chunks need not
+        be embedded again.
 
         Raises:
             UnknownDocument: the upload does not exist.
@@ -472,7 +473,7 @@ def _select_states(tenant_id: str) -> sa.Select[Any]:
 
 
 def _is_waiting() -> sa.ColumnElement[bool]:
-    """Return the SQL condition that an upload changed after its last listing."""
+    """Return the SQL condition that an upload changed since its source was last listed."""
     return documents.c.revision.is_distinct_from(uploads.c.revision)
 
 

@@ -53,7 +53,8 @@ class ElasticsearchIndexes:
     """Administers indexes in Elasticsearch (see IndexAdministration).
 
     Args:
-        shared_limit: when a shared index has this many entries, new generations use a new one.
+        shared_limit: when a shared index has this many entries, new generations use a new shared
+            index.
     """
 
     def __init__(
@@ -414,7 +415,7 @@ def _is_term(clause: object, tenant: str) -> bool:
 def conditions(
     client: Elasticsearch, patterns: Sequence[str], *, is_serverless: bool = False
 ) -> list[RagAssetsError]:
-    """Return the errors that requests for the indexes would raise, also for nearly full disks.
+    """Return the errors that requests for the indexes would raise, and errors for full disks.
 
     Each request waits two seconds at most.
 

@@ -201,7 +201,7 @@ class ElasticsearchEntries:
         """Yield every hit of a query, from one snapshot of the index; empty if it is missing.
 
         Args:
-            routing: the tenant with the shard to search; None searches all shards.
+            routing: the tenant whose shard is searched; None searches all shards.
         """
         size = _PAGE_WITH_VECTORS if vectors else _PAGE
         asked: dict[str, Any] = {

@@ -324,7 +324,7 @@ def _normalize(value: Any) -> str:
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "index") -> Iterator[tuple[str, Any]]:
-    """Yield full name and value of each of an index's nested settings."""
+    """Yield the full name ("index.refresh_interval") and the value of each nested setting."""
     for key, value in settings.items():
         name = key if key == prefix else f"{prefix}.{key}"
         if isinstance(value, Mapping):

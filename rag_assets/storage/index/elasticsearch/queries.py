@@ -80,7 +80,7 @@ def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
 
 
 def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
-    """Return the search that counts a generation's entries, all and with these index keys."""
+    """Return the search that counts a generation's entries, and those with these index keys."""
     recent = {"filter": {"terms": {"index_key": list(recent_keys)}}}
     return {
         "size": 0,
@@ -222,7 +222,7 @@ def cosine_search(
 def _rank_by_place(
     owner: Owner, places: Places, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return a search that scores entries by their place; the first place scores highest."""
+    """Return a search that scores entries by which place they match; the first scores highest."""
     last = len(places.of)
     found = entries(owner, clauses)
     found["bool"] |= {

@@ -1,4 +1,4 @@
-"""Version, disk space and privileges that an Elasticsearch server reports, and its check.
+"""Version, disk space and privileges that an Elasticsearch server reports, and a check of it.
 
 Elastic Serverless manages nodes, shards and files itself. It answers no request about them, and
 refuses index settings that concern them.
