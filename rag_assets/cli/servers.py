@@ -74,9 +74,9 @@ def status(session: Session, *, as_json: Json = False) -> bool:
 @app.command()
 def roles() -> None:
     """Print the SQL that creates Postgres roles with fewer rights, for your own server."""
-    from rag_assets.storage.catalog.installation.roles import roles_sql
+    from rag_assets.storage.catalog.installation.roles import build_roles_sql
 
-    say(roles_sql())
+    say(build_roles_sql())
 
 
 def _print_status(session: Session, *, as_json: bool) -> bool:
@@ -175,12 +175,12 @@ def _list_compaction_warnings(session: Session) -> list[str]:
 
 def _list_schema_warnings(session: Session) -> list[str]:
     """Return warnings about programs, including this one, that need another schema revision."""
-    from rag_assets.storage.catalog.migrate import other_programs, require_present_schema
+    from rag_assets.storage.catalog.migrate import list_other_programs, require_present_schema
 
     def find_others(database: Database) -> list[str]:
         try:
             require_present_schema(database)
-            others = other_programs(database)
+            others = list_other_programs(database)
         except RagAssetsError as error:
             return [error.advice]
         remedy = (

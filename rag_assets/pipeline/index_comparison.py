@@ -148,8 +148,8 @@ def find_suspects(
     """Return the ids of documents whose entries in a generation differ from the catalog.
 
     Args:
-        ids: makes the id that an entry should have (see entry_ids), if the counts include ids;
-            None: compare numbers alone.
+        ids: returns the id that an entry should have (see make_entry_id_function), if the counts
+            include ids; None: compare numbers alone.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
     found: set[str | None] = set()

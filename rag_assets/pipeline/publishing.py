@@ -315,5 +315,5 @@ def follow_moved_pages(ctx: TenantContext) -> int:
                 generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
             )
     ctx.guard()
-    ctx.catalog.pages.mark_followed(ctx.ref, moved)
+    ctx.catalog.pages.mark_scopes_updated(ctx.ref, moved)
     return changed

@@ -40,7 +40,7 @@ from rag_assets.storage.catalog.builds.syncs import Sync
 from rag_assets.storage.catalog.documents.model import CatalogDocument, Document, DocumentChange
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.rescans import FoundTexts, MaskedDocument, ScanPosition
-from rag_assets.storage.catalog.erasure.traces import scanned_columns
+from rag_assets.storage.catalog.erasure.traces import list_scanned_columns
 from rag_assets.storage.lake.model import ParsedRow
 
 _ENCODED = "in another encoding"
@@ -445,7 +445,7 @@ class _Scan:
 
     def _iter_columns(self, after: str) -> Iterator[None]:
         ctx, masker = self._ctx, Masker(self._scanner)
-        columns = scanned_columns()
+        columns = list_scanned_columns()
         names = [column.name for column in columns]
         # If the system that owned the last column was uninstalled, all columns are scanned again.
         for column in columns[names.index(after) + 1 if after in names else 0 :]:

@@ -26,7 +26,7 @@ from rag_assets.storage.catalog.tenants.table import (
     Origin,
     PutProject,
     TenantRecord,
-    configured_by_operator,
+    build_configured_by_operator_error,
     require_changeable,
 )
 from rag_assets.storage.installation.identity import Identity
@@ -239,7 +239,7 @@ class Projects:
                 project.organization,
                 project.project,
             ):
-                raise configured_by_operator(config["id"])
+                raise build_configured_by_operator_error(config["id"])
         beginning = self._file.beginning_of_projects()
         former = self._catalog.projects.find(project)
         usable: list[dict[str, Any]] = []

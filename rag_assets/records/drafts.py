@@ -249,7 +249,7 @@ class _ClockFields(BaseModel):
     version: Version | None = None
 
 
-def parse_clock(values: dict[str, Any]) -> WriteClock:
+def pop_clock(values: dict[str, Any]) -> WriteClock:
     """Remove the time and the version from the fields of a deletion, and return them."""
     names = ("updated_at", "version")
     clock = validate_values(

@@ -237,8 +237,10 @@ def write_drafts(
     A draft that fails does not stop the others.
 
     Args:
-        drafts: the drafts; for a draft that was refused earlier, the error. Raises: TenantGone,
-            TenantBusy: see RecordTable.write.
+        drafts: the drafts; for a draft that was refused earlier, the error.
+
+    Raises:
+        TenantGone, TenantBusy: see RecordTable.write.
     """
     plan = _Plan(drafts, lane)
     valid = [draft for draft in drafts if not isinstance(draft, InvalidFields)]

@@ -250,14 +250,14 @@ def open_blobs_by_url(url: str, settings: Settings) -> BlobStore:
     return _open_store(url, settings.local / "received")
 
 
-def blobs_folder(url: str) -> Path | None:
+def find_blobs_folder(url: str) -> Path | None:
     """Return the local folder of blobs; None if they are in an object store."""
     return None if "://" in url else Path(url)
 
 
 @lru_cache(maxsize=4)
 def _open_store(url: str, spool: Path) -> BlobStore:
-    folder = blobs_folder(url)
+    folder = find_blobs_folder(url)
     return BlobStore(ObjectPlace(url, spool) if folder is None else FolderPlace(folder))
 
 

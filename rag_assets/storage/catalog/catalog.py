@@ -48,8 +48,8 @@ from rag_assets.storage.catalog.lock import TenantLock, require_sessions
 from rag_assets.storage.catalog.migrate import (
     is_behind,
     is_new,
+    list_other_programs,
     migrate,
-    other_programs,
     watch_schema,
 )
 from rag_assets.storage.catalog.records.contents import FileContents
@@ -141,7 +141,7 @@ class Catalog:
 
         Args:
             before_upgrade: called before an existing schema is upgraded, with the connections of
-                other programs (see other_programs); it raises an error to prevent the upgrade.
+                other programs (see list_other_programs); it raises an error to prevent the upgrade.
 
         Raises:
             SessionsNotKept: a pooler in front of Postgres does not keep sessions.
@@ -155,7 +155,7 @@ class Catalog:
                 with closing(Database(owner_url or url)) as owners:
                     _require_same(database, owners)
                     if before_upgrade is not None and not is_new(database):
-                        before_upgrade(other_programs(database))
+                        before_upgrade(list_other_programs(database))
                     migrate(owners)
             watch_schema(database)
         except BaseException:

@@ -95,8 +95,8 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = _SCHEME.sub("postgresql+psycopg://", url)
-        self.driver_url = _SCHEME.sub("postgresql://", url)
-        _require_usable(self.driver_url)
+        self.build_driver_url = _SCHEME.sub("postgresql://", url)
+        _require_usable(self.build_driver_url)
         self._engine: sa.Engine = sa.create_engine(
             self.url,
             pool_size=4,
@@ -105,7 +105,7 @@ class Database:
             max_overflow=13,
             # Errors must not quote the values that were to be written.
             hide_parameters=True,
-            connect_args=connect_arguments(),
+            connect_args=build_connect_arguments(),
         )
         self._each_alone = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._of_one_state = self._engine.execution_options(
@@ -151,7 +151,7 @@ class Database:
         except (OperationalError, InterfaceError) as error:
             raise convert_error(error) from None
         except (InternalError, ProgrammingError) as error:
-            if (condition := find_condition(error)) is not None:
+            if (condition := find_operator_error(error)) is not None:
                 raise condition from None
             raise
         if raised and self.after_raise is not None:
@@ -346,7 +346,7 @@ def _require_usable(url: str) -> None:
         )
 
 
-def connect_arguments() -> dict[str, Any]:
+def build_connect_arguments() -> dict[str, Any]:
     """Return the arguments of every connection to Postgres."""
     from rag_assets.storage.catalog.migrate import HEAD
 
@@ -357,7 +357,7 @@ Texts: TypeAlias = Iterable[str] | sa.BindParameter[list[str]]
 """Texts, or the parameter of a prepared statement that passes them."""
 
 
-def texts_parameter(name: str) -> sa.BindParameter[list[str]]:
+def build_texts_parameter(name: str) -> sa.BindParameter[list[str]]:
     """Return a parameter of a prepared statement that takes a list of texts of any length."""
     kind: TypeEngine[list[str]] = sa.ARRAY(sa.Text)  # type: ignore[assignment]
     return sa.bindparam(name, type_=kind)
@@ -383,7 +383,7 @@ def is_of_documents(columns: Any, tenant_id: str, document_ids: Texts) -> sa.Col
     return sa.and_(columns.tenant == tenant_id, matches_any(columns.document_id, document_ids))
 
 
-def put_row(table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> Insert:
+def build_row_upsert(table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> Insert:
     """Return the statement that inserts a row, or changes the values of the row with this key."""
     new = insert(table).values(**key, **values)
     return new.on_conflict_do_update(index_elements=list(key), set_=dict(values))
@@ -430,7 +430,7 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
 """Message and hint for each condition, by SQLSTATE."""
 
 
-def find_condition(error: Exception) -> ServiceUnavailable | None:
+def find_operator_error(error: Exception) -> ServiceUnavailable | None:
     """Return the error for a state of Postgres that an operator must resolve; None for others."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     known = _CONDITIONS.get(str(state))
@@ -443,7 +443,7 @@ def convert_error(error: Exception) -> ServiceUnavailable:
         return TenantBusy(
             "other processes are writing to this tenant", hint="try again in a few seconds"
         )
-    if (condition := find_condition(error)) is not None:
+    if (condition := find_operator_error(error)) is not None:
         return condition
     first = str(getattr(error, "orig", error)).strip().splitlines()
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
@@ -490,9 +490,9 @@ class ChangeChannel:
         Raises:
             ServiceUnavailable: Postgres does not answer, or the connection broke.
         """
-        url = self._database.driver_url
+        url = self._database.build_driver_url
         try:
-            with psycopg.connect(url, autocommit=True, **connect_arguments()) as connection:
+            with psycopg.connect(url, autocommit=True, **build_connect_arguments()) as connection:
                 connection.execute(f"LISTEN {_CHANNEL}")
                 yield None
                 while True:

@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.database import APPLICATION, Database
 from rag_assets.storage.catalog.erasure import receipts as erasure_tables
 from rag_assets.storage.catalog.erasure import traces
 from rag_assets.storage.catalog.installation import clock, identity
-from rag_assets.storage.catalog.installation.roles import grants_sql
+from rag_assets.storage.catalog.installation.roles import build_grants_sql
 from rag_assets.storage.catalog.tables import SCHEMA
 from rag_assets.storage.catalog.uploads import model as upload_tables
 
@@ -82,7 +82,7 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
         connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         for history in histories:
             _upgrade_schema(connection, history)
-        connection.execute(sa.text(grants_sql()))
+        connection.execute(sa.text(build_grants_sql()))
     return True
 
 
@@ -129,7 +129,7 @@ def _find_versions(database: Database, histories: Iterable[_History]) -> Mapping
         return None
 
 
-def alembic_config(
+def build_alembic_config(
     connection: sa.Connection | None, owner: InstalledSystem | None = None
 ) -> Config:
     """Return the configuration of Alembic's commands for one history of migrations.
@@ -158,7 +158,7 @@ def _upgrade_schema(connection: sa.Connection, history: _History) -> None:
     from alembic import command
     from alembic.script import ScriptDirectory
 
-    config = alembic_config(connection, history.owner)
+    config = build_alembic_config(connection, history.owner)
     owner = history.owner
     heads = ScriptDirectory.from_config(config).get_heads()
     if owner is not None and heads != [history.head]:
@@ -185,7 +185,7 @@ def _list_known_revisions(history: _History) -> frozenset[str]:
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
 
-    scripts = ScriptDirectory.from_config(alembic_config(None, history.owner))
+    scripts = ScriptDirectory.from_config(build_alembic_config(None, history.owner))
     try:
         found = list(scripts.iterate_revisions(history.head, "base"))
     except CommandError:
@@ -238,7 +238,7 @@ def require_present_schema(database: Database, systems: Systems | None = None) -
         _require_known(histories[name], present)
 
 
-def other_programs(database: Database) -> list[str]:
+def list_other_programs(database: Database) -> list[str]:
     """Return descriptions of the catalog's connections by programs with another revision."""
     query = sa.text(
         "SELECT application_name, coalesce(host(client_addr), 'this machine'), count(*)"

@@ -21,7 +21,7 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     Database,
-    connect_arguments,
+    build_connect_arguments,
     convert_error,
 )
 
@@ -71,7 +71,7 @@ class StatementRunner:
     """
 
     def __init__(self, database: Database, connections: int) -> None:
-        self._url = database.driver_url
+        self._url = database.build_driver_url
         self._idle: list[Connection] = []
         self._turns = asyncio.Semaphore(connections)
 
@@ -133,5 +133,5 @@ class StatementRunner:
 
     async def _connect(self) -> Connection:
         return await psycopg.AsyncConnection.connect(
-            self._url, autocommit=True, row_factory=namedtuple_row, **connect_arguments()
+            self._url, autocommit=True, row_factory=namedtuple_row, **build_connect_arguments()
         )

@@ -67,7 +67,7 @@ _MARKED: Final = re.compile(rf"[\u0900-\u0dff{SOUTHEAST_ASIAN}]")
 _ELISION: Final = re.compile(r"^(?:[cdjlmnst]|qu|dell|all|nell|dall|sull)['’](?=\w)")
 
 
-def significant_words(query: str) -> str:
+def remove_common_words(query: str) -> str:
     """Return a query without the common words of its language; unchanged if all are common.
 
     Documents seldom contain questions. So a ranking by words would count `what` and `how` as rare
@@ -79,7 +79,7 @@ def significant_words(query: str) -> str:
     return " ".join(significant) or query
 
 
-def sentence_language(query: str) -> str | None:
+def find_sentence_language(query: str) -> str | None:
     """Return the language of a query that is a sentence; None for key words, or if unknown.
 
     A sentence in English is a text in which at least a quarter of the words are common words. Other
@@ -114,12 +114,12 @@ def sentence_language(query: str) -> str | None:
 
 def is_english(query: str) -> bool:
     """Return whether a query is a sentence in English."""
-    return sentence_language(query) == "en"
+    return find_sentence_language(query) == "en"
 
 
 def is_certainly_english(query: str) -> bool:
     """Return whether a query is an English sentence, or key words that are certainly English."""
-    language = sentence_language(query)
+    language = find_sentence_language(query)
     if language is not None:
         return language == "en"
     from rag_assets.ingest.parsing.languages import detect_text_language
@@ -145,7 +145,7 @@ def _are_mostly_latin(words: Sequence[str]) -> bool:
     return 2 * sum(letter <= _LAST_LATIN for letter in letters) >= len(letters)
 
 
-def prose_language(text: str) -> str | None:
+def find_prose_language(text: str) -> str | None:
     """Return the language of a text's common words; None if no language has two of them."""
     return _find_most_common_words([*islice(_iterate_words(text), _SAMPLE)], least=2)
 

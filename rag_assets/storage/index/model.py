@@ -45,7 +45,7 @@ class IndexRef:
         return "present" if identity == self.identity else "replaced"
 
 
-def suitable_index(dimensions: int) -> VectorIndex:
+def choose_vector_index(dimensions: int) -> VectorIndex:
     """Return the default kind of vector index for vectors with this number of dimensions."""
     return "bbq_hnsw" if dimensions >= _FEWEST_BITS else "int8_hnsw"
 
@@ -409,7 +409,7 @@ def entry_id(owner: Owner, document_id: str, indexed_key: str, ordinal: int) -> 
     return compute_key(*_entry_parts(owner), document_id, indexed_key, ordinal)
 
 
-def entry_ids(owner: Owner) -> Callable[[str, str, int], str]:
+def make_entry_id_function(owner: Owner) -> Callable[[str, str, int], str]:
     """Return a function that computes entry_id() for one owner, faster for many entries.
 
     The function takes a document's id, its indexed key, and the ordinal of the chunk.

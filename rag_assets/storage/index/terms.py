@@ -21,7 +21,11 @@ from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from rag_assets.storage.index.common_words import SOUTHEAST_ASIAN, prose_language, significant_words
+from rag_assets.storage.index.common_words import (
+    SOUTHEAST_ASIAN,
+    find_prose_language,
+    remove_common_words,
+)
 
 TERMS_VERSION: Final = 3
 """Increased whenever the same text yields other terms, so that all entries are written again."""
@@ -141,7 +145,7 @@ def choose_analysis(text: str, language: str | None) -> str:
     """
     if language is not None and len(language) != _CODE_LENGTH:
         return "en"  # identifiers and comments of source code
-    code = language or prose_language(text) or _find_usual_language(text)
+    code = language or find_prose_language(text) or _find_usual_language(text)
     code = _ALIASES.get(code, code)
     return code if is_analyzed(code) else PLAIN
 
@@ -151,7 +155,7 @@ def is_analyzed(language: str) -> bool:
     return language in _STEMMERS or language == _VIETNAMESE
 
 
-def lexical_terms(text: str, analysis: str = "en") -> str:
+def compute_lexical_terms(text: str, analysis: str = "en") -> str:
     """Return the words of a text, whole and in parts, folded and stemmed, separated by spaces.
 
     `handleHTTPError` gives `handlehttperror handl http error`. Repeated words stay repeated, so
@@ -184,7 +188,7 @@ def list_words(text: str) -> list[str]:
     return parts
 
 
-def count_words(terms: str) -> float:
+def sum_word_weights(terms: str) -> float:
     """Return the sum of the weights of an entry's terms, as a number of words.
 
     A whole word counts as 1; a pair or triple of letters counts as a fraction of a word.
@@ -434,7 +438,7 @@ def parse_query_words(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) ->
 
 @lru_cache(maxsize=64)  # a search asks for the same words several times
 def _split_words(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ...]]]:
-    significant = significant_words(query)
+    significant = remove_common_words(query)
     distinct = dict.fromkeys(significant.split())
     parts = {word: tuple(list_words(word)) for word in islice(distinct, MOST_TITLE_WORDS)}
     terms = Counter([*list_symbols(query), *list_words(significant)][:MOST_TERMS])
@@ -446,7 +450,7 @@ def _split_words(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str,
     return MappingProxyType(terms), MappingProxyType(written)
 
 
-def weighed_words(
+def weigh_words(
     words: QueryWords,
     entries: int,
     *,
@@ -464,7 +468,7 @@ def weighed_words(
         phrases: by word, the number of these entries that contain the word as it is written.
         marks: by analysis, the number of these entries that name it (see QueryWords.marks).
     """
-    analyses = present_analyses(entries, marks)
+    analyses = list_analyses(entries, marks)
     weighed: dict[str, WeighedWord] = {}
     clauses = 0
     for word in words.terms:
@@ -477,17 +481,17 @@ def weighed_words(
         if is_written:
             holders = max(holders, phrases.get(word, 0))
         if holders:
-            weight = rarity(entries, min(holders, entries))
+            weight = compute_rarity(entries, min(holders, entries))
             weighed[word] = WeighedWord(weight, searched, is_written)
     return weighed
 
 
-def present_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
+def list_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
     """Return the analyses of entries, with FORMER if some entries have no analysis mark."""
     present = [analysis for analysis in ANALYSES if marks.get(analysis)]
     return (FORMER, *present) if sum(marks.values()) < entries else tuple(present)
 
 
-def rarity(entries: int, holders: int) -> float:
+def compute_rarity(entries: int, holders: int) -> float:
     """Return the weight of a term: the inverse document frequency of BM25."""
     return math.log(1 + (entries - holders + 0.5) / (holders + 0.5))

@@ -26,7 +26,7 @@ from rag_assets.storage.catalog.installation.identity import (
 )
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
-from rag_assets.storage.installation.markers import Home, Root, machine_name, roots
+from rag_assets.storage.installation.markers import Home, Root, read_machine_name, roots
 from rag_assets.storage.lake.location import Location
 
 VARIABLES: Final[Mapping[PlaceKind, str]] = {
@@ -121,7 +121,7 @@ def find_differences(
         yield Difference("home", _build_foreign_home(settings, home, row.id), can_move=False)
     elif home.is_copy():
         yield Difference("home", _build_copied_home(settings, home))
-    recorded = recorded_places(state, settings)
+    recorded = list_recorded_places(state, settings)
     for place in present_places(settings):
         former = recorded.get(place.kind)
         if former is not None and former != place.address:
@@ -165,7 +165,7 @@ def present_places(settings: Settings) -> list[Place]:
     ]
 
 
-def recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceKind, str]:
+def list_recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceKind, str]:
     """Return the recorded address of each store, by kind.
 
     If the home folder was moved, addresses in the folder are returned with its new path.
@@ -243,7 +243,7 @@ def _mark_parts(
         root.mark(installation, former)
     home = Home(settings)
     is_recorded = home.installation == installation and home.recorded_path == str(settings.home)
-    path, machine = str(settings.home), machine_name()
+    path, machine = str(settings.home), read_machine_name()
     if is_recorded:
         home_id = home.join(installation, None)
     else:

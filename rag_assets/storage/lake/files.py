@@ -31,9 +31,9 @@ from rag_assets.storage.lake.table import (
     DataFile,
     KeyedTable,
     compute_table_size,
-    data_files,
     filter_rows,
     is_reader_error,
+    read_data_files,
     require_unaltered,
     scan_rows,
 )
@@ -41,7 +41,7 @@ from rag_assets.storage.lake.table import (
 _LOG = f"{LOG_FOLDER}/"
 
 
-def damaged_files(
+def iter_damaged_files(
     name: str, table: KeyedTable, decoded: HashRange | None = None
 ) -> Iterator[DamagedFile]:
     """Yield the damaged files of a table.
@@ -119,7 +119,7 @@ def _find_listed_files(table: KeyedTable) -> list[DataFile] | None:
     try:
         table.forget()
         opened = table.open()
-        return None if opened is None else data_files(opened, table.kind.key)
+        return None if opened is None else read_data_files(opened, table.kind.key)
     except BaseException as error:
         if isinstance(error, OSError) or not is_reader_error(error):
             raise
@@ -206,7 +206,7 @@ def find_phrases_in_kept_texts(
     return {phrase for phrase in phrases for text in texts if phrase in text}
 
 
-def files_holding(
+def find_files_with_erased_data(
     location: Location, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys
 ) -> Iterator[str]:
     """Yield the paths, relative to the location, of files that contain data of erased documents.
@@ -259,7 +259,7 @@ _FILE: Final = "__file"
 def is_due(table: KeyedTable) -> bool:
     """Return whether a table needs compaction: many files are small, or overlap in their keys."""
     small, large = _split_by_size(table.files(), table.kind.file_bytes)
-    return len(small) >= MAX_SMALL_FILES or overlap_depth(large) > MAX_OVERLAP_DEPTH
+    return len(small) >= MAX_SMALL_FILES or compute_overlap_depth(large) > MAX_OVERLAP_DEPTH
 
 
 def compact(
@@ -284,7 +284,7 @@ def compact(
             is_dead |= ~rows[table.kind.key].is_in(list(live))
         duplicated = rows[table.kind.key].is_duplicated()
         wasteful = set(rows.filter(is_dead | duplicated)[_FILE].unique())
-        chosen = files_to_merge(before, table.kind.file_bytes, wasteful)
+        chosen = select_files_to_merge(before, table.kind.file_bytes, wasteful)
         if chosen:
             kept = rows.filter(~is_dead & rows[_FILE].is_in([f.path for f in chosen]))[
                 table.kind.key
@@ -300,7 +300,7 @@ def compact(
         )
 
 
-def files_to_merge(
+def select_files_to_merge(
     files: Collection[DataFile], file_bytes: int, wasteful: Set[str]
 ) -> list[DataFile]:
     """Return the files to rewrite: small or wasteful ones, or all if large ones overlap too much.
@@ -315,12 +315,12 @@ def files_to_merge(
     chosen = {f.path: f for f in files if f.path in wasteful}
     if len(small) > 1:
         chosen |= {f.path: f for f in small}
-    if overlap_depth(large) > MAX_OVERLAP_DEPTH:
+    if compute_overlap_depth(large) > MAX_OVERLAP_DEPTH:
         chosen |= {f.path: f for f in files}
     return list(chosen.values())
 
 
-def overlap_depth(files: Collection[DataFile]) -> int:
+def compute_overlap_depth(files: Collection[DataFile]) -> int:
     """Return the largest number of files whose key ranges contain the same key."""
     events = sorted([(f.first, 0) for f in files] + [(f.last, 1) for f in files])
     depth = deepest = 0

@@ -19,7 +19,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import ParsedDocument, find_parsed_documents
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.model import Document
-from rag_assets.storage.index.elasticsearch.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import build_index_body
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.lake.rows import EMBEDDINGS
 from tests.installation import Installation
@@ -137,7 +137,7 @@ class CheckedTenant:
         spec = self.ctx.index_spec(self.generation)
         row = self.ctx.catalog.installation.read()
         meta = {"rag_assets": {"installation": str(row.id)}} if row else {}
-        self.elasticsearch.indices.create(index=name, **index_body(spec, meta))
+        self.elasticsearch.indices.create(index=name, **build_index_body(spec, meta))
         for id_, fields in entries.items():
             self.write_entry(id_, fields)
         self.elasticsearch.indices.refresh(index=name)

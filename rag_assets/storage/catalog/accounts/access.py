@@ -111,7 +111,7 @@ def is_readable(
     return sa.or_(public, granted, inherited)
 
 
-def readable_scopes(
+def select_readable_scopes(
     tenant: sa.ColumnElement[str], principals: Texts, most: sa.ColumnElement[int]
 ) -> sa.Select[Any]:
     """Return the query for an array of a tenant's scopes that one of these principals may read.
@@ -140,7 +140,7 @@ def readable_scopes(
     return sa.select(sa.func.array_agg(found.c.scope))
 
 
-def reads_public(principals: Collection[str]) -> bool:
+def may_read_public(principals: Collection[str]) -> bool:
     """Return whether a caller with these principals may read the public scope."""
     return GUESTS not in principals
 

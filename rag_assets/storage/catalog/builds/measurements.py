@@ -15,7 +15,7 @@ from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
-    put_row,
+    build_row_upsert,
     read_row,
     write_event,
 )
@@ -64,7 +64,7 @@ class ProbeTable(CatalogQueries):
         """Store the vectors of a first measurement, with which later measurements are compared."""
         values = {**asdict(probes), "distances": list(probes.distances)}
         key = {"tenant": ref.id, "embedder_id": embedder_id}
-        self._database.write(ref, put_row(embedder_probes, key, values))
+        self._database.write(ref, build_row_upsert(embedder_probes, key, values))
 
     def record_measurement(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
         """Record a later measurement: its distances from the first one, and whether it passed."""
@@ -156,13 +156,13 @@ class ThresholdTable(CatalogQueries):
             write_event(connection, ref.id, "settings_changed", payload)
 
 
-def measured_value(generation: Generation, use: str | None) -> float | None:
+def get_measured_threshold(generation: Generation, use: str | None) -> float | None:
     """Return the threshold of a build for one use of searches; None if it is not set."""
     value: float | None = generation.thresholds.get(use or "", {}).get("value")
     return value
 
 
-def measured_floors(generation: Generation, use: str | None) -> Mapping[str, float]:
+def get_measured_floors(generation: Generation, use: str | None) -> Mapping[str, float]:
     """Return the floors recorded so far for the calibration of a use's threshold, by question."""
     floors: Mapping[str, float] = generation.thresholds.get(use or "", {}).get("floors", {})
     return floors

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from rag_assets.storage.catalog.database import CatalogQueries, matches_any
 from rag_assets.storage.catalog.documents.removals import moved_documents
 from rag_assets.storage.catalog.documents.status import (
-    is_out_of_builds,
+    is_excluded_from_builds,
     is_pending,
     is_same_document,
     join_versions,
@@ -264,7 +264,7 @@ def _select_removals(tenant_ids: Sequence[str]) -> sa.Select[Any]:
     held = (
         sa.select(documents.c.tenant)
         .join(document_index, is_same_document())
-        .where(matches_any(documents.c.tenant, tenant_ids), is_out_of_builds())
+        .where(matches_any(documents.c.tenant, tenant_ids), is_excluded_from_builds())
     )
     begun = sa.select(erasures.c.tenant).where(matches_any(erasures.c.tenant, tenant_ids))
     moved = sa.select(pages.c.tenant).where(

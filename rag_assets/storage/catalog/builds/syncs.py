@@ -20,8 +20,8 @@ from rag_assets.common.formatting import format_count
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    build_row_upsert,
     matches_any,
-    put_row,
     read_row,
     write_event,
 )
@@ -155,7 +155,7 @@ class SyncTable(CatalogQueries):
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
         """Store the slice of the current run, replacing the slice of the last run."""
         row = {**asdict(work), "created_at": sa.func.now(), "spent": 0}
-        self._database.write(ref, put_row(slices, {"tenant": ref.id}, row))
+        self._database.write(ref, build_row_upsert(slices, {"tenant": ref.id}, row))
 
     def find_slice(self, tenant_id: str, run_id: str) -> Slice | None:
         """Return the slice of this run; None if it does not exist."""
@@ -176,7 +176,9 @@ class SyncTable(CatalogQueries):
         return self._database.fetch_value(query)
 
     def _put(self, ref: TenantRef, source: str, **values: Any) -> None:
-        self._database.write(ref, put_row(syncs, {"tenant": ref.id, "source": source}, values))
+        self._database.write(
+            ref, build_row_upsert(syncs, {"tenant": ref.id, "source": source}, values)
+        )
 
 
 _LEFT = "documents_left"

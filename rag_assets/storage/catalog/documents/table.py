@@ -27,19 +27,19 @@ from rag_assets.storage.catalog.documents.model import (
     Document,
     DocumentChange,
     Failure,
+    build_document_upsert,
     build_row,
-    facts_columns,
-    processing_order,
+    list_facts_columns,
+    list_processing_order,
     read_document,
     read_facts,
-    record_statement,
 )
 from rag_assets.storage.catalog.documents.removals import drop_superseded, forget_moves, is_moved
 from rag_assets.storage.catalog.documents.status import (
+    build_deletion_update,
+    build_put_off_update,
+    build_withholding_update,
     fails_in_other_environment,
-    mark_deleted_statement,
-    put_off_statement,
-    withhold_statement,
 )
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.records.model import restart_waits
@@ -65,7 +65,7 @@ class DocumentTable(CatalogQueries):
         """
         stored = [field.name for field in fields(CatalogDocument) if field.name in documents.c]
         query = sa.select(
-            *facts_columns(),
+            *list_facts_columns(),
             *(documents.c[name] for name in stored if name != "status"),
             sa.case((is_moved(), "DELETED"), else_=documents.c.status).label("status"),
         ).where(documents.c.tenant == tenant_id, documents.c.source == source)
@@ -78,7 +78,7 @@ class DocumentTable(CatalogQueries):
 
         Documents that were deleted on request or pushed again since the listing are left out.
         """
-        statement = record_statement()
+        statement = build_document_upsert()
         for batch in batched(changes, _BATCH):
             with self._database.begin_tenant(ref) as connection:
                 current = drop_superseded(connection, ref, batch)
@@ -93,14 +93,14 @@ class DocumentTable(CatalogQueries):
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Mark documents that left their source as deleted; searches omit them immediately."""
         for batch in batched(document_ids, _BATCH):
-            self._database.write(ref, mark_deleted_statement(ref, batch))
+            self._database.write(ref, build_deletion_update(ref, batch))
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
         """Return the named documents in processing order, the most urgent first."""
         query = (
             sa.select(documents)
             .where(is_of_documents(documents.c, tenant_id, document_ids))
-            .order_by(*processing_order())
+            .order_by(*list_processing_order())
         )
         return [read_document(row) for row in self._database.fetch_rows(query)]
 
@@ -213,7 +213,7 @@ class QuarantineTable(CatalogQueries):
         if left_out:
             with self._database.begin_tenant(ref) as connection:
                 ids = connection.scalars(_select_left_out(ref, left_out)).all()
-                connection.execute(withhold_statement(ref, ids))
+                connection.execute(build_withholding_update(ref, ids))
 
     def defer(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
         """Defer documents until their retry time, because they wait for a provider's batch."""
@@ -288,7 +288,7 @@ class QuarantineTable(CatalogQueries):
             for wait in waits
         ]
         if rows:
-            self._database.write(ref, put_off_statement(cause, ref, config_key), rows)
+            self._database.write(ref, build_put_off_update(cause, ref, config_key), rows)
 
 
 def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> sa.Select[Any]:

@@ -19,26 +19,26 @@ from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    build_texts_parameter,
     is_of_documents,
     matches_any,
-    texts_parameter,
 )
-from rag_assets.storage.catalog.documents.model import Failure, processing_order, urgency
+from rag_assets.storage.catalog.documents.model import Failure, list_processing_order, urgency
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.documents.status import (
-    failed_key,
-    first_failed_key,
+    build_failed_key,
+    build_first_failed_key,
+    build_ready_update,
+    build_withholding_update,
     is_behind,
     is_excluded,
+    is_excluded_from_builds,
     is_of_generation,
-    is_out_of_builds,
     is_pending,
     is_same_document,
     join_versions,
-    mark_ready_statement,
     select_entry_count,
     select_environment,
-    withhold_statement,
 )
 from rag_assets.storage.catalog.journal.security_changes import raise_mark
 from rag_assets.storage.catalog.records.pages import has_moved_page
@@ -117,9 +117,9 @@ def select_expected_entries() -> sa.Select[Any]:
     totals = (
         sa.select(
             sa.func.coalesce(sa.func.sum(held.chunk_count), 0).label("entries"),
-            sa.func.coalesce(sa.func.bool_and(~sa.or_(held.dirty, is_out_of_builds())), True).label(
-                "is_settled"
-            ),
+            sa.func.coalesce(
+                sa.func.bool_and(~sa.or_(held.dirty, is_excluded_from_builds())), True
+            ).label("is_settled"),
         )
         .join(documents, is_same_document())
         .where(of_build)
@@ -142,7 +142,9 @@ def select_expected_entries() -> sa.Select[Any]:
         .select_from(generations)
         .join(totals, sa.true())
         .join(recent, sa.true())
-        .where(matches_any(build.tenant, texts_parameter("tenants")), build.state != "REMOVING")
+        .where(
+            matches_any(build.tenant, build_texts_parameter("tenants")), build.state != "REMOVING"
+        )
     )
 
 
@@ -161,7 +163,7 @@ def select_valid_versions(
 
 
 def build_ready_parameters(version: IndexedVersion) -> dict[str, Any]:
-    """Return the parameters of `mark_ready_statement` for a version."""
+    """Return the parameters of `build_ready_update` for a version."""
     return {
         "version_of": version.document_id,
         "version_key": version.document_key,
@@ -215,7 +217,9 @@ class IndexTable(CatalogQueries):
             answers: whether the build serves searches. In other builds nobody waits for an edit,
                 and a document that is edited all the time comes last.
         """
-        order = processing_order() if answers else (documents.c.lane, *processing_order()[1:])
+        order = (
+            list_processing_order() if answers else (documents.c.lane, *list_processing_order()[1:])
+        )
         bytes_before = sa.func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
         work = (
             sa.select(
@@ -292,7 +296,7 @@ class IndexTable(CatalogQueries):
         query = (
             sa.select(document_index.c.generation, document_index.c.document_id)
             .join(documents, is_same_document())
-            .where(documents.c.tenant == tenant_id, is_out_of_builds())
+            .where(documents.c.tenant == tenant_id, is_excluded_from_builds())
             .order_by(document_index.c.generation)
         )
         found: dict[int, list[str]] = {}
@@ -353,7 +357,7 @@ class IndexTable(CatalogQueries):
             return
         left = sa.select(documents.c.document_id).where(
             is_of_documents(documents.c, ref.id, [version.document_id for version in versions]),
-            is_out_of_builds(),
+            is_excluded_from_builds(),
         )
         new = upsert(document_index)
         tokens = sa.func.coalesce(new.excluded.token_count, document_index.c.token_count)
@@ -388,7 +392,7 @@ class IndexTable(CatalogQueries):
             for record in recorders:
                 record(connection, ref, texts)
             connection.execute(
-                mark_ready_statement(ref, clock_skew, for_superseded_build=for_superseded_build),
+                build_ready_update(ref, clock_skew, for_superseded_build=for_superseded_build),
                 [build_ready_parameters(version) for version in versions],
             )
 
@@ -443,7 +447,7 @@ class IndexTable(CatalogQueries):
         statement = upsert(document_index)
         given = statement.excluded
         columns: dict[str, Any] = {name: given[name] for name in _WAITING}
-        columns["failed_config_key"] = failed_key(
+        columns["failed_config_key"] = build_failed_key(
             document_index,
             config_key,
             select_environment(given.failed_config_key),
@@ -456,7 +460,7 @@ class IndexTable(CatalogQueries):
                 "document_id": wait.document_id,
                 "dirty": False,
                 "failed_document_key": wait.document_key,
-                "failed_config_key": first_failed_key(config_key, wait.environment),
+                "failed_config_key": build_first_failed_key(config_key, wait.environment),
                 "error_message": wait.message,
                 "retry_at": wait.retry_at,
             }
@@ -484,7 +488,7 @@ class IndexTable(CatalogQueries):
 
     def withhold(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Withhold these documents from searches; the next run deletes their entries."""
-        self._database.write(ref, withhold_statement(ref, document_ids))
+        self._database.write(ref, build_withholding_update(ref, document_ids))
 
     def held_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """Stream the version of each document that should be in the generation's index."""

@@ -33,10 +33,10 @@ from rag_assets.storage.catalog.documents.removals import (
     seal_tombstones,
 )
 from rag_assets.storage.catalog.documents.status import (
+    build_deletion_update,
+    build_withholding_update,
     is_of_generation,
-    mark_deleted_statement,
     select_entry_count,
-    withhold_statement,
 )
 from rag_assets.storage.catalog.erasure.holds import list_holds, require_no_hold
 from rag_assets.storage.catalog.erasure.receipts import (
@@ -59,10 +59,10 @@ from rag_assets.storage.catalog.journal.security_changes import (
 )
 from rag_assets.storage.catalog.tables import (
     SCHEMA,
-    all_tables,
     document_index,
     documents,
     generations,
+    list_all_tables,
     source_records,
     tenants,
     tombstones,
@@ -137,9 +137,9 @@ def begin_erasure(
     blobs = delete_uploads(connection, ref, whole)
     add_tombstones(connection, ref, whole)
     for batch in batched(whole, _BATCH):
-        connection.execute(mark_deleted_statement(ref, batch))
+        connection.execute(build_deletion_update(ref, batch))
     for batch in batched([*whole, *former], _BATCH):
-        connection.execute(withhold_statement(ref, batch))
+        connection.execute(build_withholding_update(ref, batch))
     made = insert_erasure(
         connection,
         ref,
@@ -422,7 +422,7 @@ class ErasureTable(CatalogQueries):
         """Delete a removed tenant's rows in all tables except `tenants` and those in _OUTLIVING."""
         ref = erasure.ref
         with self._database.begin() as connection:
-            for table in reversed(all_tables()):
+            for table in reversed(list_all_tables()):
                 if "tenant" in table.c and table.name not in _OUTLIVING:
                     connection.execute(sa.delete(table).where(table.c.tenant == ref.id))
 

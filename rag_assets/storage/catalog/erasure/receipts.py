@@ -203,7 +203,9 @@ class ReceiptTable(CatalogQueries):
     def ids_by_hash(self, document_ids: Sequence[str]) -> dict[str, str]:
         """Return the ids of these documents by the keyed hashes that stand for them in receipts."""
         with self._database.begin() as connection:
-            return dict(zip(document_hashes(connection, document_ids), document_ids, strict=True))
+            return dict(
+                zip(compute_document_hashes(connection, document_ids), document_ids, strict=True)
+            )
 
 
 def verify_chain(connection: sa.Connection) -> ChainReport:
@@ -237,7 +239,7 @@ def append_receipt(
         Receipt,
         erasure,
         number=1 if last is None else last.number + 1,
-        documents=tuple(sorted(document_hashes(connection, erasure.document_ids))),
+        documents=tuple(sorted(compute_document_hashes(connection, erasure.document_ids))),
         proof=proof,
         previous=FIRST if last is None else last.hash,
     )
@@ -246,13 +248,13 @@ def append_receipt(
     return receipt
 
 
-def document_hashes(connection: sa.Connection, document_ids: Sequence[str]) -> list[str]:
+def compute_document_hashes(connection: sa.Connection, document_ids: Sequence[str]) -> list[str]:
     """Return the keyed hashes that stand for documents in receipts and in the journal."""
-    key = receipt_key(connection)
+    key = fetch_receipt_key(connection)
     return [keyed_digest(key, "document", document_id) for document_id in document_ids]
 
 
-def receipt_key(connection: sa.Connection) -> bytes:
+def fetch_receipt_key(connection: sa.Connection) -> bytes:
     """Return the key of the keyed hashes in receipts, which is stored only in the catalog."""
     return bytes(connection.execute(sa.select(receipt_keys.c.key)).scalar_one())
 

@@ -27,14 +27,14 @@ from rag_assets.storage.catalog.database import (
 from rag_assets.storage.catalog.documents.model import (
     Document,
     DocumentChange,
+    build_document_upsert,
     build_row,
     read_document,
-    record_statement,
 )
 from rag_assets.storage.catalog.documents.status import (
-    reindex_statement,
+    build_reindex_update,
+    build_withholding_update,
     select_entry_count,
-    withhold_statement,
 )
 from rag_assets.storage.catalog.erasure.erasures import (
     Erasure,
@@ -141,10 +141,10 @@ def reindex_documents(
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
         which = (matches_any(row.document_id, ids), row.edition == requests)
-        connection.execute(reindex_statement(ref, 0, *which).values(title=None))
+        connection.execute(build_reindex_update(ref, 0, *which).values(title=None))
 
 
-def names_statement(ref: TenantRef, document: MaskedDocument) -> Any:
+def build_name_masking_update(ref: TenantRef, document: MaskedDocument) -> Any:
     """Return the statement that masks a document's title, or all names of a deleted document."""
     values: dict[str, Any] = {"title": document.title}
     if document.before.status == "DELETED":
@@ -263,10 +263,10 @@ class RescanTable(CatalogQueries):
             )
             if living:
                 rows = [build_row(ref, one.change, 0) for one in living]
-                connection.execute(record_statement(), rows)
+                connection.execute(build_document_upsert(), rows)
             for document in masked:
-                connection.execute(names_statement(ref, document))
-            connection.execute(withhold_statement(ref, ids))
+                connection.execute(build_name_masking_update(ref, document))
+            connection.execute(build_withholding_update(ref, ids))
             return _record_batch(
                 connection,
                 scan,

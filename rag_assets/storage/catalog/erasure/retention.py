@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
 from rag_assets.storage.catalog.erasure.holds import is_held
-from rag_assets.storage.catalog.installation.clock import time_to_record
+from rag_assets.storage.catalog.installation.clock import select_time_to_record
 from rag_assets.storage.catalog.tables import documents, syncs
 from rag_assets.storage.catalog.uploads.rows import has_unlisted_content
 
@@ -149,7 +149,7 @@ def select_age_start() -> sa.ColumnElement[Any]:
     )
 
 
-def embedding_columns(clock_skew: sa.ColumnElement[Any]) -> dict[str, sa.ColumnElement[Any]]:
+def build_embedding_columns(clock_skew: sa.ColumnElement[Any]) -> dict[str, sa.ColumnElement[Any]]:
     """Return the column values that record that a document's current content is embedded.
 
     A copy is as old as its content, and so is a renamed document: the row of its former name has
@@ -165,7 +165,7 @@ def embedding_columns(clock_skew: sa.ColumnElement[Any]) -> dict[str, sa.ColumnE
         .correlate(documents)
         .scalar_subquery()
     )
-    first = sa.func.least(time_to_record() + clock_skew, oldest)
+    first = sa.func.least(select_time_to_record() + clock_skew, oldest)
     return {
         "embedded_at": sa.case((_is_embedded(), documents.c.embedded_at), else_=first),
         "embedded_sha256": documents.c.content_sha256,

@@ -38,8 +38,8 @@ from rag_assets.storage.catalog.database import (
 )
 from rag_assets.storage.catalog.tables import (
     SCHEMA,
-    all_tables,
     documents,
+    list_all_tables,
     metadata,
     now_column,
     source_records,
@@ -101,9 +101,9 @@ them: they are part of keys, and are masked together with their rows. A test lis
 out, with reasons."""
 
 
-def scanned_columns() -> tuple[TextColumn, ...]:
+def list_scanned_columns() -> tuple[TextColumn, ...]:
     """Return SCANNED, followed by the text columns that installed systems declare."""
-    tables = {table.name: table for table in all_tables()}
+    tables = {table.name: table for table in list_all_tables()}
     added = []
     for system in installed_systems():
         for text_column in system.system.texts:

@@ -18,7 +18,13 @@ from rag_assets.common.times import LAST_DAY
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
-from rag_assets.storage.catalog.tables import TimeKind, all_tables, documents, metadata, now_column
+from rag_assets.storage.catalog.tables import (
+    TimeKind,
+    documents,
+    list_all_tables,
+    metadata,
+    now_column,
+)
 
 _WRITE_INTERVAL = timedelta(minutes=1)
 _NANOSECONDS = 1_000_000_000
@@ -121,7 +127,7 @@ class ClockTable(CatalogQueries):
         return corrected
 
 
-def time_to_record(now: datetime | None = None) -> sa.ColumnElement[Any]:
+def select_time_to_record(now: datetime | None = None) -> sa.ColumnElement[Any]:
     """Return the SQL expression of the current time, or of the trusted time if that is later.
 
     A slow clock would record the start of an age too early, and the row would be deleted as too old
@@ -132,7 +138,7 @@ def time_to_record(now: datetime | None = None) -> sa.ColumnElement[Any]:
     )
 
 
-def latest_trusted_time() -> sa.ColumnElement[Any]:
+def select_latest_trusted_time() -> sa.ColumnElement[Any]:
     """Return the SQL expression of the current time, but at most a day after the trusted time.
 
     Expiry is judged by this time, so that nothing expires only because the clock is far too fast.
@@ -154,7 +160,7 @@ def _build_clock_columns(now: datetime, boot: BootTime | None) -> dict[str, obje
 
 def _find_tables(kind: TimeKind) -> Iterator[tuple[sa.Table, list[sa.Column[Any]]]]:
     """Yield each table with columns for times of this kind, and the columns; also of systems."""
-    for table in all_tables():
+    for table in list_all_tables():
         times = [column for column in table.c if column.info.get("time") == kind]
         if times:
             yield table, times

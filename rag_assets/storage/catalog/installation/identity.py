@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
-from rag_assets.storage.catalog.database import CatalogQueries, put_row
+from rag_assets.storage.catalog.database import CatalogQueries, build_row_upsert
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
     generations,
@@ -214,7 +214,7 @@ class InstallationTable(CatalogQueries):
         """Record that a home folder uses this catalog, and when."""
         seen = {"path": path, "host": host, "seen_at": sa.func.now()}
         with self._database.begin() as connection:
-            connection.execute(put_row(homes, {"id": home_id}, seen))
+            connection.execute(build_row_upsert(homes, {"id": home_id}, seen))
 
     def find_home(self, path: str, host: str) -> UUID | None:
         """Return the id of the last recorded home folder with this path and host."""

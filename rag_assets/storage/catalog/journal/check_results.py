@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    build_row_upsert,
     matches_any,
     matches_document,
-    put_row,
     read_row,
 )
 from rag_assets.storage.catalog.tables import (
@@ -92,7 +92,7 @@ class CheckResultTable(CatalogQueries):
                     values |= {name: getattr(outcome, name) for name in verdict}
                     values["evaluated_at"] = sa.func.now()
                 if first:
-                    connection.execute(put_row(check_results, key, values))
+                    connection.execute(build_row_upsert(check_results, key, values))
                 else:
                     same = [check_results.c[name] == value for name, value in key.items()]
                     connection.execute(sa.update(check_results).where(*same).values(values))
@@ -143,7 +143,7 @@ class CheckResultTable(CatalogQueries):
         with self._database.begin() as connection:
             connection.execute(query)
 
-    def evaluated_since(
+    def count_evaluated_since(
         self, checks: Collection[tuple[str, str]], age: timedelta
     ) -> Mapping[str, int]:
         """Return, by tenant, how many of these checks were evaluated within this age.

@@ -33,7 +33,7 @@ from rag_assets.storage.catalog.tables import (
     source_records,
 )
 from rag_assets.storage.catalog.uploads.model import NewUpload, record_files, uploads
-from rag_assets.storage.catalog.uploads.rows import is_of_record, upload_values
+from rag_assets.storage.catalog.uploads.rows import build_upload_columns, is_of_record
 
 
 def keep_texts(connection: sa.Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
@@ -212,11 +212,11 @@ class FileContents(CatalogQueries):
                 "tenant": ref.id,
                 "document_id": document_id,
                 "path": path,
-                **upload_values(new),
+                **build_upload_columns(new),
             }
             forgotten = keep_file(connection, ref, document_id)
             written = upsert(uploads).values(values)
-            changed = {**upload_values(new), "updated_at": sa.func.clock_timestamp()}
+            changed = {**build_upload_columns(new), "updated_at": sa.func.clock_timestamp()}
             connection.execute(
                 written.on_conflict_do_update(
                     index_elements=["tenant", "document_id"], set_=changed

@@ -21,7 +21,7 @@ from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.storage.catalog.database import TenantRef, is_of_documents, matches_document
-from rag_assets.storage.catalog.installation.clock import latest_trusted_time
+from rag_assets.storage.catalog.installation.clock import select_latest_trusted_time
 from rag_assets.storage.catalog.tables import documents, source_records, tenants
 from rag_assets.storage.catalog.uploads.model import uploads
 from rag_assets.tenants.application_settings import SECTION
@@ -71,7 +71,7 @@ class PushedRecord:
         )
 
 
-def record_values(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
+def build_record_row(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
     """Return the row of a record, except for its revision and the time of its change."""
     metadata = record.source_metadata
     return {
@@ -196,7 +196,8 @@ def is_found() -> sa.ColumnElement[bool]:
 def is_expired() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a record is a comment resolved too long ago to be found."""
     return sa.and_(
-        source_records.c.resolved_at.is_not(None), build_expiry_time() < latest_trusted_time()
+        source_records.c.resolved_at.is_not(None),
+        build_expiry_time() < select_latest_trusted_time(),
     )
 
 
@@ -298,7 +299,7 @@ def start_waits_of_comments(
         return
     record = source_records.c
     was_out, is_out = (
-        record.resolved_at + days < latest_trusted_time() for days in (before, after)
+        record.resolved_at + days < select_latest_trusted_time() for days in (before, after)
     )
     connection.execute(
         sa.update(source_records)

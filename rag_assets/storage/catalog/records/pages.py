@@ -25,7 +25,7 @@ from rag_assets.storage.catalog.database import (
     matches_any,
 )
 from rag_assets.storage.catalog.documents.model import DocumentChange
-from rag_assets.storage.catalog.documents.status import is_out_of_builds
+from rag_assets.storage.catalog.documents.status import is_excluded_from_builds
 from rag_assets.storage.catalog.tables import documents, pages, source_records
 
 
@@ -94,11 +94,13 @@ class PageTable(CatalogQueries):
         """Return, by document id, the access scope of the living documents of these pages."""
         table = documents.c
         query = sa.select(table.document_id, table.access_scope).where(
-            table.tenant == tenant_id, matches_any(table.page_uuid, uuids), ~is_out_of_builds()
+            table.tenant == tenant_id,
+            matches_any(table.page_uuid, uuids),
+            ~is_excluded_from_builds(),
         )
         return {row.document_id: row.access_scope for row in self._database.fetch_rows(query)}
 
-    def mark_followed(self, ref: TenantRef, moved: MovedPages) -> None:
+    def mark_scopes_updated(self, ref: TenantRef, moved: MovedPages) -> None:
         """Record that entries of moved pages now have their documents' scope.
 
         Args:

@@ -48,12 +48,12 @@ from rag_assets.storage.catalog.records.model import (
     RecordPlan,
     RecordPut,
     WriteClock,
+    build_record_row,
     find_wait_starts,
     find_waiting_lanes,
     is_expired,
     is_found,
     prioritize_waiting,
-    record_values,
 )
 from rag_assets.storage.catalog.records.pages import (
     find_descendants,
@@ -291,7 +291,7 @@ def _source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> So
 _IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
 
 
-def leave_scopes(connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
+def apply_new_scopes(connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
     """Restrict documents of changed records immediately, without waiting for the next listing.
 
     If the access scope of a record changed, its document gets the new scope now. If the page of a
@@ -368,7 +368,7 @@ def write_records(
     _mark_changed(connection, ref, betrayed - changed)
     changed |= betrayed
     delete_former_texts(connection, ref, betrayed)
-    leave_scopes(connection, ref, [put for put in stored if put.record.document_id in changed])
+    apply_new_scopes(connection, ref, [put for put in stored if put.record.document_id in changed])
     gone, blobs = delete_records_with_contents(connection, ref, [*removals, *pruned])
     expired = _find_expired(connection, ref, [put.record.document_id for put in stored])
     withdraw_documents(connection, ref, {*removals, *expired, *betrayed}, by)
@@ -402,7 +402,7 @@ def _store_records(
     lanes = find_waiting_lanes(connection, ref, ids)
     rows = [
         {
-            **record_values(ref, put.record),
+            **build_record_row(ref, put.record),
             "lane": min(put.lane, lanes.get(put.record.document_id, put.lane)),
             "since": since.get(put.record.document_id),
         }

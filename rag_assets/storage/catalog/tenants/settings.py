@@ -18,8 +18,8 @@ from rag_assets.storage.catalog.database import (
     TENANTS,
     CatalogQueries,
     TenantRef,
+    build_row_upsert,
     notify,
-    put_row,
     read_row,
     write_event,
 )
@@ -190,7 +190,7 @@ class ApplicationSettingsTable(CatalogQueries):
                 "updated_at": sa.func.clock_timestamp(),
                 "updated_by": by,
             }
-            connection.execute(put_row(rag_settings, {"tenant": ref.id}, values))
+            connection.execute(build_row_upsert(rag_settings, {"tenant": ref.id}, values))
             config = overlay_settings(operators, present)
             start_waits_of_comments(connection, ref.id, row.config, config)
             connection.execute(
@@ -223,7 +223,7 @@ class ApplicationSettingsTable(CatalogQueries):
         return former.embedder != present.embedder
 
 
-def setting_columns() -> list[sa.ColumnElement[Any]]:
+def list_setting_columns() -> list[sa.ColumnElement[Any]]:
     """Return the columns with a tenant's settings, which read_settings() reads."""
     own = rag_settings.c
     named = [own[name] for name in _SETTINGS if name not in {"updated_at", "updated_by"}]
@@ -237,7 +237,7 @@ def setting_columns() -> list[sa.ColumnElement[Any]]:
 
 
 def read_settings(row: sa.Row[Any]) -> ApplicationSettings:
-    """Return the settings in a row with setting_columns()."""
+    """Return the settings in a row with list_setting_columns()."""
     values = {name: getattr(row, name) for name in _SETTABLE}
     return ApplicationSettings(**values, updated_at=row.settings_at, updated_by=row.settings_by)
 
@@ -318,7 +318,7 @@ def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _select_settings(tenant_id: str) -> sa.Select[Any]:
     return (
-        sa.select(tenants.c.config, tenants.c.state, *setting_columns())
+        sa.select(tenants.c.config, tenants.c.state, *list_setting_columns())
         .select_from(tenants.outerjoin(rag_settings, rag_settings.c.tenant == tenants.c.id))
         .where(tenants.c.id == tenant_id)
     )

@@ -14,7 +14,7 @@ from rag_assets.storage.catalog.tables import documents, record_revisions, sourc
 from rag_assets.storage.catalog.uploads.model import NewUpload, record_files, uploads
 
 
-def upload_values(new: NewUpload) -> dict[str, Any]:
+def build_upload_columns(new: NewUpload) -> dict[str, Any]:
     """Return the columns of `uploads` for a received file, with a new revision."""
     return {
         "source": new.source,

@@ -50,7 +50,11 @@ from rag_assets.storage.catalog.uploads.model import (
     record_files,
     uploads,
 )
-from rag_assets.storage.catalog.uploads.rows import delete_uploads, is_of_record, upload_values
+from rag_assets.storage.catalog.uploads.rows import (
+    build_upload_columns,
+    delete_uploads,
+    is_of_record,
+)
 
 
 class UploadTable(CatalogQueries):
@@ -90,7 +94,7 @@ class UploadTable(CatalogQueries):
             if present is None:
                 path = uuid4().hex[:16]
                 values = {"document_id": compute_document_id(new.source, path), "path": path}
-                values |= {"tenant": ref.id, **upload_values(new)}
+                values |= {"tenant": ref.id, **build_upload_columns(new)}
                 id_ = connection.scalar(
                     sa.insert(uploads).values(values).returning(table.document_id)
                 )
@@ -104,7 +108,7 @@ class UploadTable(CatalogQueries):
             changed = (
                 sa.update(uploads)
                 .where(table.tenant == ref.id, table.document_id == present.document_id)
-                .values(**upload_values(new), updated_at=sa.func.clock_timestamp())
+                .values(**build_upload_columns(new), updated_at=sa.func.clock_timestamp())
             )
             connection.execute(changed)
             notify(connection, ref.id)

@@ -21,12 +21,12 @@ from rag_assets.storage.index.elasticsearch.entries import build_search_header, 
 from rag_assets.storage.index.elasticsearch.errors import (
     CONDITION_SETTINGS,
     convert_response_error,
-    index_errors,
+    list_index_errors,
     translated_errors,
 )
-from rag_assets.storage.index.elasticsearch.mapping import create_index, flat_settings
+from rag_assets.storage.index.elasticsearch.mapping import create_index, iter_flat_settings
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
-from rag_assets.storage.index.elasticsearch.server import node_disks
+from rag_assets.storage.index.elasticsearch.server import list_node_disks
 from rag_assets.storage.index.model import (
     BuildCount,
     CountedBuild,
@@ -136,11 +136,13 @@ class ElasticsearchIndexes:
     ) -> list[str]:
         """Return descriptions of the settings that differ between this index and a new index."""
         body = {
-            "index": mapping.index_settings(self._read_layout(name), is_serverless=is_serverless)
+            "index": mapping.build_index_settings(
+                self._read_layout(name), is_serverless=is_serverless
+            )
         }
         return [
             f"{setting} is {live.get(setting, 'not set')}, but {value} in a new index"
-            for setting, value in flat_settings(body)
+            for setting, value in iter_flat_settings(body)
             if live.get(setting) != str(value)
         ]
 
@@ -380,7 +382,7 @@ class ElasticsearchIndexes:
 
     def _create(self, name: str, spec: IndexSpec) -> None:
         if not self._client.indices.exists(index=name):
-            body = mapping.index_body(
+            body = mapping.build_index_body(
                 spec,
                 self._ownership.meta,
                 self._read_layout(name),
@@ -436,7 +438,7 @@ def conditions(
     return full + [
         error
         for name in sorted({*health, *settings})
-        for error in index_errors(
+        for error in list_index_errors(
             name,
             health.get(name, {}).get("status"),
             settings.get(name, {}).get("settings", {}),
@@ -448,7 +450,7 @@ def conditions(
 def _list_disks(client: Elasticsearch) -> list[DiskSpace]:
     """Return the disks of the nodes; empty if this account may not see them."""
     try:
-        return node_disks(client)
+        return list_node_disks(client)
     except (ApiError, TransportError):
         return []
 

@@ -18,7 +18,7 @@ from rag_assets.storage.index import fields
 from rag_assets.storage.index.elasticsearch import mapping, queries
 from rag_assets.storage.index.elasticsearch.errors import (
     TRANSIENT,
-    bulk_item_error,
+    build_bulk_item_error,
     convert_response_error,
     translated_errors,
 )
@@ -58,7 +58,7 @@ class ElasticsearchEntries:
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
         self._ownership.require(index_name)
-        written = self._bulk(queries.upsert_action(index_name, entry) for entry in entries)
+        written = self._bulk(queries.build_upsert_action(index_name, entry) for entry in entries)
         return self._refresh_after(index_name, written)
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
@@ -141,7 +141,7 @@ class ElasticsearchEntries:
         self, index_name: str, owner: Owner, document_ids: Collection[str]
     ) -> Iterator[StoredEntry]:
         for ids in batched(document_ids, _QUERY_DOCUMENTS):
-            clauses = queries.filter_clauses(EntryFilter(documents=tuple(ids)))
+            clauses = queries.build_filter_clauses(EntryFilter(documents=tuple(ids)))
             query = queries.entries(owner, clauses)
             for hit in self._iter_pages(index_name, owner.tenant, query, _STORED):
                 yield queries.parse_stored_hit(owner, hit)
@@ -393,7 +393,7 @@ def _send_once(
     """
     done = 0
     aliased = (
-        {**action, "_index": mapping.alias_for_writes(action["_index"])} for action in actions
+        {**action, "_index": mapping.build_write_alias(action["_index"])} for action in actions
     )
     with translated_errors(client):
         for ok, item in streaming_bulk(
@@ -414,7 +414,7 @@ def _send_once(
             operation, result = next(iter(item.items()))
             is_missing = operation == "delete" and result["status"] == _NOT_FOUND
             if not ok and not (is_missing and (may_be_gone or "error" not in result)):
-                raise bulk_item_error(result, client)
+                raise build_bulk_item_error(result, client)
             done += 1
     return done
 

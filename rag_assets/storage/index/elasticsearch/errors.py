@@ -246,7 +246,7 @@ def convert_response_error(
     return _build_error(condition, name, tenant_id, client, kind=kind, status=status)
 
 
-def index_errors(
+def list_index_errors(
     index_name: str, health: str | None, settings: Mapping[str, Any], client: Elasticsearch
 ) -> list[RagAssetsError]:
     """Return the errors that requests for an index would raise."""
@@ -290,7 +290,7 @@ def _build_error(
     return condition.error(condition.message.format(**values), hint=condition.hint.format(**values))
 
 
-def bulk_item_error(
+def build_bulk_item_error(
     result: Mapping[str, Any], client: Elasticsearch | None = None
 ) -> RagAssetsError:
     """Return the error for a failed item of a bulk request."""

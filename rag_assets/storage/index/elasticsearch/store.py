@@ -119,7 +119,7 @@ def open_store(config: StoreConfig) -> VectorStore:
         max_retries=3,
         retry_on_status=TRANSIENT,
         retry_on_timeout=True,
-        serializers=json_serializers(),
+        serializers=build_json_serializers(),
     )
     ownership = Ownership(client, config.installation)
     names = IndexNames(config.prefix, config.former_prefixes)
@@ -139,7 +139,7 @@ _MAX_BUILDS = 4_096
 _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
 
-def json_serializers() -> dict[str, OrjsonSerializer]:
+def build_json_serializers() -> dict[str, OrjsonSerializer]:
     """Return serializers, based on orjson, for the requests and answers of a client."""
     return {kind: OrjsonSerializer() for kind in _JSON}
 
@@ -154,7 +154,7 @@ class ElasticsearchSearcher:
             request_timeout=_SECONDS,
             max_retries=2,
             retry_on_status=TRANSIENT,
-            serializers=json_serializers(),
+            serializers=build_json_serializers(),
         )
         self._analyses: LRUCache[tuple[str, Owner], tuple[str, ...]] = LRUCache(_MAX_BUILDS)
 
@@ -168,7 +168,7 @@ class ElasticsearchSearcher:
             if isinstance(r.by, str)
         }
         first = [
-            queries.word_counts(owner, request, words[number])
+            queries.build_word_count_search(owner, request, words[number])
             if number in words
             else _add_candidate_options(owner, request, queries.ranking(owner, request))
             for number, request in enumerate(requests)
@@ -176,12 +176,14 @@ class ElasticsearchSearcher:
         answers = [*await self._fetch_answers(index_name, owner, first)]
         await self._count_missed(index_name, owner, requests, words, answers)
         # A word is weighted by its rarity among readable entries, so these must be counted first.
-        weighed = {number: queries.word_weights(words[number], answers[number]) for number in words}
+        weighed = {
+            number: queries.parse_word_weights(words[number], answers[number]) for number in words
+        }
         second = {
             number: _add_candidate_options(
                 owner,
                 requests[number],
-                queries.words_ranking(owner, requests[number], words[number], weights),
+                queries.build_words_search(owner, requests[number], words[number], weights),
             )
             for number, weights in weighed.items()
             if weights
@@ -200,7 +202,7 @@ class ElasticsearchSearcher:
     ) -> dict[str, float]:
         if not ids:
             return {}
-        body = queries.cosine_search(owner, vector, [queries.id_clause(ids)], len(ids))
+        body = queries.build_cosine_search(owner, vector, [queries.build_id_clause(ids)], len(ids))
         [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
         return {hit["_id"]: queries.cosine(hit) for hit in found}
 
@@ -217,12 +219,12 @@ class ElasticsearchSearcher:
         if not ids:
             return {}
         entry_filter = EntryFilter(None if scopes is None else frozenset(scopes), moved)
-        readable = queries.filter_clauses(entry_filter)
-        clauses = [queries.id_clause(ids), *readable]
+        readable = queries.build_filter_clauses(entry_filter)
+        clauses = [queries.build_id_clause(ids), *readable]
         if vector is None:
             body = {"query": queries.entries(owner, clauses), "size": len(ids)}
         else:
-            body = queries.cosine_search(owner, vector, clauses, len(ids))
+            body = queries.build_cosine_search(owner, vector, clauses, len(ids))
         [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
         return {
             hit["_id"]: queries.parse_stored_hit(
@@ -236,11 +238,13 @@ class ElasticsearchSearcher:
     ) -> dict[str, PassageVector]:
         if not ids:
             return {}
-        query = queries.entries(owner, [queries.id_clause(ids)])
+        query = queries.entries(owner, [queries.build_id_clause(ids)])
         body = {"query": query, "size": len(ids), **queries.VECTOR_OPTIONS}
         [found] = await self._fetch_hits(index_name, owner, [body])
         return {
-            hit["_id"]: queries.passage_vector(hit) for hit in found if "vector" in hit["_source"]
+            hit["_id"]: queries.parse_passage_vector(hit)
+            for hit in found
+            if "vector" in hit["_source"]
         }
 
     async def count(
@@ -281,16 +285,18 @@ class ElasticsearchSearcher:
         missed = {
             number: parse_query_words(str(requests[number].by))
             for number, of in words.items()
-            if not {*queries.counted_analyses(answers[number])} <= {*of.analyses}
+            if not {*queries.parse_counted_analyses(answers[number])} <= {*of.analyses}
         }
         if missed:
             words |= missed
-            again = [queries.word_counts(owner, requests[n], of) for n, of in missed.items()]
+            again = [
+                queries.build_word_count_search(owner, requests[n], of) for n, of in missed.items()
+            ]
             counted = await self._fetch_answers(index_name, owner, again)
             for number, answer in zip(missed, counted, strict=True):
                 answers[number] = answer
         for number in words:
-            present = {*queries.counted_analyses(answers[number])}
+            present = {*queries.parse_counted_analyses(answers[number])}
             known = {*self._analyses.get((index_name, owner), ())}
             # Entries without an analysis mark will soon be written again, so they are not cached.
             if present and FORMER not in present and not present <= known:
@@ -329,4 +335,4 @@ def _add_candidate_options(
     owner: Owner, request: RankingRequest, search: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a search, extended by the options that make it return candidates."""
-    return {**queries.candidate_options(owner, symbols=request.symbols), **search}
+    return {**queries.build_candidate_options(owner, symbols=request.symbols), **search}

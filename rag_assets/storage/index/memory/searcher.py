@@ -34,7 +34,7 @@ from rag_assets.storage.index.model import (
     entry_id,
     is_within,
 )
-from rag_assets.storage.index.terms import MARK, TITLE_WEIGHT, parse_query_words, weighed_words
+from rag_assets.storage.index.terms import MARK, TITLE_WEIGHT, parse_query_words, weigh_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _is_owned(stored: Mapping[str, Any], owner: Owner) -> bool:
     return found == (owner.tenant, owner.incarnation, owner.generation)
 
 
-def missing_index(index_name: str) -> IndexInconsistent:
+def build_missing_index_error(index_name: str) -> IndexInconsistent:
     """Return the error for an index that does not exist."""
     return IndexInconsistent(
         f"index {index_name!r} is gone", hint="restore it with `rag-assets sync --repair`"
@@ -177,7 +177,7 @@ class MemorySearcher:
 
     def _list_rows(self, index_name: str, owner: Owner) -> list[Row]:
         if index_name not in self._memory.indexes:
-            raise missing_index(index_name)
+            raise build_missing_index_error(index_name)
         return self._memory.list_owned_rows(index_name, owner)
 
 
@@ -286,7 +286,7 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
     terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
     written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}
     phrases = {one: _build_phrase_pattern(one) for one in (*words.phrases, *words.title_words)}
-    weighed = weighed_words(
+    weighed = weigh_words(
         words,
         len(rows),
         forms={form: sum(form in counts for counts in terms.values()) for form in words.forms},

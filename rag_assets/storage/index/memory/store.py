@@ -13,7 +13,12 @@ import numpy as np
 from rag_assets.common.errors import IndexInconsistent, RagAssetsError
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index import fields
-from rag_assets.storage.index.memory.searcher import Memory, MemorySearcher, Row, missing_index
+from rag_assets.storage.index.memory.searcher import (
+    Memory,
+    MemorySearcher,
+    Row,
+    build_missing_index_error,
+)
 from rag_assets.storage.index.model import (
     BuildCount,
     CountedBuild,
@@ -107,7 +112,7 @@ class MemoryIndexes:
 
     def publish(self, index_name: str, owner: Owner) -> None:
         if index_name not in self._memory.indexes:
-            raise missing_index(index_name)
+            raise build_missing_index_error(index_name)
         self._memory.views[owner.tenant] = (index_name, owner)
 
     def withdraw(self, tenant: str) -> None:
@@ -150,7 +155,7 @@ class MemoryEntries:
             Row(
                 entry.id,
                 entry.owner.tenant,
-                fields.entry_source(entry),
+                fields.build_entry_source(entry),
                 np.array(entry.vector, dtype=np.float32),
             )
             for entry in entries
@@ -158,7 +163,7 @@ class MemoryEntries:
         with self._memory.lock:
             index = self._memory.indexes.get(index_name)
             if index is None:
-                raise missing_index(index_name)
+                raise build_missing_index_error(index_name)
             for row in rows:
                 if len(row.vector) != index.spec.dimensions:
                     raise IndexInconsistent(

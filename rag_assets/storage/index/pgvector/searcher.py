@@ -27,7 +27,7 @@ from rag_assets.storage.index.pgvector.tables import (
     OF_A_BUILD,
     OPTIONS,
     SECONDS,
-    driver_url,
+    build_driver_url,
     format_vector,
     unavailable,
 )
@@ -156,8 +156,8 @@ class PgVectorSearcher:
     """Ranks a build's entries by similarity to a vector."""
 
     def __init__(self, url: str, prefix: str) -> None:
-        self._url = driver_url(url)
-        self._layout = tables.Layout(prefix)
+        self._url = build_driver_url(url)
+        self._layout = tables.SchemaNames(prefix)
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] | None = None
         self._away_until = 0.0
 

@@ -11,8 +11,8 @@ from deltalake import write_deltalake
 
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.storage.lake.files import files_to_merge, overlap_depth
-from rag_assets.storage.lake.location import embedder_slug
+from rag_assets.storage.lake.files import compute_overlap_depth, select_files_to_merge
+from rag_assets.storage.lake.location import build_embedder_slug
 from rag_assets.storage.lake.model import ChunkSetRow, DeadKeys, LiveKeys, ParsedRow
 from rag_assets.storage.lake.rows import EMBEDDINGS_TABLE
 from rag_assets.storage.lake.store import Lake, TenantLake
@@ -66,7 +66,7 @@ def test_compaction_keeps_every_row(
     assert acme.chunk_sets([c.key for c in chunks]) == {c.key: c for c in chunks}
     found = acme.vectors(E, texts).by_hash()
     assert all(np.array_equal(found[t], v) for t, v in zip(texts, vectors, strict=True))
-    assert embedding_tables(acme) == {f"embeddings/{embedder_slug(E)}"}
+    assert embedding_tables(acme) == {f"embeddings/{build_embedder_slug(E)}"}
 
 
 def test_compaction_sorts_by_key_in_small_row_groups(acme: TenantLake, folder: Path) -> None:
@@ -128,7 +128,7 @@ def test_dead_rows_leave_no_bytes_in_any_file(
     assert acme.parsed([kept.key, dead.key]) == {kept.key: kept}
     assert acme.chunk_sets([kept_set.key, dead_set.key]) == {kept_set.key: kept_set}
     assert acme.vectors(E, [kept_hash, dead_hash]).hashes == (kept_hash,)
-    assert embedding_tables(acme) == {f"embeddings/{embedder_slug(E)}"}
+    assert embedding_tables(acme) == {f"embeddings/{build_embedder_slug(E)}"}
 
 
 def test_incomplete_files_of_a_killed_writer_are_deleted(
@@ -262,19 +262,22 @@ def file(name: str, size: int, first: str = "0", last: str = "f") -> DataFile:
 def test_large_files_are_not_rewritten_until_they_overlap() -> None:
     small = [file("s1", 1), file("s2", 2)]
     ranges = [file(f"r{n}", 90, str(n), f"{n}z") for n in range(9)]
-    assert {f.path for f in files_to_merge([*small, *ranges], 100, set())} == {"s1", "s2"}
-    assert files_to_merge([small[0], *ranges], 100, set()) == []
-    assert [f.path for f in files_to_merge(ranges, 100, {"r3"})] == ["r3"]
+    assert {f.path for f in select_files_to_merge([*small, *ranges], 100, set())} == {"s1", "s2"}
+    assert select_files_to_merge([small[0], *ranges], 100, set()) == []
+    assert [f.path for f in select_files_to_merge(ranges, 100, {"r3"})] == ["r3"]
     layered = [file(f"l{n}", 90) for n in range(9)]
-    assert len(files_to_merge([small[0], *layered], 100, set())) == 10
-    assert files_to_merge(layered[:8], 100, set()) == []
+    assert len(select_files_to_merge([small[0], *layered], 100, set())) == 10
+    assert select_files_to_merge(layered[:8], 100, set()) == []
 
 
 def test_overlap_depth() -> None:
-    assert overlap_depth([]) == 0
-    assert overlap_depth([file("a", 1, "0", "3"), file("b", 1, "4", "7")]) == 1
+    assert compute_overlap_depth([]) == 0
+    assert compute_overlap_depth([file("a", 1, "0", "3"), file("b", 1, "4", "7")]) == 1
     assert (
-        overlap_depth([file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]) == 2
+        compute_overlap_depth(
+            [file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]
+        )
+        == 2
     )
 
 

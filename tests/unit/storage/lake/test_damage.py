@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from rag_assets.common.errors import LakeDamaged, ServiceUnavailable
 from rag_assets.common.hashing import HashRange, sha256_hex
-from rag_assets.storage.lake.location import embedder_slug
+from rag_assets.storage.lake.location import build_embedder_slug
 from rag_assets.storage.lake.model import LiveKeys
 from rag_assets.storage.lake.store import Lake, TenantLake
 
@@ -36,12 +36,12 @@ def vectors(first: int, count: int) -> np.ndarray:
 
 
 def data_files(folder: Path) -> list[Path]:
-    table = folder / "acme" / "1" / "embeddings" / embedder_slug(EMBEDDER)
+    table = folder / "acme" / "1" / "embeddings" / build_embedder_slug(EMBEDDER)
     return sorted(table.glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
 
 
 def logs(folder: Path) -> list[Path]:
-    table = folder / "acme" / "1" / "embeddings" / embedder_slug(EMBEDDER)
+    table = folder / "acme" / "1" / "embeddings" / build_embedder_slug(EMBEDDER)
     return sorted((table / "_delta_log").glob("*.json"))
 
 

@@ -12,7 +12,7 @@ import pytest
 from rag_assets.common.errors import BadVectors, DocumentRejected, ServiceUnavailable, TenantGone
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.storage.lake.location import embedder_slug
+from rag_assets.storage.lake.location import build_embedder_slug
 from rag_assets.storage.lake.model import ChunkSetHead, ChunkSetRow, DroppedRow, ParsedRow
 from rag_assets.storage.lake.store import Lake, TenantLake
 
@@ -83,7 +83,7 @@ def test_each_embedder_has_its_own_vectors(acme: TenantLake) -> None:
     assert acme.missing_vectors(LARGE, texts) == set(texts[1:])
     assert acme.vectors(LARGE, texts).vectors.shape == (1, 8)
     assert acme.size().keys() == {
-        f"embeddings/{embedder_slug(embedder)}" for embedder in (MINI, LARGE)
+        f"embeddings/{build_embedder_slug(embedder)}" for embedder in (MINI, LARGE)
     }
     assert acme.vector_hashes(MINI) == set(texts)
 
