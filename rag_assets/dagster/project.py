@@ -70,7 +70,7 @@ def build_defs(
         names=Naming.in_project(name, key_prefix, group),
         systems=None if systems is None else _select_systems(systems),
         installation=installation,
-        upstream=_upstream(upstream),
+        upstream=_map_upstream(upstream),
         automation=automation,
     )
 
@@ -85,7 +85,7 @@ def _select_systems(names: Sequence[str]) -> Systems:
     return Systems(found for found in installed if found.name in names)
 
 
-def _upstream(
+def _map_upstream(
     upstream: Sequence[UpstreamAsset] | Mapping[str, Sequence[UpstreamAsset]],
 ) -> Upstream:
     """Return the upstream assets by tenant; the key None stands for all tenants."""

@@ -158,7 +158,7 @@ def _compare_build_by_counts(
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
     held = index.held_versions(ctx.ref.id, generation.number)
-    counts = entries.counts(name, ctx.owner(generation))
+    counts = entries.iter_version_counts(name, ctx.owner(generation))
     found = find_suspects(held, counts, leaving) | set(doubtful)
     owners = [ctx.owner(other) for other in generations if other.index_name == name]
     strangers = list(entries.strangers(name, ctx.ref.id, owners))

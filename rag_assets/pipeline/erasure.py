@@ -172,7 +172,7 @@ def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
         return erasure
     counts = _count_lake_rows(ctx, erasure)
     ctx.guard()
-    return ctx.catalog.erasures.note(erasure, "lake", counts)
+    return ctx.catalog.erasures.record_counts(erasure, "lake", counts)
 
 
 def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:

@@ -123,7 +123,7 @@ def _find_differing(ctx: TenantContext, vectors: PgVectors, generation: Generati
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
     owner = ctx.owner(generation)
     found = find_suspects(
-        held, vectors.counts(owner), set(leaving), ids=make_entry_id_function(owner)
+        held, vectors.iter_version_counts(owner), set(leaving), ids=make_entry_id_function(owner)
     )
     return {document_id for document_id in found if document_id is not None}
 

@@ -111,7 +111,7 @@ class DraftBuilder:
     def put(self, source_type: str, source_id: str, values: Any) -> Draft:
         """Return the draft that stores a valid body, or removes the record if it is secret."""
         if not self._typed:
-            return self._put_text_record(source_type, source_id, values)
+            return self._build_text_draft(source_type, source_id, values)
         body = validate_values(_find_body_type(source_type), values)
         if isinstance(body, PageBody):
             _require_page_uuid("source_id", source_id)
@@ -150,7 +150,7 @@ class DraftBuilder:
     def _compute_document_id(self, source_type: str, source_id: str) -> str:
         return compute_record_document_id(self._source, source_type, source_id)
 
-    def _put_text_record(self, source_type: str, source_id: str, values: Any) -> Draft:
+    def _build_text_draft(self, source_type: str, source_id: str, values: Any) -> Draft:
         body = validate_values(RecordBody, values)
         record = body.build_record(self._source, source_type, source_id)
         require_plain_identifiers(record, self._masker)

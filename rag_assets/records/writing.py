@@ -165,7 +165,7 @@ class _Plan:
         """
         if draft.clock == UNORDERED:
             return False
-        clocks, own = self._find_clocks(draft.document_id, present), _name_part(draft)
+        clocks, own = self._find_clocks(draft.document_id, present), _get_part_key(draft)
         if draft.clock.is_before(clocks.get(own, UNORDERED)):
             return True
         others = clocks.values() if own == "" else [clocks.get("", UNORDERED)]
@@ -173,7 +173,7 @@ class _Plan:
 
     def _advance_clock(self, draft: Draft, present: CurrentState) -> None:
         if draft.clock != UNORDERED:
-            part = _name_part(draft)
+            part = _get_part_key(draft)
             latest = self._find_clocks(draft.document_id, present).get(part, UNORDERED)
             self.clocks.setdefault(draft.document_id, {})[part] = latest.merge(draft.clock)
 
@@ -280,7 +280,7 @@ def _map_deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
     }
 
 
-def _name_part(draft: Draft) -> str:
+def _get_part_key(draft: Draft) -> str:
     """Return the key of the part that a draft changes: a hash for a block, "" for a record."""
     return sha256_hex(draft.block_id) if isinstance(draft, BlockChange) else ""
 

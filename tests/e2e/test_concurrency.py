@@ -59,7 +59,7 @@ def assert_sound(installation: Installation, tenant: str, documents: int = 3) ->
     assert sorted(uris) == sorted(f"files/d{number}.md" for number in range(documents))
     ctx = installation.context(tenant)
     assert all(state.is_healthy for state in inspect_index(ctx))
-    assert ctx.catalog.documents.counts(tenant) == {"READY": documents}
+    assert ctx.catalog.documents.count_by_status(tenant) == {"READY": documents}
 
 
 def runs_of(instance: dg.DagsterInstance, tenant: str) -> list[dg.DagsterRun]:

@@ -64,7 +64,7 @@ class Tenant:
         sizes = ctx.lake.size()
         rows = sum(size.rows for name, size in sizes.items() if name.startswith("embeddings"))
         assert rows == len(after), boundaries
-        assert ctx.catalog.documents.counts(self.id) == {"READY": DOCUMENTS}
+        assert ctx.catalog.documents.count_by_status(self.id) == {"READY": DOCUMENTS}
 
 
 @pytest.mark.timeout(1200)

@@ -137,7 +137,7 @@ class Erased:
             ),
             "texts": sorted(row.parsed.text for row in parsed),
             "vectors": len(ctx.lake.vector_hashes(ctx.embedder.embedder_id)),
-            "documents": catalog.documents.counts(self.id),
+            "documents": catalog.documents.count_by_status(self.id),
             "builds": [g.state for g in catalog.generations.live(self.id)],
         }
 

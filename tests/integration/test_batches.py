@@ -74,7 +74,7 @@ class Backfill:
         return self.driver.session.catalog.documents.all(self.tenant)
 
     def statuses(self) -> dict[str, int]:
-        return self.driver.session.catalog.documents.counts(self.tenant)
+        return self.driver.session.catalog.documents.count_by_status(self.tenant)
 
 
 def embedder(server: BatchServer, key: str) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def test_a_document_that_cannot_be_read_is_tried_once_for_each_build(
     (files / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing\n")
     (files / "empty.docx").write_bytes(b"PK\x03\x04nothing")
     failed = driver.sync(tenant)["failed"]
-    statuses = driver.session.catalog.documents.counts(tenant)
+    statuses = driver.session.catalog.documents.count_by_status(tenant)
     assert statuses == {"READY": DOCUMENTS, "FAILED": 2}
     assert failed == 4
     assert driver.run_once(tenant)["failed"] == 0
@@ -144,7 +144,7 @@ def test_an_embedder_that_is_gone_does_not_stop_its_successor(
         finish(slowly, tenant)
         assert len(server.requests) - asked == 1
     assert found(shared_installation, tenant, "of zebras") == {"files/0.md"}
-    assert driver.session.catalog.documents.counts(tenant) == {"READY": DOCUMENTS}
+    assert driver.session.catalog.documents.count_by_status(tenant) == {"READY": DOCUMENTS}
 
 
 @pytest.mark.filterwarnings("ignore:.*SpooledTemporaryFile:pytest.PytestUnraisableExceptionWarning")

@@ -264,7 +264,7 @@ def test_one_text_that_a_server_fails_for_fails_its_document_alone(
     (folder / "bad.md").write_text("\n\n".join(parts).replace("aardvark", "badger"))
     left = len(set(hashes.values()) - answered)
     assert shared_installation.synced(tenant)["embeddings"]["embedded"] == left
-    assert set(ctx.catalog.documents.counts(tenant)) == {"READY"}
+    assert set(ctx.catalog.documents.count_by_status(tenant)) == {"READY"}
 
 
 def without_vectors(answer: dict[str, Any]) -> dict[str, Any]:

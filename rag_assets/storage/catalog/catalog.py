@@ -153,7 +153,7 @@ class Catalog:
             require_sessions(database)
             if is_behind(database):
                 with closing(Database(owner_url or url)) as owners:
-                    _require_same(database, owners)
+                    _require_same_database(database, owners)
                     if before_upgrade is not None and not is_new(database):
                         before_upgrade(list_other_programs(database))
                     migrate(owners)
@@ -168,7 +168,7 @@ class Catalog:
         self.database.close()
 
 
-def _require_same(database: Database, owners: Database) -> None:
+def _require_same_database(database: Database, owners: Database) -> None:
     """Require that both addresses lead to the same database, before the owner upgrades it."""
     with database.begin() as connection, owners.begin() as other:
         if present_database(connection) != present_database(other):

@@ -96,7 +96,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = _SCHEME.sub("postgresql+psycopg://", url)
         self.build_driver_url = _SCHEME.sub("postgresql://", url)
-        _require_usable(self.build_driver_url)
+        _require_usable_url(self.build_driver_url)
         self._engine: sa.Engine = sa.create_engine(
             self.url,
             pool_size=4,
@@ -112,9 +112,9 @@ class Database:
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
         self._watched_at = time.monotonic()
-        self._compare_when_used()
+        self._check_connections_on_use()
 
-    def _compare_when_used(self) -> None:
+    def _check_connections_on_use(self) -> None:
         """Replace broken connections of the pool, and check the schema every few seconds.
 
         Only connections that were idle for a second are pinged. If the pool pinged before each
@@ -328,7 +328,7 @@ def note_raised(connection: sa.Connection, ref: TenantRef | None) -> None:
     connection.info.setdefault(_RAISED, set()).add(ref)
 
 
-def _require_usable(url: str) -> None:
+def _require_usable_url(url: str) -> None:
     try:
         sa.make_url(url)
         ports = str(conninfo_to_dict(url).get("port", "")).split(",")

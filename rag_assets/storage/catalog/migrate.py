@@ -96,7 +96,7 @@ def run_script(connection: sa.Connection, path: Path) -> None:
 def is_behind(database: Database, systems: Systems | None = None) -> bool:
     """Return whether the catalog's tables have another revision than this program's schema."""
     histories = list(_iter_histories(systems or installed_systems()))
-    return _find_versions(database, histories) != {
+    return _read_revisions(database, histories) != {
         history.version_table: history.head for history in histories
     }
 
@@ -115,7 +115,7 @@ def _iter_histories(systems: Systems) -> Iterable[_History]:
             yield _History(_name_version_table(owner), migrations.head, owner)
 
 
-def _find_versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
+def _read_revisions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
     """Return the current revision in each version table; None if a version table is missing."""
     found = (
         sa.select(sa.literal(history.version_table), history.version.c.version_num)
@@ -175,7 +175,7 @@ def _upgrade_schema(connection: sa.Connection, history: _History) -> None:
                 " cannot be upgraded",
                 hint=f"drop the schema {SCHEMA} of this database, and sync the tenants again",
             )
-        raise _build_too_new(history, present)
+        raise _build_too_new_error(history, present)
     # Do not use "head": a newer program's files may have replaced these in the meantime.
     command.upgrade(config, history.head)
 
@@ -196,7 +196,7 @@ def _list_known_revisions(history: _History) -> frozenset[str]:
 def _require_known(history: _History, present: str) -> None:
     """Raise SchemaTooNew if tables have a revision that the program's files lack."""
     if present != history.head and present not in _list_known_revisions(history):
-        raise _build_too_new(history, present)
+        raise _build_too_new_error(history, present)
 
 
 def watch_schema(database: Database, systems: Systems | None = None) -> None:
@@ -234,7 +234,7 @@ def _begin_own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None
 def require_present_schema(database: Database, systems: Systems | None = None) -> None:
     """Require that no newer program upgraded the schema; changes no data."""
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
-    for name, present in (_find_versions(database, list(histories.values())) or {}).items():
+    for name, present in (_read_revisions(database, list(histories.values())) or {}).items():
         _require_known(histories[name], present)
 
 
@@ -263,7 +263,7 @@ def _find_revision(connection: sa.Connection, history: _History) -> str | None:
     return connection.scalar(sa.select(history.version.c.version_num))
 
 
-def _build_too_new(history: _History, present: str) -> SchemaTooNew:
+def _build_too_new_error(history: _History, present: str) -> SchemaTooNew:
     """Return the error for tables with a revision that only a newer program has."""
     what, program = "the catalog has", f"rag-assets {version('rag-assets')}"
     if history.owner is not None:

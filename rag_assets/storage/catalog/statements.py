@@ -78,7 +78,7 @@ class StatementRunner:
     async def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
         """Run a statement and return its rows as named tuples."""
         values = {**statement.constants, **parameters}
-        async with self._turn():
+        async with self._take_turn():
             was_pooled = bool(self._idle)
             try:
                 return await self._execute(statement, values)
@@ -99,7 +99,7 @@ class StatementRunner:
             await connection.close()
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def _take_turn(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(_WAIT_SECONDS):
                 await self._turns.acquire()

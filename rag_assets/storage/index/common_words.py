@@ -74,7 +74,7 @@ def remove_common_words(query: str) -> str:
     and therefore important. A word in capitals, such as IT or US, is kept as a name.
     """
     words = _list_words(query)
-    common = STOP_WORDS[_find_most_common_words(words) or "en"]
+    common = STOP_WORDS[_find_dominant_language(words) or "en"]
     significant = [word for word in words if _is_name(word) or _normalize(word) not in common]
     return " ".join(significant) or query
 
@@ -88,7 +88,7 @@ def find_sentence_language(query: str) -> str | None:
     decide.
     """
     words = _list_words(query)
-    language = _find_most_common_words(words)
+    language = _find_dominant_language(words)
     common = STOP_WORDS[language] if language else frozenset()
     if sum(_normalize(word) in common for word in words) < _SHARE * len(words):
         language = None
@@ -147,10 +147,10 @@ def _are_mostly_latin(words: Sequence[str]) -> bool:
 
 def find_prose_language(text: str) -> str | None:
     """Return the language of a text's common words; None if no language has two of them."""
-    return _find_most_common_words([*islice(_iterate_words(text), _SAMPLE)], least=2)
+    return _find_dominant_language([*islice(_iter_words(text), _SAMPLE)], least=2)
 
 
-def _find_most_common_words(words: Iterable[str], least: int = 1) -> str | None:
+def _find_dominant_language(words: Iterable[str], least: int = 1) -> str | None:
     """Return the language with the most common words among these; English wins a tie.
 
     A single word of plain letters is evidence only for English: `die`, `io` and `van` are common
@@ -178,10 +178,10 @@ def _map_languages_by_word() -> Mapping[str, tuple[str, ...]]:
 
 
 def _list_words(text: str) -> list[str]:
-    return [*_iterate_words(text)]
+    return [*_iter_words(text)]
 
 
-def _iterate_words(text: str) -> Iterator[str]:
+def _iter_words(text: str) -> Iterator[str]:
     pattern = _WORD
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -323,6 +323,17 @@ class PassageVector:
     vector: npt.NDArray[np.float32]
 
 
+class EntryCounts(NamedTuple):
+    """The number of a generation's entries.
+
+    Attributes:
+        recent: how many of them have one of the index keys that were written last.
+    """
+
+    total: int
+    recent: int
+
+
 @dataclass(frozen=True, slots=True)
 class VersionCount:
     """The number of entries that a generation has of one version of a document.
@@ -406,7 +417,7 @@ class StoredEntry:
 
 def entry_id(owner: Owner, document_id: str, indexed_key: str, ordinal: int) -> str:
     """Return the id of the entry of one chunk of one version of a document."""
-    return compute_key(*_entry_parts(owner), document_id, indexed_key, ordinal)
+    return compute_key(*_get_id_parts(owner), document_id, indexed_key, ordinal)
 
 
 def make_entry_id_function(owner: Owner) -> Callable[[str, str, int], str]:
@@ -414,7 +425,7 @@ def make_entry_id_function(owner: Owner) -> Callable[[str, str, int], str]:
 
     The function takes a document's id, its indexed key, and the ordinal of the chunk.
     """
-    beginning = canonical([*_entry_parts(owner)])[:-1]
+    beginning = canonical([*_get_id_parts(owner)])[:-1]
 
     def id_of(document_id: str, indexed_key: str, ordinal: int) -> str:
         # Ids and keys are hexadecimal, so JSON writes them unchanged; other strings take the slow
@@ -428,7 +439,7 @@ def make_entry_id_function(owner: Owner) -> Callable[[str, str, int], str]:
     return id_of
 
 
-def _entry_parts(owner: Owner) -> tuple[str, str, int, int]:
+def _get_id_parts(owner: Owner) -> tuple[str, str, int, int]:
     return "entry", owner.tenant, owner.incarnation, owner.generation
 
 

@@ -83,7 +83,7 @@ class SplitSearcher:
     def __init__(self, first: EntrySearcher, second: PgVectorSearcher) -> None:
         self._first, self._second = first, second
         self.cosines, self.entries, self.vectors = first.cosines, first.entries, first.vectors
-        self.count, self.presence = first.count, first.presence
+        self.count_entries, self.presence = first.count_entries, first.presence
 
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]

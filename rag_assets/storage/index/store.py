@@ -24,6 +24,7 @@ from rag_assets.storage.index.model import (
     Candidate,
     CountedBuild,
     Entry,
+    EntryCounts,
     EntryVector,
     IndexRef,
     IndexSpec,
@@ -132,7 +133,7 @@ class EntryStore(EntryWriter, Protocol):
         """Yield entries that scan() finds and none of these owners has, without verifying them."""
         ...
 
-    def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
+    def iter_version_counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         """Yield, for each version of each document, how many entries a generation has of it."""
         ...
 
@@ -222,10 +223,10 @@ class EntrySearcher(Protocol):
         """Return the vectors of the entries that exist and have a vector, by id."""
         ...
 
-    async def count(
+    async def count_entries(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
-    ) -> tuple[int, int]:
-        """Return the number of a generation's entries, and of those with these index keys."""
+    ) -> EntryCounts:
+        """Return the number of all entries of a generation, and of those with recent index keys."""
         ...
 
     async def presence(self, index: IndexRef) -> Presence:

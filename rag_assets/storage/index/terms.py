@@ -181,7 +181,7 @@ def list_words(text: str) -> list[str]:
     scripts, the letters between marks are also returned, to match entries of TERMS_VERSION 1 and 2.
     """
     parts: list[str] = []
-    for word in _split(_normalize(text)):
+    for word in _split_words_and_parts(_normalize(text)):
         parts += _split_parts(word)
         if is_sequence(word):
             parts += _UNMARKED.findall(word)
@@ -215,7 +215,7 @@ def build_forms(
     is_term, is_written = _is_term(word), is_phrase(word)
     for analysis in analyses:
         if analysis == FORMER and not is_written:
-            forms.setdefault(_stemmer("english").stemWord(word), set()).add(FORMER)
+            forms.setdefault(_get_stemmer("english").stemWord(word), set()).add(FORMER)
         elif analysis != FORMER and is_term:
             forms.setdefault(_stem(word, analysis), set()).add(analysis)
     return MappingProxyType({form: frozenset(made_by) for form, made_by in forms.items()})
@@ -260,7 +260,7 @@ def _compute_run_terms(run: str, analysis: str) -> str:
 
 def _compute_word_terms(text: str, analysis: str) -> str:
     terms: list[str] = []
-    for word in _split(text):
+    for word in _split_words_and_parts(text):
         terms += [_stem(part, analysis) for part in _split_parts(word) if _is_term(part)]
         if _SIGNS.match(word):  # a word in katakana may be searched alone
             signs = _SIGN.findall(word)
@@ -270,7 +270,7 @@ def _compute_word_terms(text: str, analysis: str) -> str:
     return " ".join(terms)
 
 
-def _split(text: str) -> list[str]:
+def _split_words_and_parts(text: str) -> list[str]:
     if text.isascii():
         return [word for word in _WORD.findall(text) if len(word) <= _MAX_WORD]
     pattern = _INDIC_WORD if _INDIC.search(text) else _WORD
@@ -324,7 +324,9 @@ def _stem(word: str, analysis: str) -> str:
     if language == _VIETNAMESE:  # diacritics distinguish its words
         return word
     table = _BEFORE_STEMS.get(language)
-    stem = _stemmer(_STEMMERS[language]).stemWord(word if table is None else word.translate(table))
+    stem = _get_stemmer(_STEMMERS[language]).stemWord(
+        word if table is None else word.translate(table)
+    )
     return _fold_word(stem) or word
 
 
@@ -350,7 +352,7 @@ def _fold_word(word: str) -> str:
 
 
 def _find_usual_language(text: str) -> str:
-    for word in _split(text[:_SAMPLE]):
+    for word in _split_words_and_parts(text[:_SAMPLE]):
         for letters, _, usual in _SCRIPTS:
             if letters.match(word.lower()):
                 return usual
@@ -358,7 +360,7 @@ def _find_usual_language(text: str) -> str:
 
 
 @cache
-def _stemmer(algorithm: str) -> Any:
+def _get_stemmer(algorithm: str) -> Any:
     import Stemmer
 
     return Stemmer.Stemmer(algorithm)

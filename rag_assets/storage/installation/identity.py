@@ -92,14 +92,14 @@ def open_catalog(
     catalog = Catalog.open(database_url, owner_url, before_upgrade=before_upgrade)
     try:
         state, stores = catalog.installation.state(), roots(settings)
-        _require_none(find_differences(catalog, settings, state, stores))
+        _require_no_difference(find_differences(catalog, settings, state, stores))
         return catalog, _complete_identity(catalog, settings, state, stores)
     except BaseException:
         catalog.close()
         raise
 
 
-def _require_none(differences: Iterator[Difference]) -> None:
+def _require_no_difference(differences: Iterator[Difference]) -> None:
     for difference in differences:
         raise difference.error
 
@@ -111,27 +111,27 @@ def find_differences(
     row, home = state.row, Home(settings)
     if row is None:
         if home.installation is not None:
-            yield Difference("catalog", _build_empty_catalog(settings, home.installation))
+            yield Difference("catalog", _build_empty_catalog_error(settings, home.installation))
         has_tenants = bool(catalog.generations.tenants())
         yield from _iter_root_differences(stores, home.installation, may_adopt=has_tenants)
         return
     if state.present_database != row.database:
-        yield Difference("catalog", _build_copied_catalog(row, state.present_database))
+        yield Difference("catalog", _build_copied_catalog_error(row, state.present_database))
     if home.installation not in {None, row.id}:
-        yield Difference("home", _build_foreign_home(settings, home, row.id), can_move=False)
+        yield Difference("home", _build_foreign_home_error(settings, home, row.id), can_move=False)
     elif home.is_copy():
-        yield Difference("home", _build_copied_home(settings, home))
+        yield Difference("home", _build_copied_home_error(settings, home))
     recorded = list_recorded_places(state, settings)
     for place in present_places(settings):
         former = recorded.get(place.kind)
         if former is not None and former != place.address:
-            yield Difference(place.kind, _build_changed_place(row.id, place, former))
+            yield Difference(place.kind, _build_changed_place_error(row.id, place, former))
     yield from _iter_root_differences(stores, row.id, may_adopt="lake" not in recorded)
     for root in stores:
         is_recorded = root.kind == "blobs" and recorded.get(root.kind) == root.url
         is_empty = is_recorded and root.owner() is None and not root.has_data()
         if is_empty and catalog.uploads.has_any():
-            yield Difference("blobs", _build_lost_uploads(row.id, root))
+            yield Difference("blobs", _build_lost_uploads_error(row.id, root))
 
 
 def _iter_root_differences(
@@ -148,10 +148,10 @@ def _iter_root_differences(
         owner = root.owner()
         if owner is not None and owner != installation:
             yield Difference(
-                root.kind, _build_foreign_root(root, owner, installation), can_move=False
+                root.kind, _build_foreign_root_error(root, owner, installation), can_move=False
             )
         elif owner is None and not may_adopt and root.has_data():
-            yield Difference(root.kind, _build_foreign_root(root, None, installation))
+            yield Difference(root.kind, _build_foreign_root_error(root, None, installation))
 
 
 def present_places(settings: Settings) -> list[Place]:
@@ -202,7 +202,7 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
             store.vectors.adopt(owners)
         catalog.installation.record_places([Place("cluster", cluster)])
     elif identity.cluster != cluster:
-        raise _build_changed_place(identity.id, Place("cluster", cluster), identity.cluster)
+        raise _build_changed_place_error(identity.id, Place("cluster", cluster), identity.cluster)
 
 
 def _complete_identity(
@@ -308,7 +308,7 @@ def clone_installation(
         owner = root.owner()
         is_usable = root.is_copy() if owner == original else owner in {None, clone}
         if not is_usable or (owner is None and root.has_data()):
-            raise _build_foreign_root(root, owner, None)
+            raise _build_foreign_root_error(root, owner, None)
     home.join(clone, None, clone_of=original)
     for root in stores:
         root.mark(clone)
@@ -334,7 +334,7 @@ def _describe(installation: UUID | None) -> str:
     return f"installation {installation}" if installation else "an unknown installation"
 
 
-def _build_foreign_root(
+def _build_foreign_root_error(
     root: Root, owner: UUID | None, installation: UUID | None
 ) -> ForeignInstallation:
     hint = f"set {VARIABLES[root.kind]} to an empty location"
@@ -349,7 +349,7 @@ def _build_foreign_root(
     )
 
 
-def _build_lost_uploads(installation: UUID, root: Root) -> PlaceChanged:
+def _build_lost_uploads_error(installation: UUID, root: Root) -> PlaceChanged:
     return PlaceChanged(
         f"{_describe(installation)} has uploaded files, but there are none at {root.url}: its disk"
         " is not mounted, or the folder was deleted",
@@ -358,7 +358,9 @@ def _build_lost_uploads(installation: UUID, root: Root) -> PlaceChanged:
     )
 
 
-def _build_foreign_home(settings: Settings, home: Home, installation: UUID) -> ForeignInstallation:
+def _build_foreign_home_error(
+    settings: Settings, home: Home, installation: UUID
+) -> ForeignInstallation:
     return ForeignInstallation(
         f"the home folder {settings.home} belongs to {_describe(home.installation)}, but the"
         f" catalog belongs to {_describe(installation)}",
@@ -367,7 +369,7 @@ def _build_foreign_home(settings: Settings, home: Home, installation: UUID) -> F
     )
 
 
-def _build_copied_home(settings: Settings, home: Home) -> ForeignInstallation:
+def _build_copied_home_error(settings: Settings, home: Home) -> ForeignInstallation:
     return ForeignInstallation(
         f"the home folder {settings.home} is a copy of {home.recorded_path}, of"
         f" {_describe(home.installation)}",
@@ -375,7 +377,7 @@ def _build_copied_home(settings: Settings, home: Home) -> ForeignInstallation:
     )
 
 
-def _build_copied_catalog(row: InstallationRow, present: str) -> ForeignInstallation:
+def _build_copied_catalog_error(row: InstallationRow, present: str) -> ForeignInstallation:
     return ForeignInstallation(
         f"the catalog is a copy: that of {_describe(row.id)} is in database {row.database}, and"
         f" this is database {present}",
@@ -383,7 +385,7 @@ def _build_copied_catalog(row: InstallationRow, present: str) -> ForeignInstalla
     )
 
 
-def _build_empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation:
+def _build_empty_catalog_error(settings: Settings, owner: UUID) -> ForeignInstallation:
     return ForeignInstallation(
         f"the catalog is empty, but the home folder {settings.home} belongs to {_describe(owner)}",
         hint="correct RAG_ASSETS_DATABASE_URL, or restore a dump of its catalog; to begin with an"
@@ -391,7 +393,9 @@ def _build_empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation
     )
 
 
-def _build_changed_place(installation: UUID | None, place: Place, former: str) -> PlaceChanged:
+def _build_changed_place_error(
+    installation: UUID | None, place: Place, former: str
+) -> PlaceChanged:
     return PlaceChanged(
         f"{_describe(installation)} has its {place.kind} at {former}, not at {place.address}",
         hint=f"set {VARIABLES[place.kind]} to its former value; or, if the data have moved, run"

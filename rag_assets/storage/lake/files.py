@@ -96,7 +96,7 @@ def salvage(
     for url in list(_iter_parquet_files(table)):
         if url.rsplit("/", 1)[-1] in listed or not left:
             continue
-        rows = _read_intact(table, url, left)
+        rows = _read_intact_rows(table, url, left)
         if rows is None or rows.is_empty():
             continue
         table.append(rows, name=name, description=description)
@@ -126,7 +126,7 @@ def _find_listed_files(table: KeyedTable) -> list[DataFile] | None:
         raise _UnreadableLog from error
 
 
-def _read_intact(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
+def _read_intact_rows(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
     rows = scan_rows(table.kind, [url]).select(list(table.kind.schema))
     rows = filter_rows(rows, table.kind.key, keys)
     try:
@@ -220,14 +220,14 @@ def find_files_with_erased_data(
             text = "" if url.endswith(".parquet") else location.read(url)
             holds = any(phrase in text for phrase in phrases)
         else:
-            holds = url.endswith(".parquet") and _holds_erased_data(
+            holds = url.endswith(".parquet") and _contains_erased_data(
                 location, url, parts[0], dead=dead, phrases=phrases, needed=needed
             )
         if holds:
             yield "/".join(parts)
 
 
-def _holds_erased_data(
+def _contains_erased_data(
     location: Location,
     url: str,
     table: str,
@@ -350,13 +350,13 @@ def _rewrite(
     source = table.scan(opened, [f.path for f in chosen])
     share = len(keys) / max(1, sum(f.rows for f in chosen))
     ranges = math.ceil(share * sum(f.bytes for f in chosen) / table.kind.file_bytes)
-    for part in _iter_parts(keys, ranges):
+    for part in _iter_key_ranges(keys, ranges):
         within = source.filter(pl.col(key).is_between(pl.lit(part[0]), pl.lit(part[-1])))
         table.append(require_unaltered(filter_rows(within, key, part.to_list()).collect()))
     table.remove(chosen)
 
 
-def _iter_parts(keys: pl.Series, count: int) -> Iterator[pl.Series]:
+def _iter_key_ranges(keys: pl.Series, count: int) -> Iterator[pl.Series]:
     length = math.ceil(len(keys) / max(1, count))
     for offset in range(0, len(keys), max(1, length)):
         yield keys.slice(offset, length)

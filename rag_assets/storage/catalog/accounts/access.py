@@ -107,7 +107,9 @@ def is_readable(
         access_scopes.c.scope == scope_ancestors.c.ancestor,
         matches_any(access_scopes.c.principal, principals),
     )
-    public = sa.and_(scope == PUBLIC, sa.literal(GUESTS) != sa.all_(_principals_array(principals)))
+    public = sa.and_(
+        scope == PUBLIC, sa.literal(GUESTS) != sa.all_(_build_principals_array(principals))
+    )
     return sa.or_(public, granted, inherited)
 
 
@@ -145,7 +147,7 @@ def may_read_public(principals: Collection[str]) -> bool:
     return GUESTS not in principals
 
 
-def _principals_array(principals: Texts) -> sa.ColumnElement[Any]:
+def _build_principals_array(principals: Texts) -> sa.ColumnElement[Any]:
     if isinstance(principals, sa.BindParameter):
         return sa.cast(principals, sa.ARRAY(sa.Text))
     return sa.literal(list(principals), sa.ARRAY(sa.Text))

@@ -104,7 +104,7 @@ class JudgementTable(CatalogQueries):
         )
         return [read_row(StoredQuestion, row) for row in self._database.fetch_rows(query)]
 
-    def counts(self, tenant_id: str) -> dict[bool, int]:
+    def count_by_kind(self, tenant_id: str) -> dict[bool, int]:
         """Return how many questions are synthetic (True) and judged (False); zeros are left out."""
         columns = judged_questions.c
         query = (

@@ -99,7 +99,7 @@ class LakeKeyTable(CatalogQueries):
         Args:
             generation: the build; 0 for a build that has not started yet.
         """
-        return self._documents(
+        return self._fetch_document_ids(
             sa.select(documents.c.document_id)
             .select_from(join_versions(generation))
             .where(documents.c.tenant == tenant_id, _is_needed(), is_behind(config_key))
@@ -108,7 +108,7 @@ class LakeKeyTable(CatalogQueries):
     def list_unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
         """Return ids of documents whose current content is in a build without recorded keys."""
         held = document_index.c
-        return self._documents(
+        return self._fetch_document_ids(
             sa.select(documents.c.document_id)
             .select_from(join_versions(generation))
             .where(
@@ -144,7 +144,7 @@ class LakeKeyTable(CatalogQueries):
         ]
         self._database.write(ref, statement, rows)
 
-    def _documents(self, query: sa.Select[Any]) -> list[str]:
+    def _fetch_document_ids(self, query: sa.Select[Any]) -> list[str]:
         return list(self._database.fetch_values(query))
 
 

@@ -203,7 +203,7 @@ class WorkQuery(CatalogQueries):
         )
         with self._database.begin() as connection:
             listed: dict[str, list[sa.Row[Any]]] = {id_: [] for id_ in ids}
-            for row in connection.execute(_select_by_source(builds)):
+            for row in connection.execute(_select_work_by_source(builds)):
                 listed[row.tenant].append(row)
             removals: dict[str, int] = dict(connection.execute(_select_removals(ids)).all())
             partly_replaced: dict[str, int] = dict(connection.execute(dirty).all())
@@ -222,7 +222,7 @@ class WorkQuery(CatalogQueries):
         return work
 
 
-def _select_by_source(builds: Sequence[WantedBuild]) -> sa.Select[Any]:
+def _select_work_by_source(builds: Sequence[WantedBuild]) -> sa.Select[Any]:
     wanted = (
         sa.func.unnest(
             sa.literal([build.tenant_id for build in builds], sa.ARRAY(sa.Text)),

@@ -71,9 +71,9 @@ class SearchStateReader:
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
-        self._search_state = Statement(_search_state_statement(serving.c.generation))
+        self._search_state = Statement(_select_search_state(serving.c.generation))
         named = sa.bindparam("generation", type_=sa.Integer)
-        self._named_state = Statement(_search_state_statement(named))
+        self._named_state = Statement(_select_search_state(named))
         self._readable = Statement(
             select_readable_versions(
                 sa.bindparam("tenant", type_=sa.Text),
@@ -83,8 +83,8 @@ class SearchStateReader:
             )
         )
         self._expected = Statement(select_expected_entries())
-        self._some = Statement(_versions_statement())
-        self._random = Statement(_versions_statement().order_by(sa.func.random()))
+        self._some = Statement(_select_readable_versions())
+        self._random = Statement(_select_readable_versions().order_by(sa.func.random()))
         within = select_readable_within(
             sa.bindparam("tenant", type_=sa.Text),
             build_texts_parameter("pages"),
@@ -190,7 +190,7 @@ class SearchStateReader:
         await self._statements.close()
 
 
-def _search_state_statement(generation: sa.ColumnElement[int]) -> sa.Select[Any]:
+def _select_search_state(generation: sa.ColumnElement[int]) -> sa.Select[Any]:
     tenant = tenants_table.c
     most = sa.bindparam("most", type_=sa.BigInteger)
     scopes = select_readable_scopes(
@@ -222,7 +222,7 @@ def _search_state_statement(generation: sa.ColumnElement[int]) -> sa.Select[Any]
     )
 
 
-def _versions_statement() -> sa.Select[Any]:
+def _select_readable_versions() -> sa.Select[Any]:
     held = document_index.c
     return (
         sa.select(held.document_id, held.indexed_key, held.chunk_count)

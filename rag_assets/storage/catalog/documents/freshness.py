@@ -271,7 +271,7 @@ def _list_wait_conditions(
 ) -> list[tuple[sa.ColumnElement[bool], sa.ColumnElement[Any]]]:
     """Return the SQL conditions under which a document waits, each with the start of the wait."""
     row, own = documents.c, record.c
-    uploaded_at = sa.select(uploads.c.updated_at).where(*_is_its_upload()).scalar_subquery()
+    uploaded_at = sa.select(uploads.c.updated_at).where(*_match_upload()).scalar_subquery()
     pushed_at = sa.func.coalesce(own.waiting_since, uploaded_at)
     is_back = sa.and_(row.status == "DELETED", own.document_id.is_not(None), own.is_found)
     is_held = sa.or_(row.status != "DELETED", document_index.c.document_id.is_not(None))
@@ -295,7 +295,7 @@ def _is_pushed_again(record: sa.FromClause) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's record or upload changed since it was listed."""
     own, revision = record.c, documents.c.revision
     changed = sa.exists().where(
-        *_is_its_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
+        *_match_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
     )
     return sa.or_(
         sa.and_(own.document_id.is_not(None), own.revision.is_distinct_from(revision)),
@@ -304,7 +304,7 @@ def _is_pushed_again(record: sa.FromClause) -> sa.ColumnElement[bool]:
     )
 
 
-def _is_its_upload() -> tuple[sa.ColumnElement[bool], ...]:
+def _match_upload() -> tuple[sa.ColumnElement[bool], ...]:
     own = uploads.c
     return own.tenant == documents.c.tenant, own.document_id == documents.c.document_id
 

@@ -330,7 +330,7 @@ def seal_tombstones(
         is_of_documents(tombstones.c, ref.id, document_ids)
     )
     contents = {row.document_id: row.content_sha256 for row in connection.execute(query)}
-    cipher = _cipher(connection)
+    cipher = _build_cipher(connection)
     sealed = []
     for hash_, id_ in zip(
         compute_document_hashes(connection, document_ids), document_ids, strict=True
@@ -352,7 +352,7 @@ def add_sealed_tombstones(connection: sa.Connection, ref: TenantRef, sealed: Seq
 
     The journal of a different catalog or an earlier version has no tombstones for this catalog.
     """
-    cipher = _cipher(connection)
+    cipher = _build_cipher(connection)
     rows = []
     for one in sealed:
         try:
@@ -370,7 +370,7 @@ def add_sealed_tombstones(connection: sa.Connection, ref: TenantRef, sealed: Seq
     return len(rows)
 
 
-def _cipher(connection: sa.Connection) -> AESGCM:
+def _build_cipher(connection: sa.Connection) -> AESGCM:
     return AESGCM(
         hmac.digest(fetch_receipt_key(connection), b"tombstones of the journal", "sha256")
     )

@@ -120,7 +120,7 @@ class DocumentTable(CatalogQueries):
         )
         return list(self._database.fetch_values(query))
 
-    def counts(self, tenant_id: str) -> dict[str, int]:
+    def count_by_status(self, tenant_id: str) -> dict[str, int]:
         """Return the number of documents by status."""
         query = (
             sa.select(documents.c.status, sa.func.count())

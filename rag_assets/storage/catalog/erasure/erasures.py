@@ -392,7 +392,7 @@ class ErasureTable(CatalogQueries):
                 progress={"generation": number, "made_at": generation.created_at.isoformat()},
             )
 
-    def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
+    def record_counts(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
         """Record how many items will be deleted from a store; return the changed erasure."""
         return self._update(erasure, counts={**erasure.counts, store: dict(counts)})
 

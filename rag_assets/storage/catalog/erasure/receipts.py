@@ -267,11 +267,11 @@ def _read_receipt(row: sa.Row[Any]) -> Receipt:
     return read_row(
         Receipt,
         row,
-        counts=_ensure_shape(row.counts, {}),
-        documents=tuple(_ensure_shape(row.documents, [])),
-        proof=_ensure_shape(row.proof, {}),
+        counts=_ensure_type(row.counts, {}),
+        documents=tuple(_ensure_type(row.documents, [])),
+        proof=_ensure_type(row.proof, {}),
     )
 
 
-def _ensure_shape(value: Any, empty: _Shape) -> _Shape:
+def _ensure_type(value: Any, empty: _Shape) -> _Shape:
     return value if isinstance(value, type(empty)) else empty

@@ -177,7 +177,7 @@ class RescanTable(CatalogQueries):
                 return None
             scanned = {**known, "version": version}
             connection.execute(sa.update(tenants).where(*of_tenant).values(scanned=scanned))
-            if not _holds_anything(connection, ref):
+            if not _has_stored_data(connection, ref):
                 return None
             progress = asdict(ScanPosition("texts"))
             return insert_erasure(
@@ -311,7 +311,7 @@ def read_hashes(scan: Erasure) -> set[str]:
     return set(scan.progress.get("hashes", ()))
 
 
-def _holds_anything(connection: sa.Connection, ref: TenantRef) -> bool:
+def _has_stored_data(connection: sa.Connection, ref: TenantRef) -> bool:
     texts = {
         name.partition(".")[0] for system in installed_systems() for name in system.system.texts
     }

@@ -375,13 +375,13 @@ def _build_pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
     """Return a Postgres regular expression that finds names and phrases within JSON."""
     found = []
     if names:
-        found.append(rf"(?<![\w./-])(?:{_match_any(names)})(?![\w/-]|\.\w)")
+        found.append(rf"(?<![\w./-])(?:{_build_alternatives(names)})(?![\w/-]|\.\w)")
     if phrases:
-        found.append(_match_any(phrases))
+        found.append(_build_alternatives(phrases))
     return "|".join(found)
 
 
-def _match_any(texts: Sequence[str]) -> str:
+def _build_alternatives(texts: Sequence[str]) -> str:
     spelled = {spelling for text_ in texts for spelling in _escape_for_json(text_)}
     return "|".join(re.escape(text_) for text_ in sorted(spelled, key=len, reverse=True))
 

@@ -105,7 +105,7 @@ class ClockTable(CatalogQueries):
                     .where(table.c.tenant == tenant_id, sa.or_(*(at > latest for at in times)))
                 )
                 or 0
-                for table, times in _find_tables("event")
+                for table, times in _iter_tables("event")
             )
 
     def correct_future_times(self, ref: TenantRef, now: datetime) -> int:
@@ -158,7 +158,7 @@ def _build_clock_columns(now: datetime, boot: BootTime | None) -> dict[str, obje
     }
 
 
-def _find_tables(kind: TimeKind) -> Iterator[tuple[sa.Table, list[sa.Column[Any]]]]:
+def _iter_tables(kind: TimeKind) -> Iterator[tuple[sa.Table, list[sa.Column[Any]]]]:
     """Yield each table with columns for times of this kind, and the columns; also of systems."""
     for table in list_all_tables():
         times = [column for column in table.c if column.info.get("time") == kind]
@@ -169,7 +169,7 @@ def _find_tables(kind: TimeKind) -> Iterator[tuple[sa.Table, list[sa.Column[Any]
 def _correct_times(connection: sa.Connection, ref: TenantRef, kind: TimeKind, now: datetime) -> int:
     """Replace a tenant's future times of a kind; return the number of corrected rows."""
     corrected = 0
-    for table, times in _find_tables(kind):
+    for table, times in _iter_tables(kind):
         # Times from LAST_DAY on stay, because such a retry waits for a person.
         wrong = {at: (at > now + MOST_SKEW) & (at < LAST_DAY) for at in times}
         values = {at.name: sa.case((is_wrong, now), else_=at) for at, is_wrong in wrong.items()}

@@ -54,7 +54,7 @@ def keep_texts(connection: sa.Connection, ref: TenantRef, contents: Mapping[str,
         columns.content_sha256 != new.c.content_sha256,
     )
     _keep(connection, record_texts, former)
-    connection.execute(_forget_statement(record_texts, ref, [*contents]))
+    connection.execute(_build_former_contents_deletion(record_texts, ref, [*contents]))
 
 
 def find_pages_with_blocks(
@@ -90,7 +90,7 @@ def keep_file(connection: sa.Connection, ref: TenantRef, document_id: str) -> li
         own.tenant == ref.id, own.document_id == document_id
     )
     _keep(connection, record_files, former)
-    forget = _forget_statement(record_files, ref, [document_id])
+    forget = _build_former_contents_deletion(record_files, ref, [document_id])
     return [*connection.scalars(forget.returning(record_files.c.content_sha256))]
 
 
@@ -131,7 +131,9 @@ def _keep(connection: sa.Connection, table: sa.Table, former: sa.Select[Any]) ->
     )
 
 
-def _forget_statement(table: sa.Table, ref: TenantRef, document_ids: Collection[str]) -> sa.Delete:
+def _build_former_contents_deletion(
+    table: sa.Table, ref: TenantRef, document_ids: Collection[str]
+) -> sa.Delete:
     """Return the statement that deletes former contents that no run can have listed.
 
     Contents kept by this transaction stay, because a run that starts now lists them.

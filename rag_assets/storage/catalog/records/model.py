@@ -294,7 +294,7 @@ def start_waits_of_comments(
 
     Listings contain a resolved comment for the configured number of days.
     """
-    before, after = _resolved_days(former), _resolved_days(config)
+    before, after = _read_resolved_days(former), _read_resolved_days(config)
     if before == after:
         return
     record = source_records.c
@@ -308,6 +308,6 @@ def start_waits_of_comments(
     )
 
 
-def _resolved_days(config: Mapping[str, Any]) -> timedelta:
+def _read_resolved_days(config: Mapping[str, Any]) -> timedelta:
     days = config.get(SECTION, {}).get("resolved_comment_days")
     return timedelta(days=RESOLVED_DAYS if days is None else days)

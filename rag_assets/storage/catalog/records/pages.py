@@ -234,9 +234,9 @@ def select_excluded_pages(tenant_id: str, uuids: sa.Select[Any] | None = None) -
     path = path.union_all(upwards)
     above, distance = path.c, path.c.distance
     says = sa.or_(~above.inherit, sa.func.cardinality(above.readers) > 0)
-    nearest = _first_value(sa.case((says, above.uuid)), distance, sa.Text())
+    nearest = _select_first_value(sa.case((says, above.uuid)), distance, sa.Text())
     out = sa.or_(above.archived, ~above.ai)
-    highest = _first_value(sa.case((out, above.archived)), distance.desc(), sa.Boolean())
+    highest = _select_first_value(sa.case((out, above.archived)), distance.desc(), sa.Boolean())
     known = sa.func.bool_or(above.kind == "root")
     scope = sa.func.coalesce(sa.case((known, sa.literal(build_page_scope("")) + nearest)), NOBODY)
     return (
@@ -246,7 +246,7 @@ def select_excluded_pages(tenant_id: str, uuids: sa.Select[Any] | None = None) -
     )
 
 
-def _first_value(
+def _select_first_value(
     value: sa.ColumnElement[Any], order: sa.ColumnElement[Any], type_: TypeEngine[Any]
 ) -> sa.ColumnElement[Any]:
     """Return the SQL expression of the first value of a group, in this order, that is not null."""

@@ -214,7 +214,7 @@ class TenantRecords:
                     changed_ns=int(row.changed_at.timestamp() * 1e6) * 1_000,
                     media_type=row.file_type if is_file else row.media_type,
                     content_sha256=row.file_sha256 if is_file else row.content_sha256,
-                    source_metadata=_source_metadata(row.said, row.modified_at),
+                    source_metadata=_build_source_metadata(row.said, row.modified_at),
                 )
 
     def list_withheld(self, source: str) -> frozenset[str]:
@@ -279,11 +279,11 @@ def _select_records(tenant_id: str) -> sa.Select[Any]:
 
 
 def _read_record(row: sa.Row[Any]) -> PushedRecord:
-    metadata = _source_metadata(dict(row.said), row.modified_at)
+    metadata = _build_source_metadata(dict(row.said), row.modified_at)
     return read_row(PushedRecord, row, source_metadata=metadata)
 
 
-def _source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> SourceMetadata:
+def _build_source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> SourceMetadata:
     tags = tuple(fields.pop("tags", ()))
     return SourceMetadata(**fields, tags=tags, modified_at=modified_at)
 

@@ -176,7 +176,7 @@ class ApplicationSettingsTable(CatalogQueries):
             may_be = row.state == "ACTIVE" if row.operator_enabled is None else row.operator_enabled
             former = read_settings(row)
             present = change(former, operators, _is_unused(connection, ref.id))
-            if _setting_values(present) == _setting_values(former):
+            if _build_setting_columns(present) == _build_setting_columns(former):
                 return former, former
             enabled = may_be and present.enabled is not False
             begins = enabled and row.state != "ACTIVE"
@@ -184,7 +184,7 @@ class ApplicationSettingsTable(CatalogQueries):
                 wanted = find_wanted_embedder(present, get_configured_embedder(operators))
                 present = replace(present, embedder=wanted)
             values = {
-                **_setting_values(present),
+                **_build_setting_columns(present),
                 "operator_config": operators,
                 "operator_enabled": may_be,
                 "updated_at": sa.func.clock_timestamp(),
@@ -293,7 +293,7 @@ def _find_embedder_in_force(
         return settings.embedder
     if _is_unused(connection, tenant_id):
         return find_wanted_embedder(settings, operators)
-    return find_settled_embedder(settings, former, operators, is_same=_is_same)
+    return find_settled_embedder(settings, former, operators, is_same=_have_same_vectors)
 
 
 def _is_model_kept(config: Mapping[str, Any]) -> bool:
@@ -308,7 +308,7 @@ def _is_unused(connection: sa.Connection, tenant_id: str) -> bool:
     return not connection.scalar(sa.select(indexed))
 
 
-def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _have_same_vectors(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     try:
         configs = [EmbedderConfig.model_validate(embedder) for embedder in (one, other)]
     except ValueError:
@@ -324,10 +324,10 @@ def _select_settings(tenant_id: str) -> sa.Select[Any]:
     )
 
 
-def _setting_values(settings: ApplicationSettings) -> dict[str, Any]:
+def _build_setting_columns(settings: ApplicationSettings) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if name in _SETTABLE}
 
 
 def _list_changed_names(former: ApplicationSettings, present: ApplicationSettings) -> set[str]:
-    before, after = _setting_values(former), _setting_values(present)
+    before, after = _build_setting_columns(former), _build_setting_columns(present)
     return {name for name in _SETTABLE if before[name] != after[name]}

@@ -196,7 +196,7 @@ def _find_replaced(
             *(table.document_id, table.file_name, table.content_sha256, table.size),
             documents.c.status,
         )
-        .outerjoin(documents, _is_its_document())
+        .outerjoin(documents, _match_document())
         .where(table.tenant == ref.id, table.source == new.source)
     )
     if replaces is None:
@@ -204,7 +204,7 @@ def _find_replaced(
         return connection.execute(query.where(same).order_by(table.created_at).limit(1)).first()
     row = connection.execute(query.where(table.document_id == replaces)).first()
     if row is None:
-        raise _build_unknown_upload()
+        raise _build_unknown_upload_error()
     return row
 
 
@@ -223,14 +223,16 @@ def _require_room(
     )
     count, size = connection.execute(query).one()
     if replaced is None and new.max_documents is not None and count >= new.max_documents:
-        raise _build_uploads_full(f"there are already {count:,} files, and no more are allowed")
+        raise _build_uploads_full_error(
+            f"there are already {count:,} files, and no more are allowed"
+        )
     if new.max_total_bytes is not None and size - (replaced or 0) + new.size > new.max_total_bytes:
-        raise _build_uploads_full(
+        raise _build_uploads_full_error(
             f"all files together must not exceed {format_size(new.max_total_bytes)}"
         )
 
 
-def _build_uploads_full(why: str) -> UploadsFull:
+def _build_uploads_full_error(why: str) -> UploadsFull:
     return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
 
 
@@ -247,12 +249,12 @@ def _select_uploads(tenant_id: str) -> sa.Select[Any]:
             state.retry_at,
             (state.revision.is_distinct_from(uploads.c.revision)).label("waits"),
         )
-        .outerjoin(documents, _is_its_document())
+        .outerjoin(documents, _match_document())
         .where(uploads.c.tenant == tenant_id)
     )
 
 
-def _is_its_document() -> sa.ColumnElement[bool]:
+def _match_document() -> sa.ColumnElement[bool]:
     return matches_document(documents.c, uploads.c)
 
 
@@ -261,7 +263,7 @@ def _get_upload(connection: sa.Connection, tenant_id: str, upload_id: str) -> Up
         _select_uploads(tenant_id).where(uploads.c.document_id == upload_id)
     ).first()
     if row is None:
-        raise _build_unknown_upload()
+        raise _build_unknown_upload_error()
     return _read_upload(row)
 
 
@@ -281,7 +283,7 @@ def _read_upload(row: sa.Row[Any]) -> Upload:
     )
 
 
-def _build_unknown_upload() -> UnknownDocument:
+def _build_unknown_upload_error() -> UnknownDocument:
     return UnknownDocument(
         "there is no upload with this id", hint="use an id from the list of uploads"
     )
@@ -435,7 +437,7 @@ class UploadStates(CatalogQueries):
             table.created_at.desc(), table.document_id.desc()
         )
         if status is not None:
-            query = query.where(_case_status() == status)
+            query = query.where(_select_status() == status)
         if after is not None:
             query = query.where(sa.tuple_(table.created_at, table.document_id) < sa.tuple_(*after))
         return [_read_state(row) for row in self._database.fetch_rows(query.limit(limit))]
@@ -452,8 +454,8 @@ def _select_states(tenant_id: str) -> sa.Select[Any]:
     return (
         sa.select(
             uploads,
-            _case_status().label("status"),
-            (~_is_waiting()).label("listed"),
+            _select_status().label("status"),
+            (~_is_unlisted()).label("listed"),
             state.error_kind,
             state.retry_at,
             state.dropped_count,
@@ -476,15 +478,15 @@ def _select_states(tenant_id: str) -> sa.Select[Any]:
     )
 
 
-def _is_waiting() -> sa.ColumnElement[bool]:
+def _is_unlisted() -> sa.ColumnElement[bool]:
     """Return the SQL condition that an upload changed since its source was last listed."""
     return documents.c.revision.is_distinct_from(uploads.c.revision)
 
 
-def _case_status() -> sa.ColumnElement[str]:
+def _select_status() -> sa.ColumnElement[str]:
     return sa.case(
         (~uploads.c.enabled, "READY"),
-        (_is_waiting(), "PROCESSING"),
+        (_is_unlisted(), "PROCESSING"),
         (documents.c.status.in_(UPLOAD_STATUSES), documents.c.status),
         else_="PROCESSING",
     )

@@ -88,7 +88,7 @@ class ElasticsearchIndexes:
                 if not self._fits(name, spec):
                     self.drop(name)  # has the name of the tenant's index, but another mapping
             else:
-                name = self._shared_with_room(spec)
+                name = self._find_shared_index_with_room(spec)
             self._create(name, spec)
             uuid = self._find_uuid(name)
         if uuid is None:
@@ -351,7 +351,7 @@ class ElasticsearchIndexes:
             return True
         return mapping.fits(answer[name]["mappings"], spec)
 
-    def _shared_with_room(self, spec: IndexSpec) -> str:
+    def _find_shared_index_with_room(self, spec: IndexSpec) -> str:
         stem = self._names.shared_stem(spec)
         settings = self._client.indices.get_settings(index=f"{stem}*", name="index.uuid")
         # The stem of the default vector index is a prefix of the other stems, so match the number
@@ -405,10 +405,10 @@ def is_tenant_filter(tenant: str, query: Mapping[str, Any]) -> bool:
     clauses = inner.get("filter") if isinstance(inner, Mapping) else None
     if not isinstance(clauses, Sequence):
         return False
-    return any(_is_term(clause, tenant) for clause in clauses)
+    return any(_is_tenant_term(clause, tenant) for clause in clauses)
 
 
-def _is_term(clause: object, tenant: str) -> bool:
+def _is_tenant_term(clause: object, tenant: str) -> bool:
     term = clause.get("term") if isinstance(clause, Mapping) else None
     value = term.get("tenant") if isinstance(term, Mapping) else None
     return value == tenant or (isinstance(value, Mapping) and value.get("value") == tenant)

@@ -58,12 +58,14 @@ class ElasticsearchEntries:
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
         self._ownership.require(index_name)
-        written = self._bulk(queries.build_upsert_action(index_name, entry) for entry in entries)
+        written = self._execute_actions(
+            queries.build_upsert_action(index_name, entry) for entry in entries
+        )
         return self._refresh_after(index_name, written)
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
         self._ownership.require(index_name)
-        deleted = self._bulk(_build_deletion(index_name, tenant, id_) for id_ in ids)
+        deleted = self._execute_actions(_build_deletion(index_name, tenant, id_) for id_ in ids)
         return self._refresh_after(index_name, deleted)
 
     def delete_other_versions(
@@ -82,7 +84,9 @@ class ElasticsearchEntries:
         for document_ids in batched(kept, _QUERY_DOCUMENTS):
             ids = list(self._iter_other_versions(index_name, owner, document_ids, kept))
             guard()
-            deleted += self._bulk(_build_deletion(index_name, owner.tenant, id_) for id_ in ids)
+            deleted += self._execute_actions(
+                _build_deletion(index_name, owner.tenant, id_) for id_ in ids
+            )
         return self._refresh_after(index_name, deleted)
 
     def set_scopes(
@@ -97,7 +101,7 @@ class ElasticsearchEntries:
         for scope, ids in by_scope.items():
             for document_ids in batched(ids, _QUERY_DOCUMENTS):
                 guard()
-                changed += self._bulk(
+                changed += self._execute_actions(
                     self._iter_scope_updates(index_name, owner, document_ids, scope)
                 )
         return self._refresh_after(index_name, changed)
@@ -114,7 +118,7 @@ class ElasticsearchEntries:
         for batch in batches:
             clauses = [] if batch is None else [{"terms": {"document_id": batch}}]
             query = {"bool": {"filter": [queries.reachable(tenant), *clauses]}}
-            for hit in self._iter_pages(index_name, None, query, _STORED):
+            for hit in self._iter_hits(index_name, None, query, _STORED):
                 yield queries.parse_scanned_hit(hit, digest_key)
 
     def strangers(
@@ -123,10 +127,10 @@ class ElasticsearchEntries:
         self._refresh(index_name)
         ours = [queries.entries(owner, [{"term": {"_routing": owner.tenant}}]) for owner in owners]
         query = {"bool": {"filter": [queries.reachable(tenant)], "must_not": ours}}
-        for hit in self._iter_pages(index_name, None, query, _STORED):
+        for hit in self._iter_hits(index_name, None, query, _STORED):
             yield queries.parse_scanned_hit(hit, None)
 
-    def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
+    def iter_version_counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         self._refresh(index_name)
         found = self._iter_versions(index_name, owner)
         for (document_id, index_key, access_scope), count in found:
@@ -134,7 +138,7 @@ class ElasticsearchEntries:
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
         self._refresh(index_name)
-        for hit in self._iter_pages(index_name, owner.tenant, queries.entries(owner), _STORED):
+        for hit in self._iter_hits(index_name, owner.tenant, queries.entries(owner), _STORED):
             yield queries.parse_stored_hit(owner, hit)
 
     def of_documents(
@@ -143,7 +147,7 @@ class ElasticsearchEntries:
         for ids in batched(document_ids, _QUERY_DOCUMENTS):
             clauses = queries.build_filter_clauses(EntryFilter(documents=tuple(ids)))
             query = queries.entries(owner, clauses)
-            for hit in self._iter_pages(index_name, owner.tenant, query, _STORED):
+            for hit in self._iter_hits(index_name, owner.tenant, query, _STORED):
                 yield queries.parse_stored_hit(owner, hit)
 
     def count(self, index_name: str, owner: Owner) -> int:
@@ -162,13 +166,13 @@ class ElasticsearchEntries:
     ) -> list[str]:
         self._refresh(index_name)
         query = _match_tenant(tenant, {"terms": {field: list(values)}})
-        found = self._iter_pages(index_name, None, query, ["ordinal"])
+        found = self._iter_hits(index_name, None, query, ["ordinal"])
         return [str(hit["_id"]) for hit in found]
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
         held = {"multi_match": {"query": phrase, "type": "phrase", "fields": ["text", "context"]}}
         query = _match_tenant(tenant, held)
-        found = self._iter_pages(index_name, None, query, ["text_sha256"])
+        found = self._iter_hits(index_name, None, query, ["text_sha256"])
         return {str(hit["_id"]): str(hit["_source"]["text_sha256"]) for hit in found}
 
     def vectors(
@@ -177,19 +181,19 @@ class ElasticsearchEntries:
         self._refresh(index_name)
         for clause in _iter_text_clauses(texts):
             query = queries.entries(owner, [clause])
-            for hit in self._iter_pages(index_name, owner.tenant, query, _STORED, vectors=True):
+            for hit in self._iter_hits(index_name, owner.tenant, query, _STORED, vectors=True):
                 yield queries.entry_vector(owner, hit)
 
     def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         self._refresh(index_name)
         query = queries.entries(owner, excluding={"exists": {"field": "vector"}})
-        for hit in self._iter_pages(index_name, owner.tenant, query, ["ordinal"]):
+        for hit in self._iter_hits(index_name, owner.tenant, query, ["ordinal"]):
             yield str(hit["_id"])
 
-    def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
+    def _execute_actions(self, actions: Iterable[dict[str, Any]]) -> int:
         return bulk(self._client, actions, self._ownership.make_writable)
 
-    def _iter_pages(
+    def _iter_hits(
         self,
         index_name: str,
         routing: str | None,
@@ -292,7 +296,7 @@ class ElasticsearchEntries:
         self, index_name: str, owner: Owner, document_ids: list[str], kept: Mapping[str, str | None]
     ) -> Iterator[str]:
         query = queries.entries(owner, [{"terms": {"document_id": document_ids}}])
-        for hit in self._iter_pages(index_name, owner.tenant, query, ["document_id", "index_key"]):
+        for hit in self._iter_hits(index_name, owner.tenant, query, ["document_id", "index_key"]):
             found = hit["_source"]
             if found["index_key"] != kept[found["document_id"]]:
                 yield str(hit["_id"])
@@ -305,7 +309,7 @@ class ElasticsearchEntries:
             [{"terms": {"document_id": document_ids}}],
             excluding={"term": {"access_scope": scope}},
         )
-        for hit in self._iter_pages(index_name, owner.tenant, query, _STORED):
+        for hit in self._iter_hits(index_name, owner.tenant, query, _STORED):
             changed = fields.with_scope(hit["_source"], scope, owner.digest_key)
             yield {
                 "_op_type": "update",

@@ -273,7 +273,7 @@ def create_index(
         if error.error == _EXISTS:
             return
         if _find_templates(client, name):
-            raise _build_refusal(
+            raise _build_template_error(
                 client, name, f"Elasticsearch rejects the request ({error.error})"
             ) from None
         raise
@@ -281,7 +281,7 @@ def create_index(
     difference = next(differences(live["mappings"], live["settings"], body), None)
     if difference is not None:
         client.indices.delete(index=name, ignore_unavailable=True)
-        raise _build_refusal(client, name, difference)
+        raise _build_template_error(client, name, difference)
 
 
 def differences(
@@ -335,7 +335,7 @@ def iter_flat_settings(
             yield name, value
 
 
-def _build_refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavailable:
+def _build_template_error(client: Elasticsearch, name: str, difference: str) -> IndexUnavailable:
     templates = _find_templates(client, name)
     if not templates:
         return IndexUnavailable(

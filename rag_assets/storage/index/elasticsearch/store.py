@@ -27,6 +27,7 @@ from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.model import (
     NONE_MOVED,
     Candidate,
+    EntryCounts,
     EntryFilter,
     IndexRef,
     MovedPages,
@@ -71,7 +72,7 @@ class ElasticsearchNotes:
     def read(self, name: str) -> str | None:
         with translated_errors():
             try:
-                found = self._client.get(index=self._index, id=self._id(name))
+                found = self._client.get(index=self._index, id=self._build_note_id(name))
             except NotFoundError:
                 return None
         return str(found["_source"]["text"])
@@ -80,12 +81,12 @@ class ElasticsearchNotes:
         with translated_errors():
             self._require_index()
             document = {"installation": self._installation, "name": name, "text": text}
-            self._client.index(index=self._index, id=self._id(name), document=document)
+            self._client.index(index=self._index, id=self._build_note_id(name), document=document)
 
     def delete(self, name: str) -> None:
         with translated_errors():
             try:
-                self._client.delete(index=self._index, id=self._id(name))
+                self._client.delete(index=self._index, id=self._build_note_id(name))
             except NotFoundError:
                 return
 
@@ -97,7 +98,7 @@ class ElasticsearchNotes:
             create_index(self._client, self._index, body)
         self._ownership.require(self._index)
 
-    def _id(self, name: str) -> str:
+    def _build_note_id(self, name: str) -> str:
         return f"{self._installation}/{name}"
 
 
@@ -174,7 +175,7 @@ class ElasticsearchSearcher:
             for number, request in enumerate(requests)
         ]
         answers = [*await self._fetch_answers(index_name, owner, first)]
-        await self._count_missed(index_name, owner, requests, words, answers)
+        await self._repeat_word_counts(index_name, owner, requests, words, answers)
         # A word is weighted by its rarity among readable entries, so these must be counted first.
         weighed = {
             number: queries.parse_word_weights(words[number], answers[number]) for number in words
@@ -247,13 +248,14 @@ class ElasticsearchSearcher:
             if "vector" in hit["_source"]
         }
 
-    async def count(
+    async def count_entries(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
-    ) -> tuple[int, int]:
+    ) -> EntryCounts:
         [answer] = await self._fetch_answers(
             index_name, owner, [queries.entry_count(owner, recent_keys)]
         )
-        return answer["hits"]["total"]["value"], answer["aggregations"]["recent"]["doc_count"]
+        total, recent = answer["hits"]["total"], answer["aggregations"]["recent"]
+        return EntryCounts(total["value"], recent["doc_count"])
 
     async def presence(self, index: IndexRef) -> Presence:
         with translated_errors():
@@ -268,7 +270,7 @@ class ElasticsearchSearcher:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _count_missed(
+    async def _repeat_word_counts(
         self,
         index_name: str,
         owner: Owner,

@@ -20,6 +20,7 @@ from rag_assets.storage.index.model import (
     NONE_MOVED,
     SYMBOL,
     Candidate,
+    EntryCounts,
     EntryFilter,
     EqualTexts,
     IndexRef,
@@ -163,11 +164,12 @@ class MemorySearcher:
             if row.id in wanted and row.vector.any()
         }
 
-    async def count(
+    async def count_entries(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
-    ) -> tuple[int, int]:
+    ) -> EntryCounts:
         rows = self._list_rows(index_name, owner)
-        return len(rows), sum(row.fields["index_key"] in recent_keys for row in rows)
+        recent = sum(row.fields["index_key"] in recent_keys for row in rows)
+        return EntryCounts(len(rows), recent)
 
     async def presence(self, index: IndexRef) -> Presence:
         return self._memory.presence(index)

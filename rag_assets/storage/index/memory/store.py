@@ -55,7 +55,11 @@ class MemoryIndexes:
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
         is_dedicated = placement == "dedicated"
         stem = f"{self._memory.prefix}-{spec.dimensions}-{spec.vector_index}-"
-        name = f"{stem}own-{tenant}" if is_dedicated else self._shared_with_room(f"{stem}shared-")
+        name = (
+            f"{stem}own-{tenant}"
+            if is_dedicated
+            else self._find_shared_index_with_room(f"{stem}shared-")
+        )
         index = self._memory.create(name, spec, tenant if is_dedicated else None)
         return IndexRef(name, index.identity)
 
@@ -137,7 +141,7 @@ class MemoryIndexes:
         is_shown = not build.is_serving or self.is_published(build.index.name, build.owner)
         return BuildCount(presence, len(rows), recent, is_shown)
 
-    def _shared_with_room(self, stem: str) -> str:
+    def _find_shared_index_with_room(self, stem: str) -> str:
         number = 1
         while len(self._memory.rows(f"{stem}{number}")) >= self._memory.shared_limit:
             number += 1
@@ -241,7 +245,7 @@ class MemoryEntries:
             if not (known and entry.correctly_routed):
                 yield entry
 
-    def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
+    def iter_version_counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         counter = Counter(
             (row.fields["document_id"], row.fields["index_key"], row.fields["access_scope"])
             for row in self._memory.list_owned_rows(index_name, owner)

@@ -51,10 +51,10 @@ def translate_errors() -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        raise unavailable(error) from None
+        raise build_unavailable_error(error) from None
 
 
-def unavailable(error: Exception) -> VectorsUnavailable:
+def build_unavailable_error(error: Exception) -> VectorsUnavailable:
     """Return the error for a server that does not answer, without the server's own message."""
     return VectorsUnavailable(
         f"the server of vectors does not answer: {type(error).__name__}",
@@ -298,7 +298,7 @@ class PgVectors:
         self.require()
         schema = self._layout.schema(owner)
         self._require_own(schema)
-        is_former = self._is_former(owner)
+        is_former = self._has_former_columns(owner)
         with self._connect() as connection, connection.transaction():
             if is_former:
                 connection.execute(_DROP.format(sql.Identifier(schema)))
@@ -380,7 +380,7 @@ class PgVectors:
         for batch in batched(scopes, _DOCUMENTS):
             self._execute(statement, [list(batch), [scopes[one] for one in batch]])
 
-    def counts(self, owner: Owner) -> Iterator[VersionCount]:
+    def iter_version_counts(self, owner: Owner) -> Iterator[VersionCount]:
         """Yield the number and checksum of a build's vectors for each version of each document.
 
         Yield no counts if the tables are missing or have the columns of an earlier version, because
@@ -390,7 +390,7 @@ class PgVectors:
             "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"
             " FROM {} AS c JOIN {} AS v USING (rag_chunk_id) GROUP BY 1, 2, 3"
         ).format(_CHECKSUM, self._chunks(owner), self._vectors(owner))
-        if not self._list_schemas(self._layout.schema(owner)) or self._is_former(owner):
+        if not self._list_schemas(self._layout.schema(owner)) or self._has_former_columns(owner):
             return
         for document_id, key, scope, count, ids in self._execute(query):
             yield VersionCount(document_id, key, scope, count, int(ids))
@@ -480,9 +480,10 @@ class PgVectors:
         ):
             return
         raise ForeignInstallation(
-            f"schema {schema!r} of the server of vectors belongs to"
-            f" {owner or 'an unknown installation'}, and not to {self._comment}",
-            hint="set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses there",
+            f"schema {schema!r} on the vector server belongs to"
+            f" {owner or 'an unknown installation'}, not to {self._comment}",
+            hint="set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation on that server"
+            " uses",
         )
 
     def _find_owner_comment(self, schema: str) -> str | None:
@@ -498,7 +499,7 @@ class PgVectors:
     def _vectors(self, owner: Owner) -> sql.Identifier:
         return sql.Identifier(self._layout.schema(owner), "rag_vectors")
 
-    def _is_former(self, owner: Owner) -> bool:
+    def _has_former_columns(self, owner: Owner) -> bool:
         """Return whether a build's tables lack columns, because an earlier version created them."""
         table = self._chunks(owner).as_string()
         found = {str(row[0]) for row in self._execute(_COLUMNS, [table])}

@@ -182,7 +182,7 @@ def test_entries_are_counted_by_version_and_strangers_are_told_apart(
     )
     counts = {
         (count.document_id, count.index_key, count.access_scope): count.count
-        for count in opened.store.entries.counts(opened.name, owner)
+        for count in opened.store.entries.iter_version_counts(opened.name, owner)
     }
     assert counts == {
         ("one", "v1", "public"): 2,
@@ -193,5 +193,5 @@ def test_entries_are_counted_by_version_and_strangers_are_told_apart(
     assert [stranger.incarnation for stranger in found] == [7]
     of_two = opened.store.entries.scan(opened.name, owner.tenant, KEY, ["two", "absent"])
     assert [(one.document_id, one.intact) for one in of_two] == [("two", True)]
-    assert list(opened.store.entries.counts("absent", owner)) == []
+    assert list(opened.store.entries.iter_version_counts("absent", owner)) == []
     assert list(opened.store.entries.strangers("absent", owner.tenant, [owner])) == []
