@@ -358,7 +358,7 @@ def _measure_consequences(
         "tenant": record.id,
         "due": count,
         "unconfirmed": count - sum(source.due for source in held),
-        "later_times": catalog.clock.future_count(record.id, now),
+        "later_times": catalog.clock.count_future_times(record.id, now),
     }
 
 

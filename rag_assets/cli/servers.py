@@ -248,7 +248,7 @@ def _list_index_warnings(session: Session) -> list[str]:
         )
         with closing(store):
             warnings = [error.advice for error in store.indexes.conditions()]
-            return warnings + _list_layout_warnings(store.indexes.layout_differences())
+            return warnings + _list_layout_warnings(store.indexes.list_layout_differences())
     except RagAssetsError as error:
         return [error.advice]
 

@@ -257,7 +257,7 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
         result.nothing_to_do = not (
             _find_index_differences(session, result.tenant) or _is_due(session, result.tenant)
         )
-        result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
+        result.waiting = session.catalog.quarantine.count_deferred(result.tenant)
         result.held = _count_held(session, result.tenant)
     except RagAssetsError:
         return False
@@ -283,7 +283,7 @@ def sync_tenant(
             result.held = _count_held(session, tenant_id)
         if not result.nothing_to_do:
             _drain(session, result, allow_deletes=allow_deletes)
-        result.waiting = session.catalog.quarantine.deferred_count(tenant_id)
+        result.waiting = session.catalog.quarantine.count_deferred(tenant_id)
     except RagAssetsError as error:
         result.error = error
     result.seconds = monotonic() - started

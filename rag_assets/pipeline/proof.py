@@ -296,7 +296,9 @@ def _iter_phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]
 def _iter_texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
     tables = lake.tenant(erasure.ref.id, erasure.ref.incarnation)
     try:
-        for keys in batched(islice(sorted(tables.parsed_keys()), _MAX_PHRASES), _TEXTS_AT_ONCE):
+        for keys in batched(
+            islice(sorted(tables.read_parsed_keys()), _MAX_PHRASES), _TEXTS_AT_ONCE
+        ):
             for row in tables.parsed(keys).values():
                 yield row.parsed.text
     except ServiceUnavailable:

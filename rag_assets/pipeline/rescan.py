@@ -297,7 +297,7 @@ class MaskedTexts:
             rows |= {new: found[key] for key, new in kept.items() if new is not None}
         masked = [
             ParsedRow(key, compute_parsed_digest(text), text)
-            for key in sorted(ctx.lake.missing_parsed(rows))
+            for key in sorted(ctx.lake.find_missing_parsed(rows))
             if (text := rows[key].masked) is not None
         ]
         ctx.lake.append_parsed(masked)
@@ -415,7 +415,7 @@ class _Scan:
 
     def _iter_texts(self, after: str) -> Iterator[None]:
         ctx = self._ctx
-        keys = sorted(key for key in ctx.lake.parsed_keys() if key > after)
+        keys = sorted(key for key in ctx.lake.read_parsed_keys() if key > after)
         progress = StageProgress("credentials in texts", len(keys), ctx.log)
         texts = MaskedTexts(ctx, self._scanner)
         for start in range(0, len(keys), _TEXTS):
@@ -434,7 +434,7 @@ class _Scan:
 
     def _iter_names(self, after: str) -> Iterator[None]:
         ctx, masker = self._ctx, Masker(self._scanner)
-        while rows := ctx.catalog.rescans.documents_after(ctx.ref.id, after, _NAMES):
+        while rows := ctx.catalog.rescans.list_documents_after(ctx.ref.id, after, _NAMES):
             after = rows[-1].document_id
             masked, rules = mask_rows(rows, masker, self._scanner)
             ctx.guard()

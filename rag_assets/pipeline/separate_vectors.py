@@ -119,7 +119,7 @@ def _list_separate_builds(ctx: TenantContext) -> Iterator[tuple[PgVectors, Gener
 
 
 def _find_differing(ctx: TenantContext, vectors: PgVectors, generation: Generation) -> set[str]:
-    held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
+    held = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
     owner = ctx.owner(generation)
     found = find_suspects(
@@ -131,7 +131,7 @@ def _find_differing(ctx: TenantContext, vectors: PgVectors, generation: Generati
 def _make_equal(
     ctx: TenantContext, vectors: PgVectors, generation: Generation, differing: set[str]
 ) -> None:
-    held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
+    held = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
     counted = {version.document_id: version for version in held if version.document_id in differing}
     owner = ctx.owner(generation)
     ctx.guard()

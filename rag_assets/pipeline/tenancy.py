@@ -103,7 +103,7 @@ def _put_tenants(
 
 
 def _build_listed_elsewhere_error(catalog: Catalog, record: TenantRecord) -> ConfigurationError:
-    other = "" if record.home is None else catalog.installation.home_name(record.home)
+    other = "" if record.home is None else catalog.installation.describe_home(record.home)
     return ConfigurationError(
         f"tenants.yaml lists tenant {record.id!r} with a different configuration than {other}",
         hint=f"change the tenant there; or, to configure it from this home folder, run: rag-assets"

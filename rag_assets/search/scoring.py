@@ -269,7 +269,7 @@ class ScoreStep:
         assert progress.vector is not None and search.floors is not None  # noqa: S101, PT018
         if floor is None:
             with progress.timings.measure("calibrate"):
-                rows = await self._reader.random_versions(
+                rows = await self._reader.pick_random_versions(
                     progress.ref.id, progress.serving.number, limit=SAMPLES_PER_QUESTION
                 )
                 ids = choose_random_entries(progress.owner, rows)

@@ -107,7 +107,7 @@ def test_an_embedder_that_fails_midway(
         assert not sync([tenant], every=False, repair=False, allow_deletes=False, as_json=True)
     assert reason in json.loads(capsys.readouterr().out)["error"]["message"]
     ctx = installation.context(tenant)
-    kept = len(ctx.lake.vector_hashes(ctx.embedder.embedder_id))
+    kept = len(ctx.lake.read_vector_hashes(ctx.embedder.embedder_id))
     assert kept == 3 + GOOD_CALLS * BATCH
     found = texts_by_uri(installation, tenant)
     assert "files/removed.md" not in found

@@ -399,7 +399,7 @@ def test_accept_clock_after_it_was_ahead_corrects_what_was_recorded(
     assert (counts["due"], counts["later_times"]) == (0, 1)
     assert shared_installation.command("installation", "accept-clock", "--yes").code == 0
     assert clock.trusted_at < datetime.now(UTC) + timedelta(minutes=1)
-    assert clock.catalog.clock.future_count(tenant.id, datetime.now(UTC)) == 0
+    assert clock.catalog.clock.count_future_times(tenant.id, datetime.now(UTC)) == 0
 
 
 def test_accept_clock_of_a_machine_far_from_postgres_is_refused(

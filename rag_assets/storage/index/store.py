@@ -127,7 +127,7 @@ class EntryStore(EntryWriter, Protocol):
         """
         ...
 
-    def strangers(
+    def iter_unowned_entries(
         self, index_name: str, tenant: str, owners: Collection[Owner]
     ) -> Iterator[ScannedEntry]:
         """Yield entries that scan() finds and none of these owners has, without verifying them."""
@@ -167,7 +167,7 @@ class EntryStore(EntryWriter, Protocol):
         """Yield the vectors of a generation's entries, in no particular order."""
         ...
 
-    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+    def iter_ids_without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         """Yield the ids of a generation's entries without a vector."""
         ...
 
@@ -285,7 +285,7 @@ class IndexAdministration(Protocol):
         """
         ...
 
-    def layout_differences(self) -> list[str]:
+    def list_layout_differences(self) -> list[str]:
         """Return descriptions of how existing indexes differ from the layout of new indexes."""
         ...
 

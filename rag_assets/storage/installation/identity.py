@@ -300,7 +300,7 @@ def clone_installation(
             belongs to another installation.
     """
     original, home = catalog.installation.create().id, Home(settings)
-    planned = home.planned_clone(original)
+    planned = home.find_planned_clone(original)
     if planned is None and not is_snapshot:
         _require_copied_catalog(catalog, settings, home)
     clone, stores = planned or uuid4(), roots(settings)

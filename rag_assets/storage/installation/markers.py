@@ -214,7 +214,7 @@ class Home:
         same_file = anchor.partition(":")[0] == recorded.partition(":")[0]
         return not same_file and self._stored.get("machine") != read_machine_name()
 
-    def planned_clone(self, original: UUID) -> UUID | None:
+    def find_planned_clone(self, original: UUID) -> UUID | None:
         """Return the id of a clone that was started in this folder and not completed, if any."""
         return self.installation if self._stored.get("clone_of") == str(original) else None
 

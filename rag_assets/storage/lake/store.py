@@ -99,7 +99,7 @@ class TenantLake:
         self._guard = guard
         self._tables = TenantTables(location, guard)
 
-    def missing_parsed(self, keys: Collection[str]) -> set[str]:
+    def find_missing_parsed(self, keys: Collection[str]) -> set[str]:
         """Return the parse_keys that are not in the lake."""
         return self._tables.parsed().missing(keys) if keys else set()
 
@@ -111,7 +111,7 @@ class TenantLake:
 
         return rows.read_parsed_rows(self._tables.parsed().read(keys))
 
-    def parsed_heads(self, keys: Collection[str]) -> dict[str, ParsedHead]:
+    def read_parsed_heads(self, keys: Collection[str]) -> dict[str, ParsedHead]:
         """Return title, media type and digest of parsed documents, by parse_key."""
         if not keys:
             return {}
@@ -119,7 +119,7 @@ class TenantLake:
         frame = self._tables.parsed().read(keys, columns)
         return {key: ParsedHead(*rest) for key, *rest in frame.iter_rows()}
 
-    def masked_spans(self, keys: Collection[str]) -> dict[str, tuple[MaskedSpan, ...]]:
+    def read_masked_spans(self, keys: Collection[str]) -> dict[str, tuple[MaskedSpan, ...]]:
         """Return the masked credentials of parsed documents, by parse_key, without any text."""
         if not keys:
             return {}
@@ -140,11 +140,11 @@ class TenantLake:
 
             self._tables.parsed().append(rows.build_parsed_frame(documents))
 
-    def parsed_keys(self) -> set[str]:
+    def read_parsed_keys(self) -> set[str]:
         """Return all parse_keys in the lake."""
         return self._tables.parsed().keys()
 
-    def missing_chunk_sets(self, keys: Collection[str]) -> set[str]:
+    def find_missing_chunk_sets(self, keys: Collection[str]) -> set[str]:
         """Return the chunk_set_keys that are not in the lake."""
         return self._tables.chunks().missing(keys) if keys else set()
 
@@ -156,7 +156,7 @@ class TenantLake:
 
         return rows.read_chunk_set_rows(self._tables.chunks().read(keys))
 
-    def chunk_hashes(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
+    def read_chunk_hashes(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Return the text_sha256 of each chunk, in order, by chunk_set_key."""
         if not keys:
             return {}
@@ -187,7 +187,7 @@ class TenantLake:
             self._tables.chunks().read(keys, ("key", "facts")), wants_kind
         )
 
-    def definition_hashes(self, keys: Collection[str]) -> dict[str, dict[str, str]]:
+    def read_definition_hashes(self, keys: Collection[str]) -> dict[str, dict[str, str]]:
         """Return the text_sha256 of chunks with a definition, by chunk_set_key, then by symbol."""
         if not keys:
             return {}
@@ -207,7 +207,7 @@ class TenantLake:
 
             self._tables.chunks().append(rows.build_chunk_sets_frame(chunk_sets))
 
-    def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
+    def find_missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
         """Return the hashes for which no vector of this embedder is stored."""
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
@@ -219,7 +219,7 @@ class TenantLake:
 
         return rows.read_vector_rows(self._tables.vectors(embedder_id).read(hashes))
 
-    def packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
+    def read_packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
         """Return the vectors whose text_sha256 is in a range, by text_sha256."""
         frame = self._tables.vectors(embedder_id).read_range(hashes, ("text_sha256", "vector"))
         return dict(frame.iter_rows())
@@ -269,7 +269,7 @@ class TenantLake:
         spool = self.spool(embedder_id, dimensions)
         stored = 0
         for answer, keys, vectors in spool.kept() if spool is not None else ():
-            missing = self.missing_vectors(embedder_id, keys)
+            missing = self.find_missing_vectors(embedder_id, keys)
             rows = [row for row, key in enumerate(keys) if key in missing]
             if rows:
                 self.append_vectors(embedder_id, [keys[row] for row in rows], vectors[rows])
@@ -281,7 +281,7 @@ class TenantLake:
     def _spools(self) -> Path:
         return Path(self._location.url) / SPOOL_FOLDER
 
-    def vector_hashes(self, embedder_id: str) -> set[str]:
+    def read_vector_hashes(self, embedder_id: str) -> set[str]:
         """Return the text_sha256 of all vectors of this embedder."""
         return self._tables.vectors(embedder_id).keys()
 

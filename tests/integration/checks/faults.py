@@ -166,7 +166,7 @@ class CheckedTenant:
         import polars as pl
 
         key = self.parsed(file_name).chunk_set_key
-        text = self.ctx.lake.chunk_hashes({key})[key][0]
+        text = self.ctx.lake.read_chunk_hashes({key})[key][0]
         embedder_id = self.ctx.embedder.embedder_id
         stored = self.ctx.lake.stored_vectors(embedder_id, {text})
         vector = np.frombuffer(stored["vector"][0], "<f4")

@@ -398,7 +398,7 @@ def vectors_of(tenant: CheckedTenant) -> dict[str, bytes]:
     ctx = tenant.ctx
     embedder_id = ctx.embedder.embedder_id
     fresh = tenant.installation.context(tenant.name).lake
-    frame = fresh.stored_vectors(embedder_id, fresh.vector_hashes(embedder_id))
+    frame = fresh.stored_vectors(embedder_id, fresh.read_vector_hashes(embedder_id))
     return dict(zip(frame["text_sha256"], frame["vector"], strict=True))
 
 

@@ -153,7 +153,7 @@ class SearchStateReader:
         given = {**build, "documents": [*document_ids], "principals": [*principals]}
         return map_by_document(await self._statements.rows(self._readable, given))
 
-    async def random_versions(
+    async def pick_random_versions(
         self, tenant_id: str, generation: int, *, limit: int
     ) -> list[tuple[str, str, int]]:
         """Return random documents of a build, as (document id, indexed key, passage count)."""

@@ -147,7 +147,7 @@ class SyncTable(CatalogQueries):
         """Delete the row of a source that was removed with its documents."""
         self._database.delete(ref, syncs, syncs.c.source == source)
 
-    def slice_documents(self, tenant_id: str) -> frozenset[str]:
+    def list_slice_documents(self, tenant_id: str) -> frozenset[str]:
         """Return the ids of the documents in the slice of the current or last run."""
         query = sa.select(slices.c.document_ids).where(slices.c.tenant == tenant_id)
         return frozenset(self._database.fetch_value(query) or ())
@@ -170,7 +170,7 @@ class SyncTable(CatalogQueries):
             unlisted=tuple(map(str, row.unlisted)),
         )
 
-    def last_generation(self, tenant_id: str) -> int | None:
+    def find_last_generation(self, tenant_id: str) -> int | None:
         """Return the generation that the last run worked on; None before the first run."""
         query = sa.select(slices.c.generation).where(slices.c.tenant == tenant_id)
         return self._database.fetch_value(query)

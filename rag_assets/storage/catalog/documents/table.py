@@ -135,7 +135,7 @@ class DocumentTable(CatalogQueries):
         is_living = (row.source == source, row.status != "DELETED")
         return self._database.count(tenant_id, documents, *is_living)
 
-    def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
+    def count_documents_to_reread(self, tenant_id: str, sources: Collection[str]) -> int:
         """Return the number of documents to read again; see must_be_read_again.
 
         Args:
@@ -223,7 +223,7 @@ class QuarantineTable(CatalogQueries):
         """Make deferred documents due now; return their number."""
         return self._make_due(ref, _DEFERRED)
 
-    def deferred_count(self, tenant_id: str) -> int:
+    def count_deferred(self, tenant_id: str) -> int:
         """Return the number of documents that wait for a provider's batch."""
         return self._database.count(tenant_id, documents, _DEFERRED)
 
@@ -231,7 +231,7 @@ class QuarantineTable(CatalogQueries):
         """Make documents with transient failures due now; return their number."""
         return self._make_due(ref, _TRANSIENT)
 
-    def waiting_count(self, tenant_id: str) -> int:
+    def count_waiting_for_retry(self, tenant_id: str) -> int:
         """Return the number of documents quarantined for a transient failure."""
         return self._database.count(tenant_id, documents, _TRANSIENT)
 

@@ -247,7 +247,7 @@ class IndexTable(CatalogQueries):
         most = max(urgent, documents_limit // _URGENT_DIVISOR) if urgent else documents_limit
         return found[: min(most, documents_limit)]
 
-    def pending_count(
+    def count_pending(
         self,
         tenant_id: str,
         generation: int,
@@ -259,7 +259,7 @@ class IndexTable(CatalogQueries):
         due = is_pending(config_key, for_superseded_build=for_superseded_build)
         return self._count(tenant_id, generation, due)
 
-    def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
+    def count_unfinished(self, tenant_id: str, generation: int, config_key: str) -> int:
         """Return the number of documents that can be processed now or at a later retry time."""
         row = documents.c
         waits = sa.and_(
@@ -286,7 +286,7 @@ class IndexTable(CatalogQueries):
         rows = self._database.fetch_rows(select_expected_entries(), {"tenants": list(tenant_ids)})
         return {(row.tenant, row.generation): ExpectedEntries.from_row(row) for row in rows}
 
-    def entry_count_in_builds(self, tenant_id: str, document_ids: Sequence[str]) -> int:
+    def count_entries_in_builds(self, tenant_id: str, document_ids: Sequence[str]) -> int:
         """Return the number of entries of these documents that all generations should have."""
         query = select_entry_count(is_of_documents(document_index.c, tenant_id, document_ids))
         return self._database.fetch_value(query) or 0
@@ -304,7 +304,7 @@ class IndexTable(CatalogQueries):
             found.setdefault(row.generation, []).append(row.document_id)
         return found
 
-    def up_to_date(
+    def find_up_to_date(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
         """Return, by document id, the indexed_key of versions whose entries need no rewrite."""
@@ -401,7 +401,7 @@ class IndexTable(CatalogQueries):
         are_versions = is_of_generation(ref.id, generation, document_ids)
         self._database.update(ref, document_index, are_versions, dirty=False)
 
-    def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
+    def find_dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
         """Return the documents that may have entries of several versions.
 
         Returns:
@@ -429,7 +429,7 @@ class IndexTable(CatalogQueries):
         are_versions = is_of_generation(ref.id, generation, document_ids)
         self._database.update(ref, document_index, are_versions, document_key=None, dirty=True)
 
-    def document_keys(
+    def find_document_keys(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
         """Return the document_key from which each named document's valid version was built."""
@@ -490,7 +490,7 @@ class IndexTable(CatalogQueries):
         """Withhold these documents from searches; the next run deletes their entries."""
         self._database.write(ref, build_withholding_update(ref, document_ids))
 
-    def held_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
+    def stream_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """Stream the version of each document that should be in the generation's index."""
         held = document_index.c
         query = select_returnable(

@@ -200,7 +200,7 @@ class ReceiptTable(CatalogQueries):
         with self._database.begin() as connection:
             return verify_chain(connection)
 
-    def ids_by_hash(self, document_ids: Sequence[str]) -> dict[str, str]:
+    def map_ids_by_hash(self, document_ids: Sequence[str]) -> dict[str, str]:
         """Return the ids of these documents by the keyed hashes that stand for them in receipts."""
         with self._database.begin() as connection:
             return dict(

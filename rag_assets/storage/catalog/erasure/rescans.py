@@ -195,7 +195,7 @@ class RescanTable(CatalogQueries):
         rows = self._database.fetch_rows(queries[0].union(queries[1]))
         return [RecordedKeys(*row) for row in rows]
 
-    def documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
+    def list_documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
         """Return a tenant's next documents, also deleted ones, in the order of their ids."""
         query = (
             sa.select(documents)

@@ -90,7 +90,7 @@ class ClockTable(CatalogQueries):
         )
         return self._database.fetch_row(query.limit(1)) is not None
 
-    def future_count(self, tenant_id: str, now: datetime) -> int:
+    def count_future_times(self, tenant_id: str, now: datetime) -> int:
         """Return the number of a tenant's rows with a time in the future.
 
         Args:

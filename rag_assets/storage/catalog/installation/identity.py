@@ -221,7 +221,7 @@ class InstallationTable(CatalogQueries):
         query = sa.select(homes.c.id).where(homes.c.path == path, homes.c.host == host)
         return self._database.fetch_value(query.order_by(homes.c.seen_at.desc()).limit(1))
 
-    def home_name(self, home_id: UUID) -> str:
+    def describe_home(self, home_id: UUID) -> str:
         """Return the path and host of a home folder, for messages."""
         query = sa.select(homes.c.path, homes.c.host).where(homes.c.id == home_id)
         row = self._database.fetch_row(query)

@@ -179,7 +179,7 @@ class AuditRecords:
         )
         return self._stream(query)
 
-    def former_receipt_count(self) -> int:
+    def count_former_receipts(self) -> int:
         """Return the number of receipts of former tenants with the same id."""
         query = sa.select(sa.func.count()).where(
             receipts.c.tenant == self.ref.id, receipts.c.incarnation != self.ref.incarnation

@@ -175,7 +175,7 @@ class EventTable(CatalogQueries):
             found.append(read_row(Event, row, payload=shown))
         return found
 
-    def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
+    def find_tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
         """Return the tenants with an event of this kind since an earlier event of any tenant.
 
         Returns:

@@ -110,7 +110,7 @@ class TenantTable(CatalogQueries):
         """Return every tenant, sorted by id."""
         return _fetch_tenants(self._database, select_tenants().order_by(tenants.c.id))
 
-    def active_versions(self) -> dict[str, tuple[int, datetime]]:
+    def list_active_versions(self) -> dict[str, tuple[int, datetime]]:
         """Return (incarnation, time of the last change) of each active tenant, by id."""
         query = sa.select(tenants.c.id, tenants.c.incarnation, tenants.c.updated_at)
         rows = self._database.fetch_rows(query.where(tenants.c.state == "ACTIVE").order_by("id"))

@@ -114,7 +114,7 @@ class ElasticsearchIndexes:
         patterns = self._names.patterns
         return conditions(self._client, patterns, is_serverless=is_serverless)
 
-    def layout_differences(self) -> list[str]:
+    def list_layout_differences(self) -> list[str]:
         with translated_errors():
             is_serverless = self._server.is_serverless
             settings = self._client.indices.get_settings(
@@ -324,7 +324,7 @@ class ElasticsearchIndexes:
         return TenantView(name, is_tenant_filter(tenant, alias[1]), tenants)
 
     def _build_filter(self, owner: Owner) -> dict[str, Any]:
-        return self._ownership.named(queries.entries(owner))
+        return self._ownership.named(queries.build_entries_query(owner))
 
     def _find_alias(self, tenant: str) -> tuple[str, Mapping[str, Any]] | None:
         alias = self._names.alias(tenant)
@@ -501,10 +501,10 @@ def _iter_count_searches(build: CountedBuild, alias: str) -> Iterator[Mapping[st
     """
     owner = build.owner
     yield build_search_header(build.index.name, owner.tenant)
-    yield queries.entry_count(owner, build.recent_keys)
+    yield queries.build_entry_count_search(owner, build.recent_keys)
     if build.is_serving:
         of_index = {"term": {"_index": build.index.name}}
-        shown = {"filter": queries.entries(owner, [of_index])}
+        shown = {"filter": queries.build_entries_query(owner, [of_index])}
         yield build_search_header(alias, None)
         yield {"size": 0, "track_total_hits": True, "aggs": {"shown": shown}}
 

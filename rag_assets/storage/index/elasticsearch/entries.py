@@ -117,16 +117,19 @@ class ElasticsearchEntries:
         batches = [None] if document_ids is None else batched(document_ids, _QUERY_DOCUMENTS)
         for batch in batches:
             clauses = [] if batch is None else [{"terms": {"document_id": batch}}]
-            query = {"bool": {"filter": [queries.reachable(tenant), *clauses]}}
+            query = {"bool": {"filter": [queries.build_reachable_query(tenant), *clauses]}}
             for hit in self._iter_hits(index_name, None, query, _STORED):
                 yield queries.parse_scanned_hit(hit, digest_key)
 
-    def strangers(
+    def iter_unowned_entries(
         self, index_name: str, tenant: str, owners: Collection[Owner]
     ) -> Iterator[ScannedEntry]:
         self._refresh(index_name)
-        ours = [queries.entries(owner, [{"term": {"_routing": owner.tenant}}]) for owner in owners]
-        query = {"bool": {"filter": [queries.reachable(tenant)], "must_not": ours}}
+        ours = [
+            queries.build_entries_query(owner, [{"term": {"_routing": owner.tenant}}])
+            for owner in owners
+        ]
+        query = {"bool": {"filter": [queries.build_reachable_query(tenant)], "must_not": ours}}
         for hit in self._iter_hits(index_name, None, query, _STORED):
             yield queries.parse_scanned_hit(hit, None)
 
@@ -138,7 +141,9 @@ class ElasticsearchEntries:
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
         self._refresh(index_name)
-        for hit in self._iter_hits(index_name, owner.tenant, queries.entries(owner), _STORED):
+        for hit in self._iter_hits(
+            index_name, owner.tenant, queries.build_entries_query(owner), _STORED
+        ):
             yield queries.parse_stored_hit(owner, hit)
 
     def of_documents(
@@ -146,7 +151,7 @@ class ElasticsearchEntries:
     ) -> Iterator[StoredEntry]:
         for ids in batched(document_ids, _QUERY_DOCUMENTS):
             clauses = queries.build_filter_clauses(EntryFilter(documents=tuple(ids)))
-            query = queries.entries(owner, clauses)
+            query = queries.build_entries_query(owner, clauses)
             for hit in self._iter_hits(index_name, owner.tenant, query, _STORED):
                 yield queries.parse_stored_hit(owner, hit)
 
@@ -155,7 +160,7 @@ class ElasticsearchEntries:
         with translated_errors(index_name=index_name):
             try:
                 answer = self._client.count(
-                    index=index_name, query=queries.entries(owner), routing=owner.tenant
+                    index=index_name, query=queries.build_entries_query(owner), routing=owner.tenant
                 )
             except NotFoundError:
                 return 0
@@ -180,13 +185,13 @@ class ElasticsearchEntries:
     ) -> Iterator[EntryVector]:
         self._refresh(index_name)
         for clause in _iter_text_clauses(texts):
-            query = queries.entries(owner, [clause])
+            query = queries.build_entries_query(owner, [clause])
             for hit in self._iter_hits(index_name, owner.tenant, query, _STORED, vectors=True):
-                yield queries.entry_vector(owner, hit)
+                yield queries.parse_entry_vector(owner, hit)
 
-    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+    def iter_ids_without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         self._refresh(index_name)
-        query = queries.entries(owner, excluding={"exists": {"field": "vector"}})
+        query = queries.build_entries_query(owner, excluding={"exists": {"field": "vector"}})
         for hit in self._iter_hits(index_name, owner.tenant, query, ["ordinal"]):
             yield str(hit["_id"])
 
@@ -259,7 +264,7 @@ class ElasticsearchEntries:
                     answer = self._client.search(
                         index=index_name,
                         routing=owner.tenant,
-                        query=queries.entries(owner),
+                        query=queries.build_entries_query(owner),
                         size=0,
                         aggs={"found": {"composite": composite}},
                         allow_partial_search_results=False,
@@ -295,7 +300,7 @@ class ElasticsearchEntries:
     def _iter_other_versions(
         self, index_name: str, owner: Owner, document_ids: list[str], kept: Mapping[str, str | None]
     ) -> Iterator[str]:
-        query = queries.entries(owner, [{"terms": {"document_id": document_ids}}])
+        query = queries.build_entries_query(owner, [{"terms": {"document_id": document_ids}}])
         for hit in self._iter_hits(index_name, owner.tenant, query, ["document_id", "index_key"]):
             found = hit["_source"]
             if found["index_key"] != kept[found["document_id"]]:
@@ -304,7 +309,7 @@ class ElasticsearchEntries:
     def _iter_scope_updates(
         self, index_name: str, owner: Owner, document_ids: list[str], scope: str
     ) -> Iterator[dict[str, Any]]:
-        query = queries.entries(
+        query = queries.build_entries_query(
             owner,
             [{"terms": {"document_id": document_ids}}],
             excluding={"term": {"access_scope": scope}},

@@ -79,23 +79,23 @@ def build_candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str,
     }
 
 
-def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
+def build_entry_count_search(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
     """Return the search that counts a generation's entries, and those with these index keys."""
     recent = {"filter": {"terms": {"index_key": list(recent_keys)}}}
     return {
         "size": 0,
         "track_total_hits": True,
-        "query": entries(owner),
+        "query": build_entries_query(owner),
         "aggs": {"recent": recent},
     }
 
 
-def reachable(tenant: str) -> dict[str, Any]:
+def build_reachable_query(tenant: str) -> dict[str, Any]:
     """Return a query for all entries that have this tenant as their tenant or as their routing."""
     return {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
 
 
-def entries(
+def build_entries_query(
     owner: Owner,
     clauses: Sequence[Mapping[str, Any]] = (),
     *,
@@ -108,19 +108,19 @@ def entries(
     return {"bool": query}
 
 
-def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
+def build_ranking_search(owner: Owner, request: RankingRequest) -> dict[str, Any]:
     """Return the search for a ranking that is not by words; see build_words_search for words."""
     clauses = build_filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
         raise TypeError("a ranking by words needs weights: see build_words_search")
     if request.by is None:
-        return {"query": entries(owner, clauses), "size": request.returned}
+        return {"query": build_entries_query(owner, clauses), "size": request.returned}
     if isinstance(request.by, Places):
         return _rank_by_place(owner, request.by, request.returned, clauses)
     if isinstance(request.by, EqualTexts):
         # The field is not indexed: the values of the tenant's entries are compared.
         equal = {"terms": {"text_key": list(request.by.keys)}}
-        return {"query": entries(owner, [*clauses, equal]), "size": request.returned}
+        return {"query": build_entries_query(owner, [*clauses, equal]), "size": request.returned}
     # The limit decides how the vectors are searched, regardless of how many hits are returned.
     found = build_cosine_search(owner, request.by, clauses, request.limit)
     return {**found, "size": request.returned}
@@ -224,7 +224,7 @@ def _rank_by_place(
 ) -> dict[str, Any]:
     """Return a search that scores entries by which place they match; the first scores highest."""
     last = len(places.of)
-    found = entries(owner, clauses)
+    found = build_entries_query(owner, clauses)
     found["bool"] |= {
         "should": [
             {
@@ -266,7 +266,7 @@ def build_word_count_search(
     return {
         "size": 0,
         "track_total_hits": True,
-        "query": entries(owner, build_filter_clauses(request.entry_filter)),
+        "query": build_entries_query(owner, build_filter_clauses(request.entry_filter)),
         "aggs": {
             name: {"filters": {"filters": filters}} for name, filters in counts.items() if filters
         },
@@ -326,7 +326,7 @@ def build_words_search(
         if held:
             weight = TITLE_WEIGHT * max(held)
             clauses.append(_match_best(_build_interval(field, word, weight) for field in _TITLES))
-    found = entries(owner, build_filter_clauses(request.entry_filter))
+    found = build_entries_query(owner, build_filter_clauses(request.entry_filter))
     found["bool"] |= {"should": clauses, "minimum_should_match": 1}
     # Indexes of earlier versions lack the field.
     by_length = {"field": "length_weight", "missing": 1}
@@ -388,7 +388,7 @@ def parse_stored_hit(
     return fields.build_stored_entry(owner, hit["_id"], hit["_source"], cosine)
 
 
-def entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
+def parse_entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
     """Return the entry's vector in a hit that was requested with all stored fields."""
     stored = dict(hit["_source"])
     numbers = stored.pop("vector", None)
@@ -436,7 +436,7 @@ def parse_ranking(
     return sorted(candidates, key=lambda one: (-one.score, one.id))
 
 
-def cosine(hit: Mapping[str, Any]) -> float:
+def parse_cosine(hit: Mapping[str, Any]) -> float:
     """Return the cosine of a hit by vector, which Elasticsearch scores as (1 + cosine) / 2."""
     return 2.0 * float(hit["_score"]) - 1.0
 

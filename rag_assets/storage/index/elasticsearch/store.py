@@ -171,7 +171,9 @@ class ElasticsearchSearcher:
         first = [
             queries.build_word_count_search(owner, request, words[number])
             if number in words
-            else _add_candidate_options(owner, request, queries.ranking(owner, request))
+            else _add_candidate_options(
+                owner, request, queries.build_ranking_search(owner, request)
+            )
             for number, request in enumerate(requests)
         ]
         answers = [*await self._fetch_answers(index_name, owner, first)]
@@ -205,7 +207,7 @@ class ElasticsearchSearcher:
             return {}
         body = queries.build_cosine_search(owner, vector, [queries.build_id_clause(ids)], len(ids))
         [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
-        return {hit["_id"]: queries.cosine(hit) for hit in found}
+        return {hit["_id"]: queries.parse_cosine(hit) for hit in found}
 
     async def entries(
         self,
@@ -223,13 +225,13 @@ class ElasticsearchSearcher:
         readable = queries.build_filter_clauses(entry_filter)
         clauses = [queries.build_id_clause(ids), *readable]
         if vector is None:
-            body = {"query": queries.entries(owner, clauses), "size": len(ids)}
+            body = {"query": queries.build_entries_query(owner, clauses), "size": len(ids)}
         else:
             body = queries.build_cosine_search(owner, vector, clauses, len(ids))
         [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
         return {
             hit["_id"]: queries.parse_stored_hit(
-                owner, hit, None if vector is None else queries.cosine(hit)
+                owner, hit, None if vector is None else queries.parse_cosine(hit)
             )
             for hit in found
         }
@@ -239,7 +241,7 @@ class ElasticsearchSearcher:
     ) -> dict[str, PassageVector]:
         if not ids:
             return {}
-        query = queries.entries(owner, [queries.build_id_clause(ids)])
+        query = queries.build_entries_query(owner, [queries.build_id_clause(ids)])
         body = {"query": query, "size": len(ids), **queries.VECTOR_OPTIONS}
         [found] = await self._fetch_hits(index_name, owner, [body])
         return {
@@ -252,7 +254,7 @@ class ElasticsearchSearcher:
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
     ) -> EntryCounts:
         [answer] = await self._fetch_answers(
-            index_name, owner, [queries.entry_count(owner, recent_keys)]
+            index_name, owner, [queries.build_entry_count_search(owner, recent_keys)]
         )
         total, recent = answer["hits"]["total"], answer["aggregations"]["recent"]
         return EntryCounts(total["value"], recent["doc_count"])

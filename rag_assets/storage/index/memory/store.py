@@ -72,7 +72,7 @@ class MemoryIndexes:
     def conditions(self) -> list[RagAssetsError]:
         return []
 
-    def layout_differences(self) -> list[str]:
+    def list_layout_differences(self) -> list[str]:
         return []
 
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
@@ -236,7 +236,7 @@ class MemoryEntries:
             if wanted and tenant in {row.tenant, row.fields["tenant"]}:
                 yield fields.build_scanned_entry(row.id, row.fields, row.tenant, digest_key)
 
-    def strangers(
+    def iter_unowned_entries(
         self, index_name: str, tenant: str, owners: Collection[Owner]
     ) -> Iterator[ScannedEntry]:
         ours = {(owner.incarnation, owner.generation) for owner in owners}
@@ -288,7 +288,7 @@ class MemoryEntries:
                 vector = row.vector if row.vector.any() else None
                 yield fields.entry_vector(owner, row.id, row.fields, vector)
 
-    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+    def iter_ids_without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         return (
             row.id
             for row in self._memory.list_owned_rows(index_name, owner)

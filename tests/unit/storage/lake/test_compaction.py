@@ -96,7 +96,7 @@ def test_duplicates_are_dropped(acme: TenantLake, parsed_row: ParsedMaker) -> No
     acme.append_parsed(rows[:1])
     done = acme.compact()["parsed_text"]
     assert (done.before.rows, done.after.rows, done.duplicates, done.dead) == (6, 3, 3, 0)
-    assert acme.parsed_keys() == {row.key for row in rows}
+    assert acme.read_parsed_keys() == {row.key for row in rows}
 
 
 @pytest.mark.slow
@@ -145,18 +145,18 @@ def test_incomplete_files_of_a_killed_writer_are_deleted(
         path.write_text("forbidden")
     acme.compact()
     assert [path for path in left if path.exists()] == []
-    assert acme.parsed_keys() == {parsed_row("a").key}
+    assert acme.read_parsed_keys() == {parsed_row("a").key}
 
 
 def test_a_table_can_lose_all_its_rows(acme: TenantLake, parsed_row: ParsedMaker) -> None:
     acme.append_parsed([parsed_row("a")])
     acme.compact(LiveKeys(parsed=set()))
-    assert acme.parsed_keys() == set()
+    assert acme.read_parsed_keys() == set()
     assert acme.parsed(["a"]) == {}
-    assert acme.missing_parsed(["a"]) == {"a"}
+    assert acme.find_missing_parsed(["a"]) == {"a"}
     assert acme.size()["parsed_text"].rows == 0
     acme.append_parsed([parsed_row("a")])
-    assert acme.parsed_keys() == {parsed_row("a").key}
+    assert acme.read_parsed_keys() == {parsed_row("a").key}
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_many_small_files_make_compaction_due(lake: Lake, acme: TenantLake) -> N
     assert (result.before.files, result.after.files, result.dead) == (32, 1, 0)
     assert acme.due() == []
     assert acme.compact_due() == {}
-    assert acme.missing_vectors(E, texts) == set()
+    assert acme.find_missing_vectors(E, texts) == set()
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ def test_large_tables_are_rewritten_in_ranges(
     (done,) = (d for name, d in acme.compact().items() if name.startswith("embeddings/"))
     assert 4 < done.after.files < done.before.files
     assert done.after.rows == len(texts)
-    assert acme.vector_hashes(E) == set(texts)
+    assert acme.read_vector_hashes(E) == set(texts)
 
 
 def test_large_files_lose_their_duplicate_and_dead_rows(
@@ -216,7 +216,7 @@ def test_large_files_lose_their_duplicate_and_dead_rows(
         acme.append_vectors(E, texts, np.ones((len(texts), 4), np.float32))
     (done,) = acme.compact(LiveKeys(texts={"a", "b", "c"})).values()
     assert (done.duplicates, done.dead, done.before.rows, done.after.rows) == (1, 1, 5, 3)
-    assert acme.vector_hashes(E) == {"a", "b", "c"}
+    assert acme.read_vector_hashes(E) == {"a", "b", "c"}
 
 
 def test_only_keys_have_statistics(acme: TenantLake, parsed_row: ParsedMaker) -> None:
@@ -246,13 +246,13 @@ def test_a_lost_lock_stops_compaction_without_losing_rows(lake: Lake, acme: Tena
         try:
             writer.compact()
         except TenantLocked:
-            assert acme.missing_vectors(E, texts) == set()
+            assert acme.find_missing_vectors(E, texts) == set()
             continue
         break
     else:
         pytest.fail("compaction never ended")
     assert allowed == 3  # 1 leaves duplicate rows, 2 unreferenced files, 3 completes
-    assert acme.vector_hashes(E) == set(texts)
+    assert acme.read_vector_hashes(E) == set(texts)
 
 
 def file(name: str, size: int, first: str = "0", last: str = "f") -> DataFile:
@@ -287,7 +287,7 @@ def test_a_table_with_former_columns_is_ignored_until_compaction_deletes_it(
     former = folder / "acme/1/parsed_text/0123456789ab"
     write_deltalake(str(former), pl.DataFrame({"key": ["a"], "text": ["of an earlier release"]}))
     row = parsed_row("a")
-    assert acme.missing_parsed([row.key]) == {row.key}
+    assert acme.find_missing_parsed([row.key]) == {row.key}
     acme.append_parsed([row])
     assert acme.parsed([row.key]) == {row.key: row}
     assert former.exists()
