@@ -430,7 +430,7 @@ def parse_ranking(
     owner: Owner, request: RankingRequest, found: Iterable[Mapping[str, Any]]
 ) -> list[Candidate]:
     """Return the candidates in the hits of one ranking, best first."""
-    score = _read_words_score if isinstance(request.by, str) else cosine
+    score = _read_words_score if isinstance(request.by, str) else parse_cosine
     id_of = make_entry_id_function(owner)
     candidates = [parse_candidate(id_of, hit, score(hit)) for hit in found]
     return sorted(candidates, key=lambda one: (-one.score, one.id))
