@@ -35,7 +35,7 @@ from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.providers.local import E5Embedder
 from rag_assets.storage.index.common_words import find_sentence_language, is_english
 from rag_assets.storage.index.fields import build_entry_source
-from rag_assets.storage.index.memory.searcher import Row, ranking
+from rag_assets.storage.index.memory.searcher import Row, rank_rows
 from rag_assets.storage.index.model import (
     Entry,
     EntryDocument,
@@ -168,7 +168,7 @@ def _rank_by_words(judged_set: JudgedSet) -> dict[str, Array]:
     ranked: list[list[tuple[int, float]]] = []
     terms: list[tuple[int, int]] = []
     for question, _ in judged_set.questions:
-        candidates = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
+        candidates = rank_rows(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
         ranked.append([(positions[candidate.id], candidate.score) for candidate in candidates])
         terms.append(
             (candidates[0].matched if candidates else 0, len(parse_query_words(question).terms))

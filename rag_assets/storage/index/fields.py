@@ -169,7 +169,7 @@ def build_scanned_entry(
     )
 
 
-def entry_vector(
+def build_entry_vector(
     owner: Owner, id_: str, fields: Mapping[str, Any], vector: npt.NDArray[np.float32] | None
 ) -> EntryVector:
     """Return an entry's vector, and whether the entry is genuine."""

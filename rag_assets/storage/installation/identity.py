@@ -26,7 +26,7 @@ from rag_assets.storage.catalog.installation.identity import (
 )
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
-from rag_assets.storage.installation.markers import Home, Root, read_machine_name, roots
+from rag_assets.storage.installation.markers import Home, Root, open_roots, read_machine_name
 from rag_assets.storage.lake.location import Location
 
 VARIABLES: Final[Mapping[PlaceKind, str]] = {
@@ -91,7 +91,7 @@ def open_catalog(
     """
     catalog = Catalog.open(database_url, owner_url, before_upgrade=before_upgrade)
     try:
-        state, stores = catalog.installation.state(), roots(settings)
+        state, stores = catalog.installation.state(), open_roots(settings)
         _require_no_difference(find_differences(catalog, settings, state, stores))
         return catalog, _complete_identity(catalog, settings, state, stores)
     except BaseException:
@@ -261,7 +261,7 @@ def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     Raises:
         ForeignInstallation: the home folder or a store belongs to another installation.
     """
-    stores = roots(settings)
+    stores = open_roots(settings)
     state = catalog.installation.state()
     for difference in find_differences(catalog, settings, state, stores):
         if not difference.can_move:
@@ -278,7 +278,7 @@ def forget_place(catalog: Catalog, settings: Settings, place: Place) -> bool:
     is_forgotten = catalog.installation.forget_place(place)
     former = [p for p in catalog.installation.places() if p.left_at is not None]
     row = catalog.installation.read()
-    for root in roots(settings):
+    for root in open_roots(settings):
         if row is not None and root.owner() == row.id:
             root.mark(row.id, former)
     return is_forgotten
@@ -303,7 +303,7 @@ def clone_installation(
     planned = home.find_planned_clone(original)
     if planned is None and not is_snapshot:
         _require_copied_catalog(catalog, settings, home)
-    clone, stores = planned or uuid4(), roots(settings)
+    clone, stores = planned or uuid4(), open_roots(settings)
     for root in stores:
         owner = root.owner()
         is_usable = root.is_copy() if owner == original else owner in {None, clone}

@@ -130,7 +130,7 @@ class Root:
         return from_url(self.url)
 
 
-def roots(settings: Settings) -> list[Root]:
+def open_roots(settings: Settings) -> list[Root]:
     """Return the roots of the lake and of blobs."""
     lake = Location.parse(settings.lake_url).url
     return [Root("lake", lake, settings), Root("blobs", settings.blobs_url, settings)]

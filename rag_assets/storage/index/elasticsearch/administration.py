@@ -79,7 +79,7 @@ class ElasticsearchIndexes:
         self._ownership.adopt(indexes)
 
     def take_over(self, former: UUID) -> None:
-        self._ownership.take_over([*self._names.patterns, f"{self._names.marks}*"], former)
+        self._ownership.take_over([*self._names.patterns, f"{self._names.notes_index}*"], former)
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
         with translated_errors():

@@ -79,7 +79,7 @@ class IndexNames:
         return re.fullmatch(stem + re.escape(tenant), index_name) is not None
 
     @property
-    def marks(self) -> str:
+    def notes_index(self) -> str:
         """Return the name of the index that keeps notes about the catalog."""
         return f"{self.prefix}-marks"
 

@@ -393,7 +393,7 @@ def parse_entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
     stored = dict(hit["_source"])
     numbers = stored.pop("vector", None)
     vector = None if numbers is None else np.asarray(numbers, dtype=np.float32)
-    return fields.entry_vector(owner, hit["_id"], stored, vector)
+    return fields.build_entry_vector(owner, hit["_id"], stored, vector)
 
 
 def parse_passage_vector(hit: Mapping[str, Any]) -> PassageVector:

@@ -128,7 +128,7 @@ def open_store(config: StoreConfig) -> VectorStore:
         entries=ElasticsearchEntries(client, ownership),
         indexes=ElasticsearchIndexes(client, names, config.shared_limit, ownership, config.layout),
         searcher=partial(ElasticsearchSearcher, connection),
-        notes=ElasticsearchNotes(client, names.marks, ownership, config.installation),
+        notes=ElasticsearchNotes(client, names.notes_index, ownership, config.installation),
         close=client.close,
     )
 

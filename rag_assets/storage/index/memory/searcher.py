@@ -127,13 +127,13 @@ class MemorySearcher:
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
         rows = self._list_rows(index_name, owner)
-        return [ranking(rows, owner, request) for request in requests]
+        return [rank_rows(rows, owner, request) for request in requests]
 
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
         rows = self._list_rows(index_name, owner)
-        return {row.id: cosine(row, vector) for row in rows if row.id in set(ids)}
+        return {row.id: compute_cosine(row, vector) for row in rows if row.id in set(ids)}
 
     async def entries(
         self,
@@ -148,7 +148,7 @@ class MemorySearcher:
         wanted = set(ids)
         return {
             row.id: fields.build_stored_entry(
-                owner, row.id, row.fields, None if vector is None else cosine(row, vector)
+                owner, row.id, row.fields, None if vector is None else compute_cosine(row, vector)
             )
             for row in self._list_rows(index_name, owner)
             if row.id in wanted and (scopes is None or is_readable(row.fields, scopes, moved))
@@ -188,7 +188,7 @@ _TITLES = ("title", "heading_path")
 _WRITTEN = ("text", "context", *_TITLES)
 
 
-def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
+def rank_rows(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
     """Return the candidates of a request among rows, best first, ties broken by id."""
     rows = [row for row in rows if _passes_filter(row.fields, request.entry_filter)]
     matched: Mapping[str, int] = {}
@@ -203,7 +203,7 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
     elif request.by is None:
         scores = {row.id: 0.0 for row in rows}
     else:
-        scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
+        scores = {row.id: compute_cosine(row, request.by) for row in rows if row.vector.any()}
     found = [
         _build_candidate(row, owner, scores[row.id], request, matched.get(row.id, 0))
         for row in rows
@@ -231,7 +231,7 @@ def _build_candidate(
     )
 
 
-def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
+def compute_cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
     """Return the cosine of an entry's vector and a query vector; 0 if one of them is zero."""
     product = float(np.linalg.norm(row.vector) * np.linalg.norm(vector))
     return float(row.vector @ vector) / product if product else 0.0

@@ -286,7 +286,7 @@ class MemoryEntries:
         for row in self._memory.list_owned_rows(index_name, owner):
             if row.fields["text_sha256"] in texts:
                 vector = row.vector if row.vector.any() else None
-                yield fields.entry_vector(owner, row.id, row.fields, vector)
+                yield fields.build_entry_vector(owner, row.id, row.fields, vector)
 
     def iter_ids_without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         return (

@@ -17,7 +17,7 @@ from benchmarks.fusion.lists import build_entries
 from benchmarks.fusion.sets import load_handbook
 from rag_assets.storage.index import fields
 from rag_assets.storage.index.fields import build_entry_source
-from rag_assets.storage.index.memory.searcher import Row, ranking
+from rag_assets.storage.index.memory.searcher import Row, rank_rows
 from rag_assets.storage.index.model import (
     MOST_PLACES,
     EntryFilter,
@@ -76,7 +76,7 @@ def test_words_rank_passages_of_a_real_corpus_as_in_memory(opened: Opened, owner
     for question, _ in judged.questions[:20]:
         found = opened.ranking(owner, question, limit=50)
         request = RankingRequest(question, 50, EntryFilter())
-        wanted = {one.id: one for one in ranking(rows, owner, request)}
+        wanted = {one.id: one for one in rank_rows(rows, owner, request)}
         assert len(found) == len(wanted) > 0
         assert [one.score for one in found] == pytest.approx(
             [one.score for one in wanted.values()], rel=1e-4
