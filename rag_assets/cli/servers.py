@@ -196,7 +196,7 @@ def _list_held_warnings(session: Session) -> list[str]:
     from rag_assets.storage.catalog.builds.syncs import DepartureTable
 
     held = _read_database(session, lambda db: DepartureTable(db).list_held()) or []
-    shown = [each.line for each in held[:_MAX_NAMED]]
+    shown = [each.warning for each in held[:_MAX_NAMED]]
     if len(held) > _MAX_NAMED:
         shown.append(f"deletions of {len(held) - _MAX_NAMED:,} more sources are held back")
     return shown

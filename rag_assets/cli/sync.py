@@ -198,7 +198,7 @@ def _print_warnings(session: Session, results: Sequence[TenantSync], *, of_clock
         if result.error is None:
             for each in session.catalog.departures.list_held(result.tenant):
                 if each.is_manifest:
-                    warn(each.line)
+                    warn(each.warning)
     if of_clock:
         session.warn_of_clock()
 

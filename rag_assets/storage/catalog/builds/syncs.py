@@ -212,7 +212,7 @@ class HeldDeletions:
     is_manifest: bool = False
 
     @property
-    def line(self) -> str:
+    def warning(self) -> str:
         """Return a sentence with the documents, the reason, and the command that deletes them."""
         return (
             f"{format_count(self.documents, 'document')} of {self.tenant} disappeared, and"
