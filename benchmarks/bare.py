@@ -60,12 +60,12 @@ def _list_actions(tenant_id: str) -> Iterator[dict[str, Any]]:
 
 def load_entries(path: Path, index_name: str, url: str, *, graphs: bool) -> dict[str, float]:
     """Write the entries into a new index; return seconds, CPU seconds and the number of entries."""
-    from rag_assets.storage.index.elasticsearch.mapping import index_body
-    from rag_assets.storage.index.model import IndexSpec, suitable_index
+    from rag_assets.storage.index.elasticsearch.mapping import build_index_body
+    from rag_assets.storage.index.model import IndexSpec, choose_vector_index
 
     with path.open() as lines:
         actions = [{"_index": index_name, **json.loads(line)} for line in lines]
-    body = index_body(IndexSpec(384, suitable_index(384)))
+    body = build_index_body(IndexSpec(384, choose_vector_index(384)))
     if graphs:
         del body["mappings"]["properties"]["vector"]["index_options"]["flat_index_threshold"]
     with Elasticsearch(url, request_timeout=120) as client:

@@ -47,8 +47,8 @@ from rag_assets.ingest.chunking.model import Chunk
 from rag_assets.runtime.elasticsearch import EmbeddedElasticsearch
 from rag_assets.search.recall import compute_candidate_count
 from rag_assets.storage.index.elasticsearch.entries import bulk
-from rag_assets.storage.index.elasticsearch.mapping import alias_for_writes, index_body
-from rag_assets.storage.index.elasticsearch.queries import upsert_action
+from rag_assets.storage.index.elasticsearch.mapping import build_index_body, build_write_alias
+from rag_assets.storage.index.elasticsearch.queries import build_upsert_action
 from rag_assets.storage.index.elasticsearch.store import ElasticsearchSearcher
 from rag_assets.storage.index.model import (
     Entry,
@@ -98,7 +98,7 @@ class IndexCase:
         alike: VectorIndex = next(
             (kind for kind in get_args(VectorIndex) if kind == self.kind), "bbq_hnsw"
         )
-        body = index_body(IndexSpec(DIMENSIONS, alike))
+        body = build_index_body(IndexSpec(DIMENSIONS, alike))
         options = body["mappings"]["properties"]["vector"]["index_options"]
         options["type"] = self.kind
         if self.flat_to is not None:
@@ -197,7 +197,7 @@ def _build_actions(owner: Owner, numbers: range, vectors: Vectors) -> list[dict[
         language="en",
     )
     chunk = Chunk(0, "A passage of a document.", 0, 24, 0, (), 5, sha256_hex("passage"))
-    alike = upsert_action(_INDEX, Entry(owner, document, chunk, vectors[0]))
+    alike = build_upsert_action(_INDEX, Entry(owner, document, chunk, vectors[0]))
     actions = []
     for number, vector in zip(numbers, vectors, strict=True):
         document_id, index_key, ordinal = _split_number(number)
@@ -242,7 +242,7 @@ class CaseRunner:
         self._drop_index()
         row: dict[str, Any] = {"case": name, "entries": corpus.count, "load": read_load()[0]}
         try:
-            aliases: dict[str, Any] = {alias_for_writes(_INDEX): {}}
+            aliases: dict[str, Any] = {build_write_alias(_INDEX): {}}
             self._client.indices.create(index=_INDEX, aliases=aliases, **case.build_body())
             return row | self._build(case, corpus) | self._read_state() | self._search(corpus)
         except (ApiError, IndexInconsistent) as error:

@@ -121,21 +121,21 @@ def list_reads(
     slice_of = min(5_000, corpus.vectors // 10)
     yield (
         f"missing_vectors, {SAMPLE}",
-        lambda s: lake.missing_vectors(EMBEDDER, corpus.sample_hashes(s)),
+        lambda s: lake.find_missing_vectors(EMBEDDER, corpus.sample_hashes(s)),
     )
     yield f"vectors, {SAMPLE}", lambda s: lake.vectors(EMBEDDER, corpus.sample_hashes(s))
     yield (
         f"vectors, {slice_of}",
         lambda s: lake.vectors(EMBEDDER, corpus.sample_hashes(s, slice_of)),
     )
-    yield "missing_parsed, 1", lambda s: lake.missing_parsed(corpus.sample_keys(s))
+    yield "missing_parsed, 1", lambda s: lake.find_missing_parsed(corpus.sample_keys(s))
     yield "parsed, 1", lambda s: lake.parsed(corpus.sample_keys(s))
-    yield "missing_chunk_sets, 1", lambda s: lake.missing_chunk_sets(corpus.sample_keys(s))
+    yield "missing_chunk_sets, 1", lambda s: lake.find_missing_chunk_sets(corpus.sample_keys(s))
     yield "chunk_sets, 1", lambda s: lake.chunk_sets(corpus.sample_keys(s))
     yield "chunk_sets, 100", lambda s: lake.chunk_sets(corpus.sample_keys(s, 100))
-    yield "chunk_hashes, 100", lambda s: lake.chunk_hashes(corpus.sample_keys(s, 100))
+    yield "chunk_hashes, 100", lambda s: lake.read_chunk_hashes(corpus.sample_keys(s, 100))
     yield "due", lambda _: lake.due()
-    yield "no keys", lambda _: lake.missing_vectors(EMBEDDER, [])
+    yield "no keys", lambda _: lake.find_missing_vectors(EMBEDDER, [])
 
 
 def list_appends(
@@ -171,7 +171,7 @@ def measure_peak_growth(url: str, corpus: LakeCorpus, operation: str) -> int:
 
 def measure_own_peak(lake: TenantLake, corpus: LakeCorpus, operation: str) -> int:
     """Load the libraries, run the operation once, and return the growth of the peak in bytes."""
-    lake.missing_vectors(EMBEDDER, ["unknown"])
+    lake.find_missing_vectors(EMBEDDER, ["unknown"])
     # Not ru_maxrss, which is inherited from the parent process.
     Path("/proc/self/clear_refs").write_text("5")
     before = read_memory("VmRSS")

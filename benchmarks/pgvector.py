@@ -36,7 +36,7 @@ from rag_assets.storage.index.model import (
     IndexSpec,
     Owner,
     RankingRequest,
-    suitable_index,
+    choose_vector_index,
 )
 from rag_assets.storage.index.pgvector.tables import PgVectors
 from rag_assets.storage.index.store import EntrySearcher, StoreConfig, VectorStore, open_store
@@ -131,7 +131,9 @@ def build_long_vectors(count: int) -> VectorCorpus:
 def write_corpus(corpus: VectorCorpus, store: VectorStore) -> dict[str, Any]:
     """Write the corpus into both stores; return its name, its index and the seconds."""
     vectors, owner, dimensions = _require_vectors(store), corpus.owner, corpus.vectors.shape[1]
-    index = store.indexes.place(IndexSpec(dimensions, suitable_index(dimensions)), "any", "shared")
+    index = store.indexes.place(
+        IndexSpec(dimensions, choose_vector_index(dimensions)), "any", "shared"
+    )
     times = {
         "Elasticsearch": _time_call(lambda: store.entries.write(index.name, corpus.build_entries()))
     }

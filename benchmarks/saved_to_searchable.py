@@ -135,7 +135,7 @@ class Probe:
 
     def count_ready(self, tenant_id: str) -> int:
         """Count the searchable documents of a tenant."""
-        return self._catalog.documents.counts(tenant_id).get("READY", 0)
+        return self._catalog.documents.count_by_status(tenant_id).get("READY", 0)
 
     def is_idle(self) -> bool:
         """Return whether no run is queued or in progress."""

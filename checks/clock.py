@@ -49,4 +49,4 @@ def clock_check(context: CheckContext) -> Verdict:
     now = get_deletion_time(ctx.catalog, ctx.clock)
     if isinstance(now, ClockDoubt):
         return build_verdict(now, 0)
-    return build_verdict(None, ctx.catalog.clock.future_count(ctx.ref.id, now))
+    return build_verdict(None, ctx.catalog.clock.count_future_times(ctx.ref.id, now))

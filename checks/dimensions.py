@@ -186,7 +186,7 @@ def _check_vectors(ctx: TenantContext, run_id: str) -> Verdict:
     faulty: list[tuple[str, str, str]] = []
     scanned = absent = 0
     for batch in iter_parsed_batches(ctx, run_id):
-        hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in batch})
+        hashes = ctx.lake.read_chunk_hashes({item.chunk_set_key for item in batch})
         wanted = {text for of_set in hashes.values() for text in of_set}
         frame = ctx.lake.stored_vectors(embedder.embedder_id, wanted)
         keys = frame["text_sha256"].to_list()
@@ -202,7 +202,7 @@ def _check_vectors(ctx: TenantContext, run_id: str) -> Verdict:
 def _read_index_shape(ctx: TenantContext, generation: Generation) -> IndexShape:
     number, name = generation.number, generation.index_name
     mapped = ctx.store.indexes.vector_length(name)
-    lacking = tuple(ctx.store.entries.without_vector(name, ctx.owner(generation)))
+    lacking = tuple(ctx.store.entries.iter_ids_without_vector(name, ctx.owner(generation)))
     return IndexShape(number, name, generation.dimensions, mapped, lacking)
 
 

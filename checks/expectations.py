@@ -202,7 +202,7 @@ def _read_chunk_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any
 def _read_vector_rows(ctx: TenantContext, run_id: str) -> Iterator[list[tuple[Any, ...]]]:
     seen: set[str] = set()
     for batch in iter_parsed_batches(ctx, run_id):
-        by_set = ctx.lake.chunk_hashes({item.chunk_set_key for item in batch})
+        by_set = ctx.lake.read_chunk_hashes({item.chunk_set_key for item in batch})
         uris = {
             text: item.document.uri
             for item in batch

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from rag_assets.checks.tenant_check import CheckContext, tenant_check
 from rag_assets.checks.verdict import Compared, Verdict
-from rag_assets.storage.catalog.migrate import other_programs
+from rag_assets.storage.catalog.migrate import list_other_programs
 
 
 def build_verdict(others: Sequence[str]) -> Verdict:
@@ -32,4 +32,4 @@ def build_verdict(others: Sequence[str]) -> Verdict:
 )
 def programs_check(context: CheckContext) -> Verdict:
     """Query Postgres for connected programs with a different schema version."""
-    return build_verdict(other_programs(context.tenant.catalog.database))
+    return build_verdict(list_other_programs(context.tenant.catalog.database))

@@ -51,7 +51,7 @@ def build_verdict(
 def quarantine_check(context: CheckContext) -> Verdict:
     """Report the documents in quarantine."""
     ctx = context.tenant
-    counts = ctx.catalog.documents.counts(ctx.ref.id)
+    counts = ctx.catalog.documents.count_by_status(ctx.ref.id)
     failed = ctx.catalog.overview.list_failed(ctx.ref.id, _MOST)
     living = sum(count for status, count in counts.items() if status != "DELETED")
     return build_verdict(ctx.ref.id, failed, counts.get("FAILED", 0), living)

@@ -82,7 +82,7 @@ def retrieval_quality_check(context: CheckContext) -> Verdict:
     """Judge the newest build that does not serve yet, or else measure the serving build."""
     ctx = context.tenant
     tenant_id, least = ctx.ref.id, ctx.tenant.quality.least
-    if not ctx.catalog.judgements.counts(tenant_id).get(False):
+    if not ctx.catalog.judgements.count_by_kind(tenant_id).get(False):
         return _build_verdict_without_questions(
             describe_missing_questions(tenant_id), least, passed=True
         )

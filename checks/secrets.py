@@ -221,7 +221,7 @@ def _scan_tenant(
     masked: list[tuple[str, tuple[tuple[str, int], ...]]] = []
     for batch in iter_parsed_batches(ctx, run_id):
         rows = ctx.lake.chunk_sets({item.chunk_set_key for item in batch})
-        spans = ctx.lake.masked_spans({item.parse_key for item in batch})
+        spans = ctx.lake.read_masked_spans({item.parse_key for item in batch})
         for item in batch:
             if (row := rows.get(item.chunk_set_key)) is None:
                 continue

@@ -71,7 +71,7 @@ def _judge_spending(ctx: TenantContext) -> Verdict:
     day = today()
     spent = ctx.catalog.usage.read_spending(ctx.ref.id, day)
     caps = build_caps(ctx.tenant.caps, spent, day)
-    waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if caps else 0
+    waiting = ctx.catalog.quarantine.count_waiting_for_retry(ctx.ref.id) if caps else 0
     events: Sequence[Event] = ()
     if waiting:
         events = ctx.catalog.events.latest(ctx.ref.id, kind="cap_reached", limit=EVENTS_READ)

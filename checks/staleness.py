@@ -181,7 +181,7 @@ def _find_origins(ctx: TenantContext, documents: Sequence[Document]) -> dict[str
     if serving is not None:
         for batch in batched(documents, _BATCH):
             ids = [document.document_id for document in batch]
-            made |= ctx.catalog.index.document_keys(ctx.ref.id, serving.number, ids)
+            made |= ctx.catalog.index.find_document_keys(ctx.ref.id, serving.number, ids)
     return made
 
 

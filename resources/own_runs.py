@@ -15,7 +15,7 @@ import dagster as dg
 from rag_assets.dagster_compat import IMPLICIT_ASSET_JOB_NAME, REPOSITORY_LABEL_TAG, storage_id
 from rag_assets.declarations import NAMING_TAG, NO_RUN_RETRIES, PLAIN, RUN_TAGS, Naming
 from rag_assets.resources.stores import PostgresResource
-from rag_assets.storage.installation.markers import machine_name
+from rag_assets.storage.installation.markers import read_machine_name
 
 PARTITION_TAG: Final = "dagster/partition"
 INSTALLATION_TAG: Final = "rag_assets/installation"
@@ -176,7 +176,7 @@ class OwnRuns(dg.ConfigurableResource):  # type: ignore[type-arg]
         is_ours = self._is_of_own_home(instance)
         folder = settings.own_dagster_home if is_ours else instance.root_directory
         # The folder identifies the instance for people; its database URL may contain a password.
-        place = f"{folder} on {machine_name()}"
+        place = f"{folder} on {read_machine_name()}"
         self.postgres.catalog().dagster_histories.record(
             run.tags.get(PARTITION_TAG), get_instance_id(instance), place
         )
@@ -237,7 +237,7 @@ def get_instance_id(instance: dg.DagsterInstance) -> str:
 
     A storage that is not an SQL database has no id, and is identified by its folder.
     """
-    return storage_id(instance) or f"{instance.root_directory} on {machine_name()}"
+    return storage_id(instance) or f"{instance.root_directory} on {read_machine_name()}"
 
 
 def _list_known_installations(instance: dg.DagsterInstance) -> set[str]:

@@ -102,7 +102,7 @@ def staleness_sensor(
         table = postgres.catalog().check_results
         records = [r for r in postgres.catalog().tenants.all() if r.state == "ACTIVE"]
         keys = [(check.asset, check.name) for check in checks]
-        evaluated = table.evaluated_since(keys, _OVERDUE)
+        evaluated = table.count_evaluated_since(keys, _OVERDUE)
         overdue = [r.id for r in records if evaluated.get(r.id, 0) < len(keys)][:_AT_ONCE]
         limits = {
             record.id: timedelta(minutes=Tenant.from_config(record.config).freshness_minutes)

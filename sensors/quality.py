@@ -35,7 +35,7 @@ def published_builds_sensor(
     with convert_to_failures(postgres.installation):
         catalog = postgres.catalog()
         since = int(context.cursor) if context.cursor else None
-        newest, tenants = catalog.events.tenants_since(since, "generation_published")
+        newest, tenants = catalog.events.find_tenants_since(since, "generation_published")
         asked = sorted(tenants & catalog.judgements.tenants()) if tenants else []
     if not asked:
         return dg.SensorResult(

@@ -110,7 +110,7 @@ class _Tick:
     def run(self) -> Cursor:
         """Check the tenants; return the cursor for the next tick."""
         self.unlisted = set(self.cursor.unlisted)
-        self.ids = list(self.catalog.tenants.active_versions())
+        self.ids = list(self.catalog.tenants.list_active_versions())
         self.busy = self.own_runs.list_busy_partitions(self.instance)
         # Called at every tick, so that the trusted time advances while the daemon runs.
         trusted = get_deletion_time(self.catalog, Clock())

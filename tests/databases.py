@@ -68,7 +68,7 @@ def roles_of(url: str) -> Mapping[Role, str]:
 def as_service(session: Session) -> Catalog:
     """Return the catalog of a session with the rights that `rag-assets serve` has."""
     own = session.catalog.database
-    catalog = Catalog(Database(roles_of(own.driver_url)["service"]))
+    catalog = Catalog(Database(roles_of(own.build_driver_url)["service"]))
     catalog.database.after_raise = own.after_raise
     session._exit_stack.callback(catalog.close)
     return catalog

@@ -33,9 +33,9 @@ from rag_assets.models.embedding.coverage import assess_reading
 from rag_assets.models.embedding.local import LocalEmbedder, OnnxEmbedder
 from rag_assets.models.embedding.protocol import Purpose
 from rag_assets.models.providers.local import E5Embedder
-from rag_assets.storage.index.common_words import is_english, sentence_language
-from rag_assets.storage.index.fields import entry_source
-from rag_assets.storage.index.memory.searcher import Row, ranking
+from rag_assets.storage.index.common_words import find_sentence_language, is_english
+from rag_assets.storage.index.fields import build_entry_source
+from rag_assets.storage.index.memory.searcher import Row, rank_rows
 from rag_assets.storage.index.model import (
     Entry,
     EntryDocument,
@@ -161,14 +161,14 @@ def sample_set(judged_set: JudgedSet) -> JudgedSet:
 
 def _rank_by_words(judged_set: JudgedSet) -> dict[str, Array]:
     rows = [
-        Row(entry.id, _OWNER.tenant, entry_source(entry), entry.vector)
+        Row(entry.id, _OWNER.tenant, build_entry_source(entry), entry.vector)
         for entry in build_entries(judged_set, _OWNER)
     ]
     positions = {row.id: at for at, row in enumerate(rows)}
     ranked: list[list[tuple[int, float]]] = []
     terms: list[tuple[int, int]] = []
     for question, _ in judged_set.questions:
-        candidates = ranking(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
+        candidates = rank_rows(rows, _OWNER, RankingRequest(question, DEPTH, EntryFilter()))
         ranked.append([(positions[candidate.id], candidate.score) for candidate in candidates])
         terms.append(
             (candidates[0].matched if candidates else 0, len(parse_query_words(question).terms))
@@ -204,7 +204,10 @@ def _describe_questions(judged_set: JudgedSet, embedder: LocalEmbedder) -> dict[
     return {
         "english": np.array([is_english(question) for question in questions], np.bool_),
         "foreign": np.array(
-            [assess_reading(embedder, q, sentence_language(q)) == "foreign" for q in questions],
+            [
+                assess_reading(embedder, q, find_sentence_language(q)) == "foreign"
+                for q in questions
+            ],
             np.bool_,
         ),
         "unread": np.array(

@@ -53,7 +53,7 @@ def build_lines(options: BareLoadOptions, questions: DrawnQuestions, number: int
     owner = Owner(target.tenant, target.incarnation, target.generation)
     lines: _Lines = []
     for kind in kinds:
-        body = queries.ranking(owner, RankingRequest(by[kind], limit, narrowing))
+        body = queries.build_ranking_search(owner, RankingRequest(by[kind], limit, narrowing))
         lines += [
             {"index": target.index_name, "routing": target.tenant},
             {**queries.ENTRY_OPTIONS, **body},

@@ -39,7 +39,7 @@ from rag_assets.ingest.sources.records import FILE, MAX_FILE_BYTES, compute_reco
 from rag_assets.ingest.sources.uploads import UploadsConfig
 from rag_assets.privacy.described import find_described_spans
 from rag_assets.privacy.secrets.spans import mask, merge_spans
-from rag_assets.records.drafts import Draft, DraftBuilder, parse_clock
+from rag_assets.records.drafts import Draft, DraftBuilder, pop_clock
 from rag_assets.records.text_records import SOURCE_ID, SOURCE_TYPE, find_records_source
 from rag_assets.records.writing import BULK, Outcome, write_drafts
 from rag_assets.storage.catalog.tenants.table import TenantRecord
@@ -260,7 +260,7 @@ def _parse_draft(drafting: DraftBuilder, line: bytes) -> Draft:
         raise invalid("if_match", "it must be the ETag of the record")
     if fields["op"] == "delete":
         page_uuid = values.pop("page_uuid", None)
-        clock = parse_clock(values)
+        clock = pop_clock(values)
         if values:
             raise invalid(next(iter(values)), "there is no such field")
         draft = drafting.delete(fields["type"], fields["id"], page_uuid, clock)

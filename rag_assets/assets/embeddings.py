@@ -84,7 +84,7 @@ def embeddings(
     with tenant_stage(context, workbench, tenant_lock) as ctx:
         work = load_work(ctx, context.run.run_id)
         report = embed_chunks(work.context, work, spent=config.spent)
-        waiting = ctx.catalog.quarantine.deferred_count(ctx.ref.id)
+        waiting = ctx.catalog.quarantine.count_deferred(ctx.ref.id)
         usage = build_usage_table(ctx, report.used, config.spent + report.promised)
     if report.outage:
         context.log.error(f"the embedder stopped: {report.outage}")

@@ -119,7 +119,7 @@ def search_index(
         followed = run_follow_up(ctx)
         derived = derive_documents(ctx)
         outage = find_wait_reason(work.context, work)
-        waiting = ctx.catalog.quarantine.waiting_count(ctx.ref.id) if outage else 0
+        waiting = ctx.catalog.quarantine.count_waiting_for_retry(ctx.ref.id) if outage else 0
         shown = {
             "tenant summary": summarize_tenant(ctx),
             "failed documents": list_failed_documents(ctx),

@@ -200,7 +200,9 @@ class TenantFollower:
     def _get_delay_if_unsettled(self, tenant: Tenant, *, after: float) -> float | None:
         """Return `after` if documents may have changed since their listing, else None."""
         names = [source.name for source in tenant.sources]
-        return after if self._catalog.documents.reread_count(tenant.id, names) else None
+        return (
+            after if self._catalog.documents.count_documents_to_reread(tenant.id, names) else None
+        )
 
     def _run_slice(
         self, record: TenantRecord, tenant: Tenant, reason: str, pace: ListingPace

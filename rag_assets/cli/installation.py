@@ -25,7 +25,7 @@ from rag_assets.storage.installation.identity import (
     move_installation,
     present_places,
 )
-from rag_assets.storage.installation.markers import Home, roots
+from rag_assets.storage.installation.markers import Home, open_roots
 
 if TYPE_CHECKING:
     from rag_assets.pipeline.mark_keeper import Standing
@@ -57,7 +57,7 @@ def show(session: Session, *, as_json: Json = False) -> bool:
     catalog, settings = session.unverified_catalog, session.settings
     state = catalog.installation.state()
     row, recorded = state.row, state.places or present_places(settings)
-    differences = list(find_differences(catalog, settings, state, roots(settings)))
+    differences = list(find_differences(catalog, settings, state, open_roots(settings)))
     if as_json:
         print_json(
             {
@@ -101,7 +101,7 @@ def move(
     without_data = without_data or []
     catalog, settings = session.unverified_catalog, session.settings
     state = catalog.installation.state()
-    differences = list(find_differences(catalog, settings, state, roots(settings)))
+    differences = list(find_differences(catalog, settings, state, open_roots(settings)))
     differences += [] if differences else _list_cluster_differences(session)
     for difference in differences:
         if not difference.can_move:
@@ -186,7 +186,7 @@ def clone(
                 "confirm: rag-assets installation clone --yes"
             ),
         )
-    lacking = [root.kind for root in roots(settings) if not root.has_data()]
+    lacking = [root.kind for root in open_roots(settings) if not root.has_data()]
     # The embedded server's folder was copied together with the home folder.
     has_index = settings.has_own_elasticsearch
     identity = clone_installation(
@@ -356,7 +356,7 @@ def _count_consequences(catalog: Catalog, record: TenantRecord, now: datetime) -
         "tenant": record.id,
         "due": count,
         "unconfirmed": count - sum(source.due for source in held),
-        "later_times": catalog.clock.future_count(record.id, now),
+        "later_times": catalog.clock.count_future_times(record.id, now),
     }
 
 
@@ -384,7 +384,7 @@ def _require_data(
     changed = {difference.part for difference in differences}
     lost = {"lake": bool(session.unverified_catalog.generations.tenants()), "blobs": True}
     lost["blobs"] = session.unverified_catalog.uploads.has_any()
-    for root in roots(session.settings):
+    for root in open_roots(session.settings):
         needs_data = root.kind in changed and root.kind not in without_data and lost[root.kind]
         if needs_data and not root.has_data():
             raise ConfigurationError(

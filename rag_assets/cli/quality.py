@@ -149,7 +149,7 @@ def evaluate(
 
 
 def _require_questions(ctx: TenantContext) -> None:
-    if not ctx.catalog.judgements.counts(ctx.ref.id):
+    if not ctx.catalog.judgements.count_by_kind(ctx.ref.id):
         raise ConfigurationError(
             f"tenant {ctx.ref.id!r} has no judged questions",
             hint=f"run `rag-assets judgements import {ctx.ref.id} PATH`, or `judgements propose`",

@@ -74,9 +74,9 @@ def status(session: Session, *, as_json: Json = False) -> bool:
 @app.command()
 def roles() -> None:
     """Print the SQL that creates Postgres roles with fewer rights, for your own server."""
-    from rag_assets.storage.catalog.installation.roles import roles_sql
+    from rag_assets.storage.catalog.installation.roles import build_roles_sql
 
-    say(roles_sql())
+    say(build_roles_sql())
 
 
 def _print_status(session: Session, *, as_json: bool) -> bool:
@@ -177,12 +177,12 @@ def _list_compaction_warnings(session: Session) -> list[str]:
 
 def _list_schema_warnings(session: Session) -> list[str]:
     """Return warnings about programs, including this one, that need another schema revision."""
-    from rag_assets.storage.catalog.migrate import other_programs, require_present_schema
+    from rag_assets.storage.catalog.migrate import list_other_programs, require_present_schema
 
     def find_others(database: Database) -> list[str]:
         try:
             require_present_schema(database)
-            others = other_programs(database)
+            others = list_other_programs(database)
         except RagAssetsError as error:
             return [error.advice]
         remedy = (
@@ -198,7 +198,7 @@ def _list_held_warnings(session: Session) -> list[str]:
     from rag_assets.storage.catalog.builds.syncs import DepartureTable
 
     held = _read_database(session, lambda db: DepartureTable(db).list_held()) or []
-    shown = [each.line for each in held[:_MAX_NAMED]]
+    shown = [each.warning for each in held[:_MAX_NAMED]]
     if len(held) > _MAX_NAMED:
         shown.append(f"deletions of {len(held) - _MAX_NAMED:,} more sources are held back")
     return shown
@@ -250,7 +250,7 @@ def _list_index_warnings(session: Session) -> list[str]:
         )
         with closing(store):
             warnings = [error.advice for error in store.indexes.conditions()]
-            return warnings + _list_layout_warnings(store.indexes.layout_differences())
+            return warnings + _list_layout_warnings(store.indexes.list_layout_differences())
     except RagAssetsError as error:
         return [error.advice]
 

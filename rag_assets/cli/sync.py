@@ -198,7 +198,7 @@ def _print_warnings(session: Session, results: Sequence[TenantSync], *, of_clock
         if result.error is None:
             for each in session.catalog.departures.list_held(result.tenant):
                 if each.is_manifest:
-                    warn(each.line)
+                    warn(each.warning)
     if of_clock:
         session.warn_of_clock()
 
@@ -257,7 +257,7 @@ def _has_nothing_to_do(session: Session, result: TenantSync) -> bool:
         result.nothing_to_do = not (
             _find_index_differences(session, result.tenant) or _is_due(session, result.tenant)
         )
-        result.waiting = session.catalog.quarantine.deferred_count(result.tenant)
+        result.waiting = session.catalog.quarantine.count_deferred(result.tenant)
         result.held = _count_held_deletions(session, result.tenant)
     except RagAssetsError:
         return False
@@ -283,7 +283,7 @@ def sync_tenant(
             result.held = _count_held_deletions(session, tenant_id)
         if not result.nothing_to_do:
             _run_until_done(session, result, allow_deletes=allow_deletes)
-        result.waiting = session.catalog.quarantine.deferred_count(tenant_id)
+        result.waiting = session.catalog.quarantine.count_deferred(tenant_id)
     except RagAssetsError as error:
         result.error = error
     result.seconds = monotonic() - started

@@ -39,7 +39,7 @@ def list_tenants(session: Session, *, as_json: Json = False) -> None:
     checked = session.catalog.check_results.summaries([record.id for record in records])
     for record in records:
         checks = checked.get(record.id)
-        counts = session.catalog.documents.counts(record.id)
+        counts = session.catalog.documents.count_by_status(record.id)
         rows.append(
             {
                 "id": record.id,

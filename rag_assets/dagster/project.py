@@ -33,8 +33,9 @@ def build_defs(
 ) -> dg.Definitions:
     """Build the definitions of an installation, to be merged with a team's own.
 
-    The definitions contain no executor: jobs name their own, and assets materialized from the UI
-    use the project's executor. No connection is opened before a run or a tick needs it.
+    The definitions contain no executor: each job names an executor itself, and assets materialized
+    from the UI use the executor of the team's project. No connection is opened before a run or a
+    tick needs it.
 
     Args:
         name: prefix of jobs, sensors, schedules, resources and the tenants' partitions; runs of
@@ -69,7 +70,7 @@ def build_defs(
         names=Naming.in_project(name, key_prefix, group),
         systems=None if systems is None else _select_systems(systems),
         installation=installation,
-        upstream=_upstream(upstream),
+        upstream=_map_upstream(upstream),
         automation=automation,
     )
 
@@ -84,7 +85,7 @@ def _select_systems(names: Sequence[str]) -> Systems:
     return Systems(found for found in installed if found.name in names)
 
 
-def _upstream(
+def _map_upstream(
     upstream: Sequence[UpstreamAsset] | Mapping[str, Sequence[UpstreamAsset]],
 ) -> Upstream:
     """Return the upstream assets by tenant; the key None stands for all tenants."""

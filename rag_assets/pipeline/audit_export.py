@@ -151,7 +151,7 @@ def _write_all(
     writer.add_lines("checks.jsonl", records.checks())
     writer.add("README.txt", [_build_readme(records, verification)])
     left_out = [*_LEFT_OUT]
-    if former := records.former_receipt_count():
+    if former := records.count_former_receipts():
         left_out.append(f"{format_count(former, 'receipt')} of former tenants that had the same id")
     manifest = {
         "format": "rag-assets audit archive",

@@ -344,7 +344,7 @@ def _fetch_vectors(ctx: TenantContext, batch: EmbeddingBatch) -> CollectionResul
     """Fetch the vectors of an ended batch, and write them into the lake; this can be repeated."""
     api = ctx.batch_api(EmbedderConfig.model_validate(batch.embedder))
     keys = ctx.catalog.batches.text_hashes(ctx.ref.id, batch.embedder_id)[batch.id]
-    wanted = ctx.lake.missing_vectors(batch.embedder_id, keys)
+    wanted = ctx.lake.find_missing_vectors(batch.embedder_id, keys)
     fetching = _BatchFetch(ctx, batch, keys, wanted, api.dimensions)
     try:
         asyncio.run(run_and_close(api, fetching.run(api)))

@@ -71,7 +71,7 @@ def chunk_documents(ctx: TenantContext, work: SliceWork) -> ChunkingReport:
     by_key: dict[str, list[ParsedDocument]] = {}
     for item in parsed:
         by_key.setdefault(item.chunk_set_key, []).append(item)
-    missing = ctx.lake.missing_chunk_sets(set(by_key))
+    missing = ctx.lake.find_missing_chunk_sets(set(by_key))
     todo = [by_key[key][0] for key in by_key if key in missing]
     progress = StageProgress("chunks", len(todo), ctx.log)
     dropped: dict[str, tuple[DroppedRow, ...]] = {}

@@ -39,7 +39,7 @@ from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.model import Document
-from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, suitable_index
+from rag_assets.storage.index.model import IndexRef, IndexSpec, Owner, choose_vector_index
 from rag_assets.storage.index.second_store import MirroredEntries
 from rag_assets.storage.index.store import EntryWriter, VectorStore
 from rag_assets.storage.lake.store import Lake, TenantLake
@@ -191,7 +191,7 @@ class TenantContext:
         """Return the key of a new build of the configuration, and the properties of its index."""
         chosen = self.tenant.index.vector_index
         dimensions = self.embedder.dimensions
-        kind = suitable_index(dimensions) if chosen == "auto" else chosen
+        kind = choose_vector_index(dimensions) if chosen == "auto" else chosen
         key = compute_generation_key(self.tenant, self.embedder.embedder_id, kind)
         return key, IndexSpec(dimensions, kind)
 

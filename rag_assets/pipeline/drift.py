@@ -142,7 +142,7 @@ def _compare_build(
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, [])
     owner = ctx.owner(generation)
     live = ctx.store.entries.scan(generation.index_name, ctx.ref.id, owner.digest_key, document_ids)
-    held: Iterable[HeldVersion] = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
+    held: Iterable[HeldVersion] = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
     if document_ids is not None:
         held = [version for version in held if version.document_id in document_ids]
     return compare_index(held, chain(live, strangers), owner, others, set(leaving))
@@ -160,11 +160,11 @@ def _compare_build_by_counts(
     """
     entries, name, index = ctx.store.entries, generation.index_name, ctx.catalog.index
     leaving = set(index.removals(ctx.ref.id).get(generation.number, []))
-    held = index.held_versions(ctx.ref.id, generation.number)
-    counts = entries.counts(name, ctx.owner(generation))
+    held = index.stream_versions(ctx.ref.id, generation.number)
+    counts = entries.iter_version_counts(name, ctx.owner(generation))
     found = find_suspects(held, counts, leaving) | set(doubtful)
     owners = [ctx.owner(other) for other in generations if other.index_name == name]
-    strangers = list(entries.strangers(name, ctx.ref.id, owners))
+    strangers = list(entries.iter_unowned_entries(name, ctx.ref.id, owners))
     found |= {entry.document_id for entry in strangers}
     expected = index.entry_count(ctx.ref.id, generation.number)
     if not found:

@@ -116,15 +116,15 @@ def embed_chunks(ctx: TenantContext, work: SliceWork, *, spent: float = 0.0) -> 
     started = time.monotonic()
     collected = collect_batches(ctx, ctx.embedder.embedder_id if work.is_superseded else None)
     parsed = list_slice_documents(ctx, work)
-    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
+    hashes = ctx.lake.read_chunk_hashes({item.chunk_set_key for item in parsed})
     wanted = dict.fromkeys(
         text_sha256 for item in parsed for text_sha256 in hashes.get(item.chunk_set_key, ())
     )
-    missing = ctx.lake.missing_vectors(ctx.embedder.embedder_id, set(wanted))
+    missing = ctx.lake.find_missing_vectors(ctx.embedder.embedder_id, set(wanted))
     report = EmbeddingReport()
     if missing:
         if ctx.lake.store_spooled(ctx.embedder.embedder_id, ctx.embedder.dimensions):
-            missing = ctx.lake.missing_vectors(ctx.embedder.embedder_id, missing)
+            missing = ctx.lake.find_missing_vectors(ctx.embedder.embedder_id, missing)
         waiting = [
             _WaitingDocument(item, texts)
             for item in parsed
@@ -171,7 +171,7 @@ def _embed_or_submit(
     else:
         report = EmbeddingReport()
     if submitted:
-        without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, missing)
+        without = ctx.lake.find_missing_vectors(ctx.embedder.embedder_id, missing)
         lacking = [(item.document, without.intersection(item.texts)) for item in waiting]
         defer_documents(ctx, work, lacking)
     return replace(report, submitted=len(submitted), promised=ledger.promised)
@@ -312,7 +312,7 @@ def _fail_incomplete(
     if not rejected and outage is None:
         return 0
     texts = {text for item in waiting for text in item.texts}
-    without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
+    without = ctx.lake.find_missing_vectors(ctx.embedder.embedder_id, texts)
     failures = []
     for item in waiting:
         lacking = [text for text in item.texts if text in without]
@@ -350,7 +350,7 @@ def get_vectors(
 
     embedder_id = ctx.embedder.embedder_id
     ctx.lake.store_spooled(embedder_id, ctx.embedder.dimensions)
-    missing = ctx.lake.missing_vectors(embedder_id, set(texts))
+    missing = ctx.lake.find_missing_vectors(embedder_id, set(texts))
     reason = _embed_kept_texts(
         ctx, generation, {key: texts[key] for key in texts if key in missing}
     )

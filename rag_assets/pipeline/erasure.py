@@ -172,7 +172,7 @@ def _record_counts(ctx: TenantContext, erasure: Erasure) -> Erasure:
         return erasure
     counts = _count_lake_rows(ctx, erasure)
     ctx.guard()
-    return ctx.catalog.erasures.note(erasure, "lake", counts)
+    return ctx.catalog.erasures.record_counts(erasure, "lake", counts)
 
 
 def _expunge(ctx: TenantContext, erasure: Erasure, traces: Traces) -> dict[str, Any]:
@@ -251,10 +251,10 @@ def _count_lake_rows(ctx: TenantContext, erasure: Erasure) -> Mapping[str, int]:
     needed = find_needed_keys(ctx)
     dead = _find_dead_keys(ctx, erasure, needed)
     lake, embedders = ctx.lake, needed.known.embedders or set()
-    vectors = sum(len(dead.texts - lake.missing_vectors(id_, dead.texts)) for id_ in embedders)
+    vectors = sum(len(dead.texts - lake.find_missing_vectors(id_, dead.texts)) for id_ in embedders)
     return {
-        "parsed_text": len(dead.parsed - lake.missing_parsed(dead.parsed)),
-        "chunks": len(dead.chunk_sets - lake.missing_chunk_sets(dead.chunk_sets)),
+        "parsed_text": len(dead.parsed - lake.find_missing_parsed(dead.parsed)),
+        "chunks": len(dead.chunk_sets - lake.find_missing_chunk_sets(dead.chunk_sets)),
         "embeddings": vectors,
     }
 
@@ -283,5 +283,5 @@ def _list_credential_keys(erasure: Erasure, needed: NeededKeys) -> DeadKeys:
 
 
 def _list_text_hashes(ctx: TenantContext, chunk_set_keys: Collection[str]) -> set[str]:
-    hashes = ctx.lake.chunk_hashes(chunk_set_keys)
+    hashes = ctx.lake.read_chunk_hashes(chunk_set_keys)
     return {text for of_document in hashes.values() for text in of_document}

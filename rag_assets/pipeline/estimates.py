@@ -15,7 +15,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.recipes import Recipe, read_recipe
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.lake.model import TableSize
-from rag_assets.storage.lake.store import vectors_table
+from rag_assets.storage.lake.store import build_vectors_table_name
 
 _BYTES_PER_NUMBER = 4
 
@@ -152,11 +152,11 @@ def _find_bytes_per_vector(
 
     If that is unknown, the average of another embedder is scaled by the number of dimensions.
     """
-    own = _find_bytes_per_row(tables.get(vectors_table(ctx.embedder.embedder_id)))
+    own = _find_bytes_per_row(tables.get(build_vectors_table_name(ctx.embedder.embedder_id)))
     if own is not None:
         return own
     for build in reversed(builds):
-        average = _find_bytes_per_row(tables.get(vectors_table(build.embedder_id)))
+        average = _find_bytes_per_row(tables.get(build_vectors_table_name(build.embedder_id)))
         if average is not None:
             return _correct_for_dimensions(average, ctx, build)
     return None

@@ -148,8 +148,8 @@ def find_suspects(
     """Return the ids of documents whose entries in a build differ from the catalog.
 
     Args:
-        ids: makes the id that an entry should have (see entry_ids), if the counts include ids;
-            None: compare numbers alone.
+        ids: returns the id that an entry should have (see make_entry_id_function), if the counts
+            include ids; None: compare numbers alone.
     """
     tallies = {v.document_id: _Tally(v.indexed_key, v.chunk_count, v.access_scope) for v in held}
     found: set[str | None] = set()
@@ -229,14 +229,14 @@ def compare_entries(
     """Find a build's entries with changed fields, or with a vector that differs from the lake's."""
     held = {
         version.document_id: version.indexed_key
-        for version in ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
+        for version in ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
     }
     # Files of the lake that cannot be read are found when the lake itself is compared.
     lake = ctx.lake.readable()
     pace, owner = RateLimiter(), ctx.owner(generation)
     found = VectorDrift()
     for hashes in share.hash_range.parts(1 + entries // share.days // _VECTORS_AT_ONCE):
-        stored = lake.packed_vectors(generation.embedder_id, hashes)
+        stored = lake.read_packed_vectors(generation.embedder_id, hashes)
         live = ctx.store.entries.vectors(generation.index_name, owner, hashes)
         part = compare_vectors(held, stored, live)
         found = VectorDrift(found.altered | part.altered, found.doubtful | part.doubtful)

@@ -99,7 +99,7 @@ def parse_documents(ctx: TenantContext, work: SliceWork) -> ParsingReport:
     for document in work.documents:
         if document.content_sha256 is not None:
             by_key.setdefault(ctx.parse_key(document), []).append(document)
-    missing = ctx.lake.missing_parsed(set(by_key))
+    missing = ctx.lake.find_missing_parsed(set(by_key))
     reused = sum(len(documents) for key, documents in by_key.items() if key not in missing)
     stage = _ParsingStage(ctx, work, {key: by_key[key] for key in by_key if key in missing})
     if missing:

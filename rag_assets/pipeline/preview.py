@@ -86,7 +86,7 @@ class _TextCounter:
         """Count texts by hash; the text is None if its content is not needed."""
         new = {key: text for key, text in texts.items() if key not in self._seen}
         self._seen |= set(new)
-        without = self._ctx.lake.missing_vectors(self._ctx.embedder.embedder_id, set(new))
+        without = self._ctx.lake.find_missing_vectors(self._ctx.embedder.embedder_id, set(new))
         without -= self._under_way
         self.missing += len(without)
         lacking = {key: text for key, text in new.items() if key in without and text is not None}
@@ -150,7 +150,7 @@ def measure_work(ctx: TenantContext, due: Sequence[PendingDocument]) -> Measured
     parse = failed = chunks = cut = 0
     with ctx.worker_pool() as pool:
         for keys in batched(by_key, _BATCH):
-            missing = ctx.lake.missing_parsed(keys)
+            missing = ctx.lake.find_missing_parsed(keys)
             parse += len(missing)
             stored = {key: by_key[key] for key in keys if key not in missing}
             found = _measure_stored(ctx, stored, texts)
@@ -184,7 +184,7 @@ def _measure_stored(
     ctx: TenantContext, due: Mapping[str, list[PendingDocument]], texts: _TextCounter
 ) -> MeasuredWork:
     """Measure the work on documents whose text is in the lake; read or make their chunks."""
-    heads = ctx.lake.parsed_heads(list(due))
+    heads = ctx.lake.read_parsed_heads(list(due))
     wanted = {
         compute_chunk_set_key(head.digest, head.media_type, chosen): (key, chosen)
         for key, head in heads.items()
@@ -342,13 +342,13 @@ def preview_sync(ctx: TenantContext) -> Preview:
         embeddings=work.embeddings,
         reused=work.reused,
         tokens=work.tokens,
-        entries_deleted=ctx.catalog.index.entry_count_in_builds(ctx.ref.id, deleted),
+        entries_deleted=ctx.catalog.index.count_entries_in_builds(ctx.ref.id, deleted),
         new_generation=bool(generations) and target is None,
         embedder=ctx.embedder.embedder_id,
         per_million=None if price is None else price.compute_cost(1_000_000, batch=batch),
         cost=cost,
         batch=batch,
-        waiting=ctx.catalog.quarantine.deferred_count(ctx.ref.id),
+        waiting=ctx.catalog.quarantine.count_deferred(ctx.ref.id),
         unlisted=tuple(failure.message for failure in failures),
         cap=find_stopping_cap(
             find_present_caps(ctx.catalog, ctx.ref, ctx.tenant, run=0.0), cost or 0.0

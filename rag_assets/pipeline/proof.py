@@ -37,7 +37,7 @@ from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.traces import DagsterHistory
 from rag_assets.storage.index.store import NoteStore
-from rag_assets.storage.installation.markers import Root, machine_name
+from rag_assets.storage.installation.markers import Root, read_machine_name
 from rag_assets.storage.lake.model import DeadKeys, LiveKeys
 from rag_assets.storage.lake.store import Lake, TenantLake
 
@@ -124,7 +124,7 @@ def erase_rows(ctx: TenantContext, dead: DeadKeys) -> None:
 def count_files_left(ctx: TenantContext, dead: DeadKeys) -> int:
     """Return how many files of former lakes contain rows of erased documents."""
     lakes = _iter_former_lakes(ctx)
-    return sum(len(lake.files_holding(dead, (), LiveKeys())) for lake in lakes)
+    return sum(len(lake.find_files_with_erased_data(dead, (), LiveKeys())) for lake in lakes)
 
 
 def _iter_former_lakes(ctx: TenantContext) -> Iterator[TenantLake]:
@@ -299,7 +299,9 @@ def _iter_phrases_of_chunks(ctx: TenantContext, dead: DeadKeys) -> Iterator[str]
 def _iter_texts_of_tenant(lake: Lake, erasure: Erasure) -> Iterable[str]:
     tables = lake.tenant(erasure.ref.id, erasure.ref.incarnation)
     try:
-        for keys in batched(islice(sorted(tables.parsed_keys()), _MAX_PHRASES), _TEXTS_AT_ONCE):
+        for keys in batched(
+            islice(sorted(tables.read_parsed_keys()), _MAX_PHRASES), _TEXTS_AT_ONCE
+        ):
             for row in tables.parsed(keys).values():
                 yield row.parsed.text
     except ServiceUnavailable:
@@ -417,7 +419,7 @@ def add_dagster_instances(
     remaining = {f"runs in the Dagster instance {other.place}": until for other in others}
     return {
         **proof,
-        "Dagster instance": f"{folder} on {machine_name()}",
+        "Dagster instance": f"{folder} on {read_machine_name()}",
         "other Dagster instances": [
             {
                 "id": other.instance,
@@ -463,7 +465,11 @@ def _count_index_entries(ctx: TenantContext, traces: Traces) -> int:
 
 def _count_lake_files(ctx: TenantContext, traces: Traces) -> int:
     """Return how many files of the lake still contain rows or phrases of these documents alone."""
-    return len(ctx.lake.files_holding(traces.dead, traces.phrases, find_needed_keys(ctx).known))
+    return len(
+        ctx.lake.find_files_with_erased_data(
+            traces.dead, traces.phrases, find_needed_keys(ctx).known
+        )
+    )
 
 
 def _list_postgres_columns(ctx: TenantContext, traces: Traces) -> list[str]:

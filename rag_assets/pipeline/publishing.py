@@ -80,7 +80,7 @@ def publish_slice(
         store.prepare(work.context, work)
     complete = list_complete_versions(work.context, work)
     move_scopes(ctx, work, {version.document.document_id for version in complete})
-    intact = ctx.catalog.index.up_to_date(
+    intact = ctx.catalog.index.find_up_to_date(
         ctx.ref.id, generation.number, [v.document.document_id for v in complete]
     )
     unchanged = [v for v in complete if intact.get(v.document.document_id) == v.key]
@@ -134,7 +134,7 @@ def _list_recorders(ctx: TenantContext, versions: Sequence[Version]) -> list[Row
 
 
 def _count_pending(ctx: TenantContext, work: SliceWork) -> int:
-    left = ctx.catalog.index.pending_count(ctx.ref.id, work.generation.number, work.config_key)
+    left = ctx.catalog.index.count_pending(ctx.ref.id, work.generation.number, work.config_key)
     return left + ctx.catalog.syncs.count_partly_listed(ctx.ref.id)
 
 
@@ -158,7 +158,7 @@ def delete_leftover_entries(ctx: TenantContext) -> int:
     """Delete leftover entries of interrupted runs in every build; return how many."""
     entries = 0
     for generation in ctx.catalog.generations.live(ctx.ref.id):
-        dirty = ctx.catalog.index.dirty(ctx.ref.id, generation.number)
+        dirty = ctx.catalog.index.find_dirty(ctx.ref.id, generation.number)
         if dirty and may_delete(ctx):
             entries += _delete_other_versions(ctx, generation, dirty)
             ctx.guard()
@@ -315,5 +315,5 @@ def follow_moved_pages(ctx: TenantContext) -> int:
                 generation.index_name, ctx.owner(generation), scopes, guard=ctx.guard
             )
     ctx.guard()
-    ctx.catalog.pages.mark_followed(ctx.ref, moved)
+    ctx.catalog.pages.mark_scopes_updated(ctx.ref, moved)
     return changed

@@ -132,7 +132,7 @@ def purge_tenant(
     catalog.tenants.set_state(record.id, "REMOVING")
     erasure = catalog.erasures.begin_removal(record.ref, by=by, at=Clock().now())
     if "lake" not in erasure.counts:
-        erasure = catalog.erasures.note(erasure, "lake", _count_lake_rows(lake, record))
+        erasure = catalog.erasures.record_counts(erasure, "lake", _count_lake_rows(lake, record))
     proof = read_proof(erasure)
     if proof is None and not has_traces(erasure):
         traces = collect_traces_of_tenant(catalog, lake, erasure)

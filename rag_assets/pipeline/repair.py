@@ -315,10 +315,10 @@ def list_builds(ctx: TenantContext, embedder_id: str) -> list[Generation]:
 def _find_losses(
     lake: TenantLake, generation: Generation, versions: Collection[NeededVersion]
 ) -> BuildLosses:
-    without_text = lake.missing_parsed({version.parse_key for version in versions})
-    hashes = lake.chunk_hashes({version.chunk_set_key for version in versions})
+    without_text = lake.find_missing_parsed({version.parse_key for version in versions})
+    hashes = lake.read_chunk_hashes({version.chunk_set_key for version in versions})
     texts = {text for of_document in hashes.values() for text in of_document}
-    without_vector = lake.missing_vectors(generation.embedder_id, texts)
+    without_vector = lake.find_missing_vectors(generation.embedder_id, texts)
     lost = [
         version
         for version in versions
@@ -395,16 +395,16 @@ def _recover_unlisted_rows(ctx: TenantContext) -> None:
         for batch in batched(
             ctx.catalog.lake_keys.list_needed(ctx.ref.id, generation.number), _AT_ONCE
         ):
-            parsed = ctx.lake.missing_parsed({version.parse_key for version in batch})
+            parsed = ctx.lake.find_missing_parsed({version.parse_key for version in batch})
             sets = {version.chunk_set_key for version in batch}
             ctx.lake.salvage(
-                LiveKeys(parsed=parsed, chunk_sets=ctx.lake.missing_chunk_sets(sets)),
+                LiveKeys(parsed=parsed, chunk_sets=ctx.lake.find_missing_chunk_sets(sets)),
                 generation.embedder_id,
                 generation.dimensions,
             )
-            hashes = ctx.lake.chunk_hashes(sets)
+            hashes = ctx.lake.read_chunk_hashes(sets)
             texts = {text for of_document in hashes.values() for text in of_document}
-            lacking = ctx.lake.missing_vectors(generation.embedder_id, texts)
+            lacking = ctx.lake.find_missing_vectors(generation.embedder_id, texts)
             ctx.lake.salvage(LiveKeys(texts=lacking), generation.embedder_id, generation.dimensions)
 
 
@@ -443,7 +443,7 @@ def _append_vectors(
         and entry.vector.shape == (dimensions,)
         and has_unit_length(entry.vector)
     }
-    lacking = sorted(ctx.lake.missing_vectors(embedder_id, vectors.keys()))
+    lacking = sorted(ctx.lake.find_missing_vectors(embedder_id, vectors.keys()))
     if lacking:
         stacked = np.stack([vectors[text] for text in lacking])
         ctx.lake.append_vectors(embedder_id, lacking, stacked)

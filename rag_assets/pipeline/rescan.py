@@ -40,7 +40,7 @@ from rag_assets.storage.catalog.builds.syncs import Sync
 from rag_assets.storage.catalog.documents.model import CatalogDocument, Document, DocumentChange
 from rag_assets.storage.catalog.erasure.erasures import Erasure
 from rag_assets.storage.catalog.erasure.rescans import FoundTexts, MaskedDocument, ScanPosition
-from rag_assets.storage.catalog.erasure.traces import scanned_columns
+from rag_assets.storage.catalog.erasure.traces import list_scanned_columns
 from rag_assets.storage.lake.model import ParsedRow
 
 _ENCODED = "in another encoding"
@@ -298,7 +298,7 @@ class MaskedTexts:
             rows |= {new: found[key] for key, new in kept.items() if new is not None}
         masked = [
             ParsedRow(key, compute_parsed_digest(text), text)
-            for key in sorted(ctx.lake.missing_parsed(rows))
+            for key in sorted(ctx.lake.find_missing_parsed(rows))
             if (text := rows[key].masked) is not None
         ]
         ctx.lake.append_parsed(masked)
@@ -416,7 +416,7 @@ class _Scan:
 
     def _iter_texts(self, after: str) -> Iterator[None]:
         ctx = self._ctx
-        keys = sorted(key for key in ctx.lake.parsed_keys() if key > after)
+        keys = sorted(key for key in ctx.lake.read_parsed_keys() if key > after)
         progress = StageProgress("credentials in texts", len(keys), ctx.log)
         texts = MaskedTexts(ctx, self._scanner)
         for start in range(0, len(keys), _TEXTS):
@@ -435,7 +435,7 @@ class _Scan:
 
     def _iter_names(self, after: str) -> Iterator[None]:
         ctx, masker = self._ctx, Masker(self._scanner)
-        while rows := ctx.catalog.rescans.documents_after(ctx.ref.id, after, _NAMES):
+        while rows := ctx.catalog.rescans.list_documents_after(ctx.ref.id, after, _NAMES):
             after = rows[-1].document_id
             masked, rules = mask_rows(rows, masker, self._scanner)
             ctx.guard()
@@ -446,7 +446,7 @@ class _Scan:
 
     def _iter_columns(self, after: str) -> Iterator[None]:
         ctx, masker = self._ctx, Masker(self._scanner)
-        columns = scanned_columns()
+        columns = list_scanned_columns()
         names = [column.name for column in columns]
         # If the system that owned the last column was uninstalled, all columns are scanned again.
         for column in columns[names.index(after) + 1 if after in names else 0 :]:

@@ -200,7 +200,7 @@ class _Describer:
         if not hashes:
             return []
         ids = [document.document_id for document in self._catalog.documents.all(ref.id)]
-        by_hash = self._catalog.receipts.ids_by_hash(ids)
+        by_hash = self._catalog.receipts.map_ids_by_hash(ids)
         return [by_hash[hash_] for hash_ in hashes if hash_ in by_hash]
 
     def _set_hold(self, ref: TenantRef, scope: HoldScope, reason: str) -> None:

@@ -17,7 +17,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.index_comparison import find_suspects
 from rag_assets.storage.catalog.builds.generations import Generation, VectorsBeside
 from rag_assets.storage.catalog.documents.versions import HeldVersion
-from rag_assets.storage.index.model import Owner, StoredEntry, entry_ids
+from rag_assets.storage.index.model import Owner, StoredEntry, make_entry_id_function
 from rag_assets.storage.index.pgvector.tables import PgVectors, build_row_of_stored
 
 _BATCH = 1_000
@@ -52,7 +52,7 @@ def compare_separate_vectors(ctx: TenantContext) -> list[SeparateVectorState]:
         SeparateVectorState(
             generation,
             frozenset(_find_differing_documents(ctx, vectors, generation)),
-            vectors.unsound(ctx.owner(generation)),
+            vectors.count_unsound(ctx.owner(generation)),
         )
         for vectors, generation in _list_separate_builds(ctx)
     ]
@@ -121,17 +121,19 @@ def _list_separate_builds(ctx: TenantContext) -> Iterator[tuple[PgVectors, Gener
 def _find_differing_documents(
     ctx: TenantContext, vectors: PgVectors, generation: Generation
 ) -> set[str]:
-    held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
+    held = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
     leaving = ctx.catalog.index.removals(ctx.ref.id).get(generation.number, ())
     owner = ctx.owner(generation)
-    found = find_suspects(held, vectors.counts(owner), set(leaving), ids=entry_ids(owner))
+    found = find_suspects(
+        held, vectors.iter_version_counts(owner), set(leaving), ids=make_entry_id_function(owner)
+    )
     return {document_id for document_id in found if document_id is not None}
 
 
 def _correct_vectors(
     ctx: TenantContext, vectors: PgVectors, generation: Generation, differing: set[str]
 ) -> None:
-    held = ctx.catalog.index.held_versions(ctx.ref.id, generation.number)
+    held = ctx.catalog.index.stream_versions(ctx.ref.id, generation.number)
     counted = {version.document_id: version for version in held if version.document_id in differing}
     owner = ctx.owner(generation)
     ctx.guard()
@@ -151,7 +153,7 @@ def _list_ids(
     owner: Owner, documents: Iterable[str], counted: Mapping[str, HeldVersion]
 ) -> list[str]:
     """Return the ids of all entries that these documents should have."""
-    id_of = entry_ids(owner)
+    id_of = make_entry_id_function(owner)
     versions = (counted[id_] for id_ in documents if id_ in counted)
     return [
         id_of(version.document_id, version.indexed_key, ordinal)

@@ -164,7 +164,7 @@ def plan_work(ctx: TenantContext, run_id: str, unlisted: tuple[str, ...] = ()) -
     behind = [] if builds.superseded is None else _list_pending_ids(builds.superseded)
     if builds.superseded is None or not behind:
         return _store_slice(builds.wanted, _list_pending_ids(builds.wanted), run_id, unlisted)
-    if ctx.catalog.syncs.last_generation(ctx.ref.id) == builds.superseded.generation.number:
+    if ctx.catalog.syncs.find_last_generation(ctx.ref.id) == builds.superseded.generation.number:
         pending = _list_pending_ids(builds.wanted)
         if pending:
             return _store_slice(builds.wanted, pending, run_id, unlisted)
@@ -192,7 +192,7 @@ def count_pending(ctx: TenantContext) -> int:
     """
     builds = open_active_builds(ctx)
     return ctx.catalog.syncs.count_partly_listed(ctx.ref.id) + sum(
-        ctx.catalog.index.pending_count(
+        ctx.catalog.index.count_pending(
             ctx.ref.id,
             build.generation.number,
             build.context.config_key,
@@ -207,7 +207,7 @@ def find_parsed_documents(
 ) -> list[ParsedDocument]:
     """Return the documents whose parsed text is in the lake, with the keys of their rows."""
     keys = {document.document_id: ctx.parse_key(document) for document in documents}
-    heads = ctx.lake.parsed_heads(set(keys.values()))
+    heads = ctx.lake.read_parsed_heads(set(keys.values()))
     return [
         ParsedDocument(
             document,
@@ -360,9 +360,9 @@ def quarantine_waiting(ctx: TenantContext, work: SliceWork, outage: RagAssetsErr
 def _find_complete_documents(ctx: TenantContext, documents: Iterable[Document]) -> set[str]:
     """Return the ids of the documents that have all their chunks and vectors in the lake."""
     parsed = find_parsed_documents(ctx, documents)
-    hashes = ctx.lake.chunk_hashes({item.chunk_set_key for item in parsed})
+    hashes = ctx.lake.read_chunk_hashes({item.chunk_set_key for item in parsed})
     texts = {text for of_set in hashes.values() for text in of_set}
-    without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
+    without = ctx.lake.find_missing_vectors(ctx.embedder.embedder_id, texts)
     return {
         item.document.document_id
         for item in parsed

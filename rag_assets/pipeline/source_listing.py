@@ -34,7 +34,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.uploads import UploadedFiles
 from rag_assets.privacy.masker import MASKING_VERSION
 from rag_assets.privacy.secrets.scanner import rules_version
-from rag_assets.storage.blobs.store import blobs_folder, open_blobs
+from rag_assets.storage.blobs.store import find_blobs_folder, open_blobs
 from rag_assets.storage.catalog.builds.syncs import PARTLY
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.documents.model import CatalogDocument
@@ -135,7 +135,7 @@ def compute_settings_key(tenant: Tenant, config: SourceConfig) -> str:
 def open_sources(tenant: Tenant, settings: Settings, catalog: Catalog) -> list[DocumentSource]:
     """Open the tenant's sources: folders, records in the catalog, and uploaded files."""
     key_file = find_key_file(settings, os.environ)
-    state = (settings.local, key_file, blobs_folder(settings.blobs_url))
+    state = (settings.local, key_file, find_blobs_folder(settings.blobs_url))
     context = SourceContext(
         base=settings.home,
         records=catalog.records.for_tenant(tenant.id),

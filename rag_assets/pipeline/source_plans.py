@@ -240,7 +240,9 @@ def _find_unchanged_listing(
         listed_at_ns = last.listed_at_ns
     elif compute_state_digest(
         source, settings
-    ) == last.listing_digest and not ctx.catalog.documents.reread_count(ctx.ref.id, [source.name]):
+    ) == last.listing_digest and not ctx.catalog.documents.count_documents_to_reread(
+        ctx.ref.id, [source.name]
+    ):
         digest = last.listing_digest
     else:
         return None

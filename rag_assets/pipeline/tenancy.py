@@ -26,7 +26,7 @@ from rag_assets.storage.catalog.tenants.table import (
     Origin,
     PutProject,
     TenantRecord,
-    configured_by_operator,
+    build_configured_by_operator_error,
     require_changeable,
 )
 from rag_assets.storage.installation.identity import Identity
@@ -103,7 +103,7 @@ def _put_tenants(
 
 
 def _build_listed_elsewhere_error(catalog: Catalog, record: TenantRecord) -> ConfigurationError:
-    other = "" if record.home is None else catalog.installation.home_name(record.home)
+    other = "" if record.home is None else catalog.installation.describe_home(record.home)
     return ConfigurationError(
         f"tenants.yaml lists tenant {record.id!r} with a different configuration than {other}",
         hint=f"change the tenant there; or, to configure it from this home folder, run: rag-assets"
@@ -241,7 +241,7 @@ class Projects:
                 project.organization,
                 project.project,
             ):
-                raise configured_by_operator(config["id"])
+                raise build_configured_by_operator_error(config["id"])
         beginning = self._file.beginning_of_projects()
         former = self._catalog.projects.find(project)
         usable: list[dict[str, Any]] = []

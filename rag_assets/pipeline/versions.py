@@ -91,7 +91,7 @@ def list_complete_versions(ctx: TenantContext, work: SliceWork) -> list[Version]
     kinds = find_kinds(ctx, ids)
     heads = ctx.lake.chunk_set_heads({item.chunk_set_key for item in parsed})
     texts = {text for head in heads.values() for text in head.hashes}
-    without = ctx.lake.missing_vectors(ctx.embedder.embedder_id, texts)
+    without = ctx.lake.find_missing_vectors(ctx.embedder.embedder_id, texts)
     complete = {
         # Former versions come last, so that the current version of a document has priority.
         item.document.document_id: _build_version(
@@ -250,7 +250,7 @@ def _list_former_documents(ctx: TenantContext, work: SliceWork) -> list[ParsedDo
     by_id = {document.document_id: document for document in work.documents}
     number = work.generation.number
     former = ctx.catalog.former_versions.find(ctx.ref.id, serving.number, number, list(by_id))
-    heads = ctx.lake.parsed_heads({version.parse_key for version in former})
+    heads = ctx.lake.read_parsed_heads({version.parse_key for version in former})
     found = []
     for version in former:
         head = heads.get(version.parse_key)
@@ -304,7 +304,7 @@ def find_needed_keys(ctx: TenantContext) -> NeededKeys:
             chunk_sets.update(
                 item.chunk_set_key for item in find_parsed_documents(build, documents)
             )
-    hashes = ctx.lake.chunk_hashes(chunk_sets)
+    hashes = ctx.lake.read_chunk_hashes(chunk_sets)
     live_keys = LiveKeys(
         parsed=parsed,
         chunk_sets=chunk_sets,

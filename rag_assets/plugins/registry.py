@@ -42,7 +42,7 @@ class SystemPart:
     Attributes:
         kind: the attribute of System that contains it.
         name: its name, unique within the kind.
-        reference: its location; see `Reference`.
+        reference: its location, as "package.module:attribute".
         owner: the system that adds it.
     """
 
@@ -77,7 +77,7 @@ class Systems:
     """
 
     def __init__(self, installed: Iterable[InstalledSystem]) -> None:
-        self._by_name = _require_unique(
+        self._by_name = _map_unique(
             "systems", ((system.name, system, system) for system in installed)
         )
         self._parts: Mapping[str, Mapping[str, SystemPart]] = {
@@ -139,7 +139,7 @@ class Systems:
         return {name: part.load() for name, part in parts.items()}
 
     def _collect_parts(self, kind: str) -> Mapping[str, SystemPart]:
-        return _require_unique(
+        return _map_unique(
             kind,
             (
                 (name, SystemPart(kind, name, reference, installed), installed)
@@ -191,7 +191,7 @@ def _load_system(entry: EntryPoint) -> InstalledSystem:
     return InstalledSystem(system, distribution)
 
 
-def _require_unique(
+def _map_unique(
     kind: str, entries: Iterable[tuple[str, Any, InstalledSystem]]
 ) -> Mapping[str, Any]:
     values: dict[str, Any] = {}

@@ -28,7 +28,8 @@ class Profile:
         thresholds: the cosine below which a hit is left out, by `provider/model` of the embedder.
             Cosines of different embedders are not comparable. An embedder that is not listed has no
             threshold; then the ranking alone decides.
-        thresholds_of_uses: by the name of a search's use, thresholds that replace `thresholds`.
+        thresholds_of_uses: thresholds that replace `thresholds` in searches for one purpose, by the
+            name of the purpose (the `use` of a search request).
         calibrates: the `provider/model` of embedders whose threshold comes from their description,
             not from a measurement. The first questions measure it against random passages
             (rag_assets/search/scoring.py), with that threshold as the upper bound, unless
@@ -40,7 +41,7 @@ class Profile:
             Applications create these projects and address them by organization and project.
         projects_over_api: whether applications create such projects, with `projects` in
             tenants.yaml as the initial configuration; otherwise operators add each tenant.
-        share_of_window: largest share of a chat model's context window for its hits; None: no
+        share_of_window: largest share of a chat model's context window that hits may fill; None: no
             limit.
         sources_of_all: sources that each tenant has in addition to its own, as in tenants.yaml.
         sources_beside: functions that take the configuration of a source of files, and return the
@@ -87,8 +88,9 @@ class Profile:
         """Return the cosine below which a hit is left out; None for no threshold.
 
         Args:
-            embedder_id: the compared vectors' embedder: `provider/model@dimensions`, and more.
-            use: the purpose of the hits; None: a search for no special purpose.
+            embedder_id: the embedder of the vectors; the id starts with
+                `provider/model@dimensions`.
+            use: what the hits are used for, as the search request states; None if it does not.
         """
         thresholds = self.thresholds_of_uses.get(use or "", self.thresholds)
         return thresholds.get(embedder_id.partition("@")[0])
@@ -111,8 +113,8 @@ class Migrations:
 class System:
     """A system: everything that it adds to the pipeline.
 
-    Every process creates it when the registry is read. It holds only names, numbers and references,
-    and its module imports nothing heavy.
+    Every process creates it when the registry is read. It contains only names, numbers and
+    references to objects ("package.module:attribute"), and its module imports nothing heavy.
 
     Attributes:
         name: the name of the system, of its entry point and of its tenants' profile.
@@ -122,8 +124,9 @@ class System:
         tables: its tables in the catalog's schema by name: SQLAlchemy's `Table`, in the catalog's
             metadata.
         migrations: create and upgrade these tables.
-        service_rights: by table, the rights of the service's role, if requests must not add, change
-            and delete rows (storage/catalog/installation/roles.py).
+        service_rights: by table, the rights of the service's role, for tables in which requests
+            must not do all of these: add, change and delete rows
+            (storage/catalog/installation/roles.py).
         follow_up: the last step of its tenants' syncs: a `FollowUp` (pipeline/fact_stores.py).
         staged_rows: by table name, the `StagedRows` (storage/catalog/erasure/retention.py) that
             count and delete rows that wait to become documents.
@@ -136,11 +139,11 @@ class System:
         pages: pages next to Dagster's, by path: callables that take a function that opens the
             catalog, and return Starlette routes.
         panels: the contents of its tenants' panel, by path: `SystemPanel`.
-        commands: Typer groups by the command's name, as in `rag-assets NAME`.
+        commands: Typer groups, by the name of the command in `rag-assets NAME`.
         command_help: the first sentence of a command's help, by its name, for the list of commands;
             a command without one is imported for this list.
-        own_process_commands: names of those commands that the fork server must not run, because
-            they outlive it or work outside an installation.
+        own_process_commands: names of commands that the fork server must not run, because they
+            outlive the server or work outside an installation.
         tools: MCP tools by name; a tool for tenants of some profiles takes precedence over a tool
             for all tenants with the same name.
         tenant_lists: keys of tenants.yaml, in addition to `tenants`, under which tenants are

@@ -30,7 +30,7 @@ from rag_assets.search.tenant_models import Vector
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.index.common_words import sentence_language
+from rag_assets.storage.index.common_words import find_sentence_language
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.modes import SearchMode
 
@@ -86,7 +86,7 @@ class StoredQuestionVectors:
         if serving.embedder_id not in self._made:
             self._made[serving.embedder_id] = self._build_embedder(ref, tenant, serving)
         embedder = self._made[serving.embedder_id]
-        return assess_reading(embedder, question, sentence_language(question))
+        return assess_reading(embedder, question, find_sentence_language(question))
 
     async def close(self) -> None:
         """See QuestionEmbedder."""

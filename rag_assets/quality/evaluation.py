@@ -384,7 +384,7 @@ def _describe_verdict(
 def judge_build(ctx: TenantContext, new: Generation, serving: Generation) -> QualityVerdict:
     """Judge a build, published or not, against the serving build, without reranking."""
     least = ctx.tenant.quality.least
-    if not ctx.catalog.judgements.counts(ctx.ref.id).get(False):
+    if not ctx.catalog.judgements.count_by_kind(ctx.ref.id).get(False):
         return QualityVerdict("pass", describe_missing_questions(ctx.ref.id), 0, least)
     try:
         comparison = compare_builds(ctx, new, serving, AskOptions(ctx.tenant.retrieval.mode))

@@ -16,7 +16,10 @@ from rag_assets.quality.store import find_judged_documents, limit_judgements, re
 from rag_assets.search.model import Hit
 from rag_assets.search.scoring import CALIBRATION_QUESTIONS
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
+from rag_assets.storage.catalog.builds.measurements import (
+    get_measured_floors,
+    get_measured_threshold,
+)
 from rag_assets.tenants.model import Tenant
 from rag_assets.tenants.profiles import get_profile
 
@@ -186,7 +189,7 @@ def _list_uses(tenant: Tenant) -> tuple[str, ...]:
 
 
 def _build_threshold(tenant: Tenant, serving: Generation, use: str) -> Threshold:
-    measured = measured_value(serving, use)
+    measured = get_measured_threshold(serving, use)
     stored = serving.thresholds.get(use, {})
     described = get_profile(tenant.profile).threshold(serving.embedder_id, use or None)
     origin, reason = "description", None
@@ -196,7 +199,9 @@ def _build_threshold(tenant: Tenant, serving: Generation, use: str) -> Threshold
         origin, reason = str(stored.get("by")), str(stored.get("reason"))
     elif tenant.calibrates(serving.embedder_id) and described is not None:
         origin = "calibration"
-        reason = f"{len(measured_floors(serving, use))} of {CALIBRATION_QUESTIONS} questions so far"
+        reason = (
+            f"{len(get_measured_floors(serving, use))} of {CALIBRATION_QUESTIONS} questions so far"
+        )
     in_force = tenant.min_score(serving.embedder_id, use or None, measured=measured)
     return Threshold(use, in_force, described, origin, reason, stored.get("at"))
 

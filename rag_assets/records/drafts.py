@@ -100,7 +100,7 @@ Draft: TypeAlias = Put | Removal | BlockChange
 
 
 class DraftBuilder:
-    """A converter of a tenant's pushed bodies to drafts."""
+    """Converts the bodies that applications push for a tenant to drafts."""
 
     def __init__(self, tenant: Tenant, source: SourceConfig, masker: Masker) -> None:
         self._source = source.name
@@ -111,7 +111,7 @@ class DraftBuilder:
     def put(self, source_type: str, source_id: str, values: Any) -> Draft:
         """Return the draft that stores a valid body, or removes the record if it is secret."""
         if not self._typed:
-            return self._put_text_record(source_type, source_id, values)
+            return self._build_text_draft(source_type, source_id, values)
         body = validate_values(_find_body_type(source_type), values)
         if isinstance(body, PageBody):
             _require_page_uuid("source_id", source_id)
@@ -150,7 +150,7 @@ class DraftBuilder:
     def _compute_document_id(self, source_type: str, source_id: str) -> str:
         return compute_record_document_id(self._source, source_type, source_id)
 
-    def _put_text_record(self, source_type: str, source_id: str, values: Any) -> Draft:
+    def _build_text_draft(self, source_type: str, source_id: str, values: Any) -> Draft:
         body = validate_values(RecordBody, values)
         record = body.build_record(self._source, source_type, source_id)
         require_plain_identifiers(record, self._masker)
@@ -249,7 +249,7 @@ class _ClockFields(BaseModel):
     version: Version | None = None
 
 
-def parse_clock(values: dict[str, Any]) -> WriteClock:
+def pop_clock(values: dict[str, Any]) -> WriteClock:
     """Remove the time and the version from the fields of a deletion, and return them."""
     names = ("updated_at", "version")
     clock = validate_values(
@@ -266,7 +266,7 @@ def _find_body_type(source_type: str) -> type[TypedBody]:
 
 
 def _require_page_uuid(field: str, uuid: Any) -> None:
-    """Reject a page uuid that the tree of pages cannot have, so that nobody could read it."""
+    """Reject a page uuid that the tree of pages cannot contain: nobody could read the record."""
     is_text = isinstance(uuid, str) and len(uuid) <= MAX_UUID_LENGTH
     if not is_text or not re.fullmatch(PAGE_UUID, uuid):
         raise invalid(field, f"it must name a page: {UUID_RULE}")

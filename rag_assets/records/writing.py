@@ -96,7 +96,7 @@ class _Plan:
             afterwards.
         pages_deleted_at: the times of these deletions; None if no time was given.
         emptied: the deleted pages and all pages below; their stored records are ignored.
-        outdated: numbers of drafts that are older than the record that they would replace.
+        outdated: positions of the drafts that are older than the records that they would replace.
     """
 
     drafts: Sequence[Draft | InvalidFields]
@@ -148,7 +148,7 @@ class _Plan:
         return None if document_id in self.removed_documents else stored.get(document_id)
 
     def _require_match(self, draft: Draft, present: CurrentState) -> None:
-        """Raise VersionChanged if a draft may not replace the stored version, by its ETags."""
+        """Raise VersionChanged if the stored version is none of those that a draft may replace."""
         if draft.etags is None:
             return
         etag = self.get_etag(draft.document_id, present.etags)
@@ -161,11 +161,11 @@ class _Plan:
     def _is_outdated(self, draft: Draft, present: CurrentState) -> bool:
         """Return whether a draft is older than a stored write of the same record.
 
-        For a block of a page, the page's time is compared too; for a page, the times of its blocks.
+        The times of a page and of its blocks are compared with each other, too.
         """
         if draft.clock == UNORDERED:
             return False
-        clocks, own = self._find_clocks(draft.document_id, present), _name_part(draft)
+        clocks, own = self._find_clocks(draft.document_id, present), _get_part_key(draft)
         if draft.clock.is_before(clocks.get(own, UNORDERED)):
             return True
         others = clocks.values() if own == "" else [clocks.get("", UNORDERED)]
@@ -173,7 +173,7 @@ class _Plan:
 
     def _advance_clock(self, draft: Draft, present: CurrentState) -> None:
         if draft.clock != UNORDERED:
-            part = _name_part(draft)
+            part = _get_part_key(draft)
             latest = self._find_clocks(draft.document_id, present).get(part, UNORDERED)
             self.clocks.setdefault(draft.document_id, {})[part] = latest.merge(draft.clock)
 
@@ -234,7 +234,10 @@ def write_drafts(
 ) -> list[Outcome]:
     """Store and remove records in one transaction; return the outcome of each draft.
 
-    A failing draft does not stop the others. A refused draft is given as its error.
+    A draft that fails does not stop the others.
+
+    Args:
+        drafts: the drafts; for a draft that was refused earlier, the error.
 
     Raises:
         TenantGone, TenantBusy: see RecordTable.write.
@@ -277,7 +280,7 @@ def _map_deleted_pages(drafts: Sequence[Draft]) -> dict[str, str]:
     }
 
 
-def _name_part(draft: Draft) -> str:
+def _get_part_key(draft: Draft) -> str:
     """Return the key of the part that a draft changes: a hash for a block, "" for a record."""
     return sha256_hex(draft.block_id) if isinstance(draft, BlockChange) else ""
 

@@ -130,7 +130,7 @@ class Watcher:
         """Read the tenants, watch their folders, and mark new and changed tenants."""
         self._refreshing.clear()
         is_first = not self._versions
-        versions = self._catalog.tenants.active_versions()
+        versions = self._catalog.tenants.list_active_versions()
         changed = [id_ for id_, version in versions.items() if self._versions.get(id_) != version]
         sources = {id_: known for id_, known in self._sources.items() if id_ in versions}
         for record in self._catalog.tenants.find_many(changed):

@@ -18,7 +18,10 @@ from rag_assets.models.config import RerankConfig
 from rag_assets.models.embedding.coverage import Reading
 from rag_assets.search.model import MAX_TOP_K, Caller, Hit, IndexFault, SearchRequest
 from rag_assets.storage.catalog.builds.generations import Generation
-from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
+from rag_assets.storage.catalog.builds.measurements import (
+    get_measured_floors,
+    get_measured_threshold,
+)
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.readable import ReadableVersion
 from rag_assets.storage.index.common_words import is_english
@@ -152,7 +155,7 @@ def _resolve_threshold(
 ) -> float | None:
     if request.min_score is not None or serving is None:
         return request.min_score
-    measured = measured_value(serving, request.use)
+    measured = get_measured_threshold(serving, request.use)
     return tenant.min_score(serving.embedder_id, request.use, measured=measured)
 
 
@@ -164,11 +167,11 @@ def _resolve_floors(
         return None
     if not tenant.calibrates(serving.embedder_id):
         return None
-    if measured_value(serving, request.use) is not None:
+    if get_measured_threshold(serving, request.use) is not None:
         return None
     if get_profile(tenant.profile).threshold(serving.embedder_id, request.use) is None:
         return None
-    return tuple(measured_floors(serving, request.use).values())
+    return tuple(get_measured_floors(serving, request.use).values())
 
 
 def _resolve_token_budget(tenant: Tenant, request: SearchRequest) -> int | None:

@@ -47,7 +47,7 @@ from rag_assets.search.progress import (
 )
 from rag_assets.search.services import SearchServices, find_question_reader
 from rag_assets.storage.index.common_words import is_certainly_english
-from rag_assets.storage.index.model import Candidate, Owner, entry_ids
+from rag_assets.storage.index.model import Candidate, Owner, make_entry_id_function
 from rag_assets.storage.index.terms import parse_query_words
 from rag_assets.tenants.profiles import get_profile
 
@@ -269,7 +269,7 @@ class ScoreStep:
         assert progress.vector is not None and search.floors is not None  # noqa: S101, PT018
         if floor is None:
             with progress.timings.measure("calibrate"):
-                rows = await self._reader.random_versions(
+                rows = await self._reader.pick_random_versions(
                     progress.ref.id, progress.serving.number, limit=SAMPLES_PER_QUESTION
                 )
                 ids = choose_random_entries(progress.owner, rows)
@@ -319,7 +319,7 @@ def _is_nonsense(progress: SearchProgress) -> bool:
 
 def choose_random_entries(owner: Owner, versions: Sequence[tuple[str, str, int]]) -> list[str]:
     """Return the ids of random entries, chosen among the first entries of each version."""
-    id_of = entry_ids(owner)
+    id_of = make_entry_id_function(owner)
     places = [
         (document_id, key, ordinal)
         for document_id, key, count in versions

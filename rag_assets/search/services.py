@@ -292,7 +292,9 @@ class BuildCompleteness:
         for _ in range(_ATTEMPTS):
             if expected is None or not expected.is_settled:
                 return None
-            entries, recent = await self._searcher.count(index_name, owner, expected.recent_keys)
+            entries, recent = await self._searcher.count_entries(
+                index_name, owner, expected.recent_keys
+            )
             if entries >= expected.entries and recent >= expected.recent:
                 return False
             # Entries that were deleted between the two reads were deleted from the catalog first.

@@ -36,7 +36,7 @@ from rag_assets.models.reranking.rerankers import Reranker
 from rag_assets.search.progress import Passage, Reranking
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.index.common_words import sentence_language
+from rag_assets.storage.index.common_words import find_sentence_language
 from rag_assets.tenants.model import Tenant
 
 _LOG = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class CachingQuestionEmbedder:
         self, ref: TenantRef, tenant: Tenant, serving: Generation, question: str
     ) -> Reading:
         """Return how much of the question the generation's embedder recognizes (see coverage)."""
-        language = sentence_language(question)
+        language = find_sentence_language(question)
         if question.isascii() and language in {None, "en"}:  # Every model reads English.
             return "known"
         embedder = await self._get_embedder(ref, tenant, serving)

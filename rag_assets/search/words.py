@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
 from rag_assets.storage.index.common_words import COMMON_WORDS, STOP_WORDS
-from rag_assets.storage.index.terms import lexical_terms
+from rag_assets.storage.index.terms import compute_lexical_terms
 
 _LISTS: Final[Mapping[str, Any]] = tomllib.loads(
     files("rag_assets.search").joinpath("words.toml").read_text("utf-8")
@@ -28,13 +28,13 @@ Unit: TypeAlias = tuple[str, float]
 
 def extract_content_words(text: str, analysis: str = "en") -> frozenset[str]:
     """Return the search terms in a text except stop words; compounds also yield their parts."""
-    return frozenset(lexical_terms(text, analysis).split()) - _get_stop_terms(analysis)
+    return frozenset(compute_lexical_terms(text, analysis).split()) - _get_stop_terms(analysis)
 
 
 @cache
 def _get_stop_terms(analysis: str) -> frozenset[str]:
     words = STOP_WORDS.get(analysis, COMMON_WORDS)
-    return frozenset(lexical_terms(" ".join(words), analysis).split())
+    return frozenset(compute_lexical_terms(" ".join(words), analysis).split())
 
 
 def _parse_values(table: Mapping[str, str]) -> Mapping[str, frozenset[float]]:

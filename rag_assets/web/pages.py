@@ -192,7 +192,7 @@ class DocumentPages:
                     f"list of documents, or run `rag-assets sync {tenant.tenant_id}`"
                 ),
             )
-        held = self._catalog().overview.held_entries(tenant.tenant_id, document_id)
+        held = self._catalog().overview.list_held_entries(tenant.tenant_id, document_id)
         return render("document.html", tenant=tenant, document=found[0], held=held)
 
     def _list_checks(self, tenant_id: str) -> list[CheckResult]:

@@ -58,7 +58,7 @@ def run(installation: Installation, tenant: str) -> RunResult:
 
 
 def counts(installation: Installation, tenant: str) -> dict[str, int]:
-    return installation.context(tenant).catalog.documents.counts(tenant)
+    return installation.context(tenant).catalog.documents.count_by_status(tenant)
 
 
 def used(installation: Installation, tenant: str) -> dict[str, Any]:

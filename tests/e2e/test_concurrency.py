@@ -12,7 +12,7 @@ import pytest
 from rag_assets.pipeline.drift import inspect_index
 from rag_assets.resources.own_runs import PARTITION_TAG
 from rag_assets.resources.tenant_lock import fail_abandoned_runs
-from rag_assets.storage.catalog.lock import lock_key
+from rag_assets.storage.catalog.lock import compute_lock_key
 from tests.e2e.killing import KILLED, ForkServer, fork_server
 from tests.installation import FAST, Installation
 
@@ -59,7 +59,7 @@ def assert_sound(installation: Installation, tenant: str, documents: int = 3) ->
     assert sorted(uris) == sorted(f"files/d{number}.md" for number in range(documents))
     ctx = installation.context(tenant)
     assert all(state.is_healthy for state in inspect_index(ctx))
-    assert ctx.catalog.documents.counts(tenant) == {"READY": documents}
+    assert ctx.catalog.documents.count_by_status(tenant) == {"READY": documents}
 
 
 def runs_of(instance: dg.DagsterInstance, tenant: str) -> list[dg.DagsterRun]:
@@ -157,7 +157,7 @@ def break_lock(installation: Installation, tenant: str) -> None:
         " AND ((classid::bigint << 32) | objid::bigint) = %s"
     )
     with psycopg.connect(installation.environment["RAG_ASSETS_DATABASE_URL"]) as connection:
-        assert connection.execute(cut, [lock_key(tenant)]).fetchall() == [(True,)]
+        assert connection.execute(cut, [compute_lock_key(tenant)]).fetchall() == [(True,)]
 
 
 def assert_nothing_left(installation: Installation, tenant: str, incarnation: int) -> None:

@@ -300,7 +300,7 @@ def _lake(installation: Installation) -> Path:
 
 
 def _count(daemon: Daemon, tenant_id: str, status: str) -> int:
-    return daemon.catalog.documents.counts(tenant_id).get(status, 0)
+    return daemon.catalog.documents.count_by_status(tenant_id).get(status, 0)
 
 
 def _edit(daemon: Daemon, folder: Path, status: str, words: str) -> None:

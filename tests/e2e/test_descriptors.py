@@ -43,7 +43,7 @@ def test_children_of_a_sync_hold_none_of_its_output(installation: Installation) 
     deadline = time.monotonic() + 120
     while command.poll() is None and time.monotonic() < deadline:
         holders |= others_with(pipes, command.pid, os.getpid())
-        if catalog.documents.counts("team").get("READY", 0) > 0:
+        if catalog.documents.count_by_status("team").get("READY", 0) > 0:
             break
         time.sleep(0.05)
     os.kill(command.pid, signal.SIGKILL)

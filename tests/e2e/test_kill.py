@@ -168,7 +168,7 @@ class Lane:
         killed = [self.sync(**kill) for kill in kills]
         boundaries = [boundary for outcome in killed for boundary in outcome.boundaries]
         lake, embedder = self.context.lake, self.context.embedder
-        kept = lake.vector_hashes(embedder.embedder_id)
+        kept = lake.read_vector_hashes(embedder.embedder_id)
         for _, texts, _ in lake.spool(embedder.embedder_id, embedder.dimensions).kept():
             kept = {*kept, *texts}
         again = self.sync()
@@ -194,10 +194,10 @@ class Lane:
             assert documents[uri].status == "READY", (uri, boundaries)
             assert documents[uri].chunk_count == len(entries)
         generation = ctx.catalog.generations.live(ctx.ref.id)[-1].number
-        assert not ctx.catalog.index.dirty(ctx.ref.id, generation), boundaries
+        assert not ctx.catalog.index.find_dirty(ctx.ref.id, generation), boundaries
         assert not ctx.catalog.index.removals(ctx.ref.id)
-        assert ctx.lake.size()["parsed_text"].rows == len(ctx.lake.parsed_keys())
-        vectors = ctx.lake.vector_hashes(ctx.embedder.embedder_id)
+        assert ctx.lake.size()["parsed_text"].rows == len(ctx.lake.read_parsed_keys())
+        vectors = ctx.lake.read_vector_hashes(ctx.embedder.embedder_id)
         assert self.vector_rows() == len(vectors), boundaries
         assert not ctx.catalog.lock.is_held(self.tenant)
 

@@ -59,12 +59,12 @@ class Tenant:
         assert all(state.is_healthy for state in inspect_index(ctx)), boundaries
         hits = self.installation.search(self.id, f"version {self.round} tells", mode="text")
         assert any(f"in version {self.round} tells" in hit.text for hit in hits)
-        after = ctx.lake.vector_hashes(ctx.embedder.embedder_id)
+        after = ctx.lake.read_vector_hashes(ctx.embedder.embedder_id)
         assert again.json["stages"]["embeddings"]["embedded"] == len(after - before), boundaries
         sizes = ctx.lake.size()
         rows = sum(size.rows for name, size in sizes.items() if name.startswith("embeddings"))
         assert rows == len(after), boundaries
-        assert ctx.catalog.documents.counts(self.id) == {"READY": DOCUMENTS}
+        assert ctx.catalog.documents.count_by_status(self.id) == {"READY": DOCUMENTS}
 
 
 @pytest.mark.timeout(1200)
@@ -86,5 +86,5 @@ def test_a_build_killed_at_moments_all_over_its_way(
         killed = tenant.sync(kill_before=1 + kill * count // KILLS)
         assert killed.code == KILLED
         ctx = shared_installation.context("builds")
-        before = ctx.lake.vector_hashes(ctx.embedder.embedder_id)
+        before = ctx.lake.read_vector_hashes(ctx.embedder.embedder_id)
         tenant.inspect(tenant.sync(), before, killed.boundaries)

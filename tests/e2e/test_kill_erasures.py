@@ -129,15 +129,15 @@ class Erased:
             assert catalog.tenants.find(self.id) is None
             return found
         ctx = self.installation.context(self.id, self.reader)
-        parsed = ctx.lake.parsed(ctx.lake.parsed_keys()).values()
+        parsed = ctx.lake.parsed(ctx.lake.read_parsed_keys()).values()
         return {
             **found,
             "entries": sorted(
                 uri for uri, _, _ in self.installation.entries(self.id, self.reader).values()
             ),
             "texts": sorted(row.parsed.text for row in parsed),
-            "vectors": len(ctx.lake.vector_hashes(ctx.embedder.embedder_id)),
-            "documents": catalog.documents.counts(self.id),
+            "vectors": len(ctx.lake.read_vector_hashes(ctx.embedder.embedder_id)),
+            "documents": catalog.documents.count_by_status(self.id),
             "builds": [g.state for g in catalog.generations.live(self.id)],
         }
 

@@ -112,7 +112,7 @@ class Moved:
             assert serving is not None
             assert serving.number == self.serving, boundaries
             assert is_alias_right(ctx, serving), boundaries
-            assert ctx.catalog.documents.counts(self.id) == {"READY": 2}
+            assert ctx.catalog.documents.count_by_status(self.id) == {"READY": 2}
         session = self.driver.session
         fail_abandoned_runs(self.instance, session.catalog, session.settings)
         runs = self.instance.get_runs(filters=dg.RunsFilter(tags={PARTITION_TAG: self.id}))

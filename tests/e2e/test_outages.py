@@ -107,7 +107,7 @@ def test_an_embedder_that_fails_midway(
         assert not sync([tenant], every=False, repair=False, allow_deletes=False, as_json=True)
     assert reason in json.loads(capsys.readouterr().out)["error"]["message"]
     ctx = installation.context(tenant)
-    kept = len(ctx.lake.vector_hashes(ctx.embedder.embedder_id))
+    kept = len(ctx.lake.read_vector_hashes(ctx.embedder.embedder_id))
     assert kept == 3 + GOOD_CALLS * BATCH
     found = texts_by_uri(installation, tenant)
     assert "files/removed.md" not in found
@@ -122,7 +122,7 @@ def test_an_embedder_that_fails_midway(
     again = installation.synced(tenant)
     assert again["embeddings"]["embedded"] == len(waiting)
     assert set(texts_by_uri(installation, tenant)) == documents.keys()
-    assert ctx.catalog.documents.counts(tenant)["READY"] == len(documents)
+    assert ctx.catalog.documents.count_by_status(tenant)["READY"] == len(documents)
 
 
 def texts_by_uri(installation: Installation, tenant: str) -> dict[str, str]:
@@ -150,7 +150,7 @@ class Frail:
         """Fail unless every document is indexed correctly."""
         ctx = self.installation.context("frail")
         assert all(found.is_healthy for found in inspect_index(ctx))
-        assert ctx.catalog.documents.counts("frail")["READY"] == len(state)
+        assert ctx.catalog.documents.count_by_status("frail")["READY"] == len(state)
         found = texts_by_uri(self.installation, "frail")
         assert found.keys() == {f"files/{name}" for name in state}
         assert all(found[f"files/{name}"] in text for name, text in state.items())

@@ -67,7 +67,7 @@ def stored_vectors(installation: Installation) -> int:
     """Return the number of texts with a vector in the lake, or in the spool until the next sync."""
     ctx = installation.context("paid")
     embedder = ctx.embedder
-    texts = set(ctx.lake.vector_hashes(embedder.embedder_id))
+    texts = set(ctx.lake.read_vector_hashes(embedder.embedder_id))
     for _, spooled, _ in ctx.lake.spool(embedder.embedder_id, embedder.dimensions).kept():
         texts |= set(spooled)
     return len(texts)

@@ -111,14 +111,14 @@ class AgingTenant:
     def lake_texts(self) -> str:
         """Return all texts of documents and chunks in the lake."""
         with self.within() as ctx:
-            parsed = ctx.lake.parsed(ctx.lake.parsed_keys())
+            parsed = ctx.lake.parsed(ctx.lake.read_parsed_keys())
             sets = ctx.lake._tables.chunks().keys()
             chunks = [c.text for row in ctx.lake.chunk_sets(sets).values() for c in row.chunks]
         return " ".join([*(row.parsed.text for row in parsed.values()), *chunks])
 
     def vectors(self) -> int:
         with self.within() as ctx:
-            return len(ctx.lake.vector_hashes(ctx.embedder.embedder_id))
+            return len(ctx.lake.read_vector_hashes(ctx.embedder.embedder_id))
 
     def catalog_rows(self) -> str:
         """Return all rows of the tenant in the catalog."""

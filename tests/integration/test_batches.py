@@ -74,7 +74,7 @@ class Backfill:
         return self.driver.session.catalog.documents.all(self.tenant)
 
     def statuses(self) -> dict[str, int]:
-        return self.driver.session.catalog.documents.counts(self.tenant)
+        return self.driver.session.catalog.documents.count_by_status(self.tenant)
 
 
 def embedder(server: BatchServer, key: str) -> dict[str, Any]:
@@ -210,7 +210,7 @@ def test_vectors_of_another_dimension_reach_neither_lake_nor_index(backfill: Bac
     assert {document.retry_at for document in backfill.documents} == {NEVER}
     assert "results of a batch are not usable" in (backfill.documents[0].error_message or "")
     with backfill.driver.locked(backfill.tenant) as ctx:
-        assert ctx.lake.vector_hashes(ctx.embedder.embedder_id) == set()
+        assert ctx.lake.read_vector_hashes(ctx.embedder.embedder_id) == set()
 
 
 def test_a_cap_holds_back_what_a_batch_would_cost(
@@ -255,11 +255,11 @@ def test_a_sync_reports_what_waits_and_the_sensor_makes_it_due(
     ):
         # A batch is polled a minute after its submission, not immediately.
         embedding_batches_sensor.build(PLAIN)(context)
-        assert session.catalog.quarantine.deferred_count(backfill.tenant) == 6
+        assert session.catalog.quarantine.count_deferred(backfill.tenant) == 6
         age_batches(backfill)
         skipped = embedding_batches_sensor.build(PLAIN)(context)
         assert isinstance(skipped, dg.SkipReason)
-        assert session.catalog.quarantine.deferred_count(backfill.tenant) == 0
+        assert session.catalog.quarantine.count_deferred(backfill.tenant) == 0
         due = source_files_sensor.build(PLAIN)(context)
     assert backfill.tenant in {request.partition_key for request in due.run_requests}
     fetched = shared_installation.command("sync", backfill.tenant, "--json")

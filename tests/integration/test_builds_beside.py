@@ -92,7 +92,7 @@ def test_each_text_is_embedded_once_for_each_embedder(
     served = {text for _, text, _ in shared_installation.entries(tenant).values()}
     with slowly.locked(tenant) as ctx:
         made = [ctx.for_build(g) for g in ctx.catalog.generations.live(tenant)]
-        kept = [ctx.lake.vector_hashes(build.embedder.embedder_id) for build in made]
+        kept = [ctx.lake.read_vector_hashes(build.embedder.embedder_id) for build in made]
     assert len({build.embedder.embedder_id for build in made}) == 2
     assert served <= kept[1]
     # The vectors of the first sync are reused.
@@ -106,7 +106,7 @@ def test_edits_without_end_do_not_keep_a_build_from_its_end(
     for turn in range(2 * DOCUMENTS + 2):
         (files / "0.md").write_text(prose(f"turn {turn}"))
         slowly.run_once(tenant)
-    held = slowly.session.catalog.index.held_versions(tenant, max(builds(slowly, tenant)))
+    held = slowly.session.catalog.index.stream_versions(tenant, max(builds(slowly, tenant)))
     assert len(list(held)) == DOCUMENTS
 
 
@@ -118,7 +118,7 @@ def test_a_document_that_cannot_be_read_is_tried_once_for_each_build(
     (files / "broken.pdf").write_bytes(b"%PDF-1.7\nnothing\n")
     (files / "empty.docx").write_bytes(b"PK\x03\x04nothing")
     failed = driver.sync(tenant)["failed"]
-    statuses = driver.session.catalog.documents.counts(tenant)
+    statuses = driver.session.catalog.documents.count_by_status(tenant)
     assert statuses == {"READY": DOCUMENTS, "FAILED": 2}
     assert failed == 4
     assert driver.run_once(tenant)["failed"] == 0
@@ -144,7 +144,7 @@ def test_an_embedder_that_is_gone_does_not_stop_its_successor(
         finish(slowly, tenant)
         assert len(server.requests) - asked == 1
     assert found(shared_installation, tenant, "of zebras") == {"files/0.md"}
-    assert driver.session.catalog.documents.counts(tenant) == {"READY": DOCUMENTS}
+    assert driver.session.catalog.documents.count_by_status(tenant) == {"READY": DOCUMENTS}
 
 
 @pytest.mark.filterwarnings("ignore:.*SpooledTemporaryFile:pytest.PytestUnraisableExceptionWarning")
@@ -162,13 +162,13 @@ def test_an_edit_is_found_while_the_new_build_is_in_batches(
     shared_installation.configure(tenant, embedder=batch_embedder(server, "$BATCH_TEST_KEY"))
     driver.sync(tenant)
     assert [len(texts) for texts in server.texts] == [DOCUMENTS]
-    assert driver.session.catalog.quarantine.deferred_count(tenant) == DOCUMENTS
+    assert driver.session.catalog.quarantine.count_deferred(tenant) == DOCUMENTS
     (files / "2.md").write_text(prose("zebras"))
     # Once by the serving build's embedder, and once by the new build's.
     assert driver.sync(tenant)["embedded"] == 2
     assert found(shared_installation, tenant, "of zebras") == {"files/2.md"}
     assert len(server.batches) == 1
-    assert driver.session.catalog.quarantine.deferred_count(tenant) == DOCUMENTS - 1
+    assert driver.session.catalog.quarantine.count_deferred(tenant) == DOCUMENTS - 1
     assert driver.sync(tenant)["embedded"] == 0
     server.finish()
     catalog = driver.session.catalog

@@ -26,7 +26,10 @@ from rag_assets.storage.catalog.accounts.panel_sessions import TokenHolder
 from rag_assets.storage.catalog.accounts.tables import panel_sessions
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.installation.clock import latest_trusted_time, time_to_record
+from rag_assets.storage.catalog.installation.clock import (
+    select_latest_trusted_time,
+    select_time_to_record,
+)
 from rag_assets.storage.catalog.tables import documents, generations
 from tests.driving import Driver, tenant_named_after
 from tests.installation import FAST, Installation
@@ -357,7 +360,7 @@ def test_times_by_which_the_catalog_records_and_forgets_stay_near_the_trusted_ti
     def times() -> tuple[datetime, datetime]:
         with clock.catalog.database.begin() as connection:
             recorded, latest = connection.execute(
-                select(time_to_record(), latest_trusted_time())
+                select(select_time_to_record(), select_latest_trusted_time())
             ).one()
         return recorded, latest
 
@@ -380,7 +383,7 @@ def test_a_day_has_24_hours_when_the_time_zone_of_postgres_changes_to_winter_tim
     clock.trust(before_the_change)
     with clock.catalog.database.begin() as connection:
         connection.execute(text("SET LOCAL TIME ZONE 'Europe/Berlin'"))
-        latest = connection.scalar(select(latest_trusted_time()))
+        latest = connection.scalar(select(select_latest_trusted_time()))
     assert latest == before_the_change + timedelta(days=1)
 
 
@@ -396,7 +399,7 @@ def test_accept_clock_after_it_was_ahead_corrects_what_was_recorded(
     assert (counts["due"], counts["later_times"]) == (0, 1)
     assert shared_installation.command("installation", "accept-clock", "--yes").code == 0
     assert clock.trusted_at < datetime.now(UTC) + timedelta(minutes=1)
-    assert clock.catalog.clock.future_count(tenant.id, datetime.now(UTC)) == 0
+    assert clock.catalog.clock.count_future_times(tenant.id, datetime.now(UTC)) == 0
 
 
 def test_accept_clock_of_a_machine_far_from_postgres_is_refused(

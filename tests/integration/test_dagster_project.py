@@ -112,7 +112,7 @@ def test_runs_of_a_disabled_tenant_succeed_without_work(
     checks = skipped.get_asset_check_evaluations()
     assert {check.description for check in checks} == {"skipped: the tenant is disabled"}
     assert all(check.passed for check in checks)
-    assert catalog.documents.counts("us") == {}
+    assert catalog.documents.count_by_status("us") == {}
     assert catalog.syncs.find_slice("us", skipped.run_id) is None
 
     assert run("kb_check_tenant", "us").success

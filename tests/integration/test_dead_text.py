@@ -52,14 +52,14 @@ class Tenant:
     def texts(self) -> str:
         """Return all texts of documents and chunks in the lake."""
         with self.driver.locked(self.id) as ctx:
-            parsed = ctx.lake.parsed(ctx.lake.parsed_keys())
+            parsed = ctx.lake.parsed(ctx.lake.read_parsed_keys())
             sets = ctx.lake._tables.chunks().keys()
             chunks = [c.text for row in ctx.lake.chunk_sets(sets).values() for c in row.chunks]
         return " ".join([*(row.parsed.text for row in parsed.values()), *chunks])
 
     def vectors(self) -> int:
         with self.driver.locked(self.id) as ctx:
-            return len(ctx.lake.vector_hashes(ctx.embedder.embedder_id))
+            return len(ctx.lake.read_vector_hashes(ctx.embedder.embedder_id))
 
 
 @pytest.fixture

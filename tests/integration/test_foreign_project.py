@@ -40,7 +40,7 @@ from rag_assets.runtime.program_processes import strip_driver
 from rag_assets.sensors.source_files import source_files_sensor
 from rag_assets.sensors.tenants import tenants_sensor
 from rag_assets.storage.catalog.erasure.traces import dagster_histories
-from rag_assets.storage.installation.markers import machine_name
+from rag_assets.storage.installation.markers import read_machine_name
 from tests.databases import create_empty_database, drop_database
 from tests.foreign_project.definitions import embeddings, sales, team_definitions
 from tests.installation import FAST, Installation, new_installation
@@ -185,7 +185,7 @@ def test_the_sensor_of_tenants_deletes_what_a_removal_elsewhere_left(
     [receipt] = session.catalog.receipts.all("eu")
     [other] = receipt.proof["other Dagster instances"]
     assert other["id"] == get_instance_id(instance)
-    assert other["place"] == f"{tmp_path / 'team'} on {machine_name()}"
+    assert other["place"] == f"{tmp_path / 'team'} on {read_machine_name()}"
     assert session.catalog.dagster_histories.tenants(get_instance_id(instance)) == {"eu"}
     assert instance.get_runs(filters=dg.RunsFilter(job_name="sync_tenant"))
 
@@ -221,7 +221,7 @@ def test_a_removal_names_the_instances_that_still_hold_runs_of_the_tenant(
     assert removed.code == 0, removed.err
     [receipt] = catalog.receipts.all("eu")
     [other] = receipt.proof["other Dagster instances"]
-    assert other["place"] == f"{second_home} on {machine_name()}"
+    assert other["place"] == f"{second_home} on {read_machine_name()}"
     assert "postgresql" not in str(receipt.proof), "no address of a database"
     with dg.DagsterInstance.from_config(str(second_home)) as second:
         assert other["id"] == get_instance_id(second) != get_instance_id(first)

@@ -155,8 +155,8 @@ def test_old_builds_go_after_their_grace_and_abandoned_ones_too(
         compact_lake(ctx)
         other = "deterministic/hash@384"
         hashes = {text for _, text, _ in kept.values()}
-        assert ctx.lake.missing_vectors(other, hashes) == hashes
-        assert ctx.lake.missing_vectors(ctx.embedder.embedder_id, hashes) == set()
+        assert ctx.lake.find_missing_vectors(other, hashes) == hashes
+        assert ctx.lake.find_missing_vectors(ctx.embedder.embedder_id, hashes) == set()
     assert driver.sync(tenant)["embedded"] == 0
 
 

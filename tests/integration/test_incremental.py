@@ -142,7 +142,7 @@ def test_another_analysis_of_words_writes_all_entries_again_and_embeds_nothing(
     with monkeypatch.context() as former:
         for module in (model, recipes):
             former.setattr(module, "TERMS_VERSION", 1)
-        former.setattr(fields, "entry_terms", lambda text, _: text.lower().replace(".", ""))
+        former.setattr(fields, "compute_entry_terms", lambda text, _: text.lower().replace(".", ""))
         assert driver.sync("analyzed")["embedded"] == 2
     assert found("Häuser") == ["files/0.md"]
     assert found("Haus") == []

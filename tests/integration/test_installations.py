@@ -16,7 +16,7 @@ from sqlalchemy import create_engine, text
 from rag_assets.cli.session import Session
 from rag_assets.pipeline.removal import delete_strays
 from rag_assets.storage.blobs.store import open_blobs
-from rag_assets.storage.index.elasticsearch.mapping import alias_for_writes
+from rag_assets.storage.index.elasticsearch.mapping import build_write_alias
 from rag_assets.storage.installation.markers import MARKER
 from tests.databases import create_database, drop_database, execute, get_url, name_of
 from tests.installation import FAST, Installation, new_installation
@@ -424,7 +424,7 @@ def test_what_an_earlier_version_made_is_adopted_once(production: Site) -> None:
         for name, body in indexes_of(production).items():
             client.indices.put_mapping(index=name, meta={})
             for alias, details in body["aliases"].items():
-                if alias == alias_for_writes(name):
+                if alias == build_write_alias(name):
                     client.indices.delete_alias(index=name, name=alias)
                     continue
                 plain = {"bool": {"filter": details["filter"]["bool"]["filter"]}}

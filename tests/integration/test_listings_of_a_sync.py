@@ -79,7 +79,7 @@ def test_sync_of_several_slices_lists_once(
     assert len(result.runs) == -(-FILES // IN_A_SLICE)
     counts = result.as_json()["stages"]
     assert (counts["raw_documents"]["added"], counts["raw_documents"]["documents"]) == (FILES,) * 2
-    assert installation.session().catalog.documents.counts("import") == {"READY": FILES}
+    assert installation.session().catalog.documents.count_by_status("import") == {"READY": FILES}
     assert len(listings) == 1
     listings.clear()
     assert installation.sync("import").nothing_to_do
@@ -102,7 +102,7 @@ def test_files_changed_and_deleted_during_a_sync_are_indexed_by_it(
     assert result.error is None
     assert len(listings) == 2, "the first run lists, and a run that follows the changed files"
     session = installation.session()
-    assert session.catalog.documents.counts("import") == {"READY": FILES - 1, "DELETED": 1}
+    assert session.catalog.documents.count_by_status("import") == {"READY": FILES - 1, "DELETED": 1}
     texts = [hit.text for hit in installation.search("import", "page words", top_k=20)]
     assert len(texts) == FILES - 1
     assert all("of today" in text for text in texts)
@@ -122,7 +122,9 @@ def test_change_watcher_lists_for_its_first_slice_and_to_compare_at_the_end(
     write(folder, FILES, "words of a late file")
     assert follower.follow("import", is_changed=False) is None
     assert len(listings) == 4, "the late file is found by the comparison after the last slice"
-    assert installation.session().catalog.documents.counts("import") == {"READY": FILES + 1}
+    assert installation.session().catalog.documents.count_by_status("import") == {
+        "READY": FILES + 1
+    }
 
 
 def test_change_of_settings_during_a_sync_lists_again(

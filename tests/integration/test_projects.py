@@ -234,12 +234,12 @@ def test_an_organizations_chat_model_is_its_projects(made: Installation) -> None
         return session.embedders.tenant(session.catalog.tenants.get(record.id)).embedder.provider
 
     assert provider() == "openai"
-    first = session.catalog.tenants.active_versions()[record.id]
+    first = session.catalog.tenants.list_active_versions()[record.id]
     said = made.command("organizations", "put", "models", "--chat-model", "gemini-2.5-flash")
     assert "chat model gemini-2.5-flash" in said.out
     assert provider() == "gemini"
     # Whoever follows tenants notices.
-    assert session.catalog.tenants.active_versions()[record.id] > first
+    assert session.catalog.tenants.list_active_versions()[record.id] > first
     projects(made).put(Project(PROFILE, "models", "web"), ProjectSettings(chat_model="gpt-4o"))
     assert provider() == "openai"
     assert "chat_model" in projects(made).get(Project(PROFILE, "models", "web")).config

@@ -255,7 +255,7 @@ def test_one_text_that_a_server_fails_for_fails_its_document_alone(
     # What was paid for is kept, and no text but the bad one is paid for twice.
     hashes = {chunk.build_embedding_text(parsed.title): chunk.text_sha256 for chunk in chunks}
     answered = {hashes[text] for text in server.answered if text in hashes and not is_bad(text)}
-    assert not ctx.lake.missing_vectors(ctx.embedder.embedder_id, answered)
+    assert not ctx.lake.find_missing_vectors(ctx.embedder.embedder_id, answered)
     paid = {t: count for t, count in server.answered.items() if t != PROBE_TEXT and not is_bad(t)}
     assert set(paid.values()) == {1}
     before = len(server.requests)
@@ -264,7 +264,7 @@ def test_one_text_that_a_server_fails_for_fails_its_document_alone(
     (folder / "bad.md").write_text("\n\n".join(parts).replace("aardvark", "badger"))
     left = len(set(hashes.values()) - answered)
     assert shared_installation.synced(tenant)["embeddings"]["embedded"] == left
-    assert set(ctx.catalog.documents.counts(tenant)) == {"READY"}
+    assert set(ctx.catalog.documents.count_by_status(tenant)) == {"READY"}
 
 
 def without_vectors(answer: dict[str, Any]) -> dict[str, Any]:

@@ -188,7 +188,7 @@ def test_a_file_of_the_lake_that_nothing_lists_is_found(make: Make) -> None:
     restored[0].write_bytes(before[restored[0]])
     with tenant.within() as ctx:
         needed = find_needed_keys(ctx).known
-        [name] = ctx.lake.files_holding(DeadKeys(), [SENTENCE], needed)
+        [name] = ctx.lake.find_files_with_erased_data(DeadKeys(), [SENTENCE], needed)
         assert name.startswith("chunks/")
 
 

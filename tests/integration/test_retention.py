@@ -333,7 +333,7 @@ def test_receipts_name_nothing_outlive_their_tenant_and_show_when_one_is_altered
     tenant.prune()
     catalog = tenant.driver.session.catalog
     [receipt] = catalog.receipts.all(tenant.id)
-    assert receipt.documents == tuple(catalog.receipts.ids_by_hash([document.document_id]))
+    assert receipt.documents == tuple(catalog.receipts.map_ids_by_hash([document.document_id]))
     shown = shared_installation.command("receipts", tenant.id, "--json")
     for word in ("verysecretname", "harbour", document.document_id):
         assert word not in shown.out

@@ -32,13 +32,13 @@ def test_a_slice_reads_the_hashes_of_its_chunks_once(
     for number in range(3):
         (folder / f"{number}.md").write_text(f"Text of number {number}.\n")
     reads: list[int] = []
-    read = TenantLake.chunk_hashes
+    read = TenantLake.read_chunk_hashes
 
     def counting(lake: TenantLake, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
         reads.append(len(keys))
         return read(lake, keys)
 
-    monkeypatch.setattr(TenantLake, "chunk_hashes", counting)
+    monkeypatch.setattr(TenantLake, "read_chunk_hashes", counting)
     assert driver.run_once("hashes-once")["embedded"] == 3
     assert reads == [3]
 
@@ -98,7 +98,7 @@ def test_a_large_document_is_embedded_over_several_runs_behind_small_ones(
         assert run["upserted"] == 0, "it is published whole"
         embedded += run["embedded"]
     ctx = shared_installation.context("large-behind")
-    assert embedded + run["embedded"] == len(ctx.lake.vector_hashes(ctx.embedder.embedder_id))
+    assert embedded + run["embedded"] == len(ctx.lake.read_vector_hashes(ctx.embedder.embedder_id))
     assert run["upserted"] > 150
 
 

@@ -29,7 +29,7 @@ def rows(driver: Driver, tenant: str) -> list[UsageRow]:
 
 
 def statuses(driver: Driver, tenant: str) -> dict[str, int]:
-    return driver.session.catalog.documents.counts(tenant)
+    return driver.session.catalog.documents.count_by_status(tenant)
 
 
 def test_usage_adds_up_by_day_provider_and_model(

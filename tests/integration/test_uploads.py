@@ -269,7 +269,7 @@ def test_a_disabled_upload_is_found_by_nobody_and_costs_nothing_when_it_is_back(
     tenant.sync()
     with tenant.within() as ctx:
         compact_lake(ctx)
-        assert len(ctx.lake.vector_hashes(ctx.embedder.embedder_id)) == 1
+        assert len(ctx.lake.read_vector_hashes(ctx.embedder.embedder_id)) == 1
 
 
 def test_equal_uploads_at_once_become_one(make: Make) -> None:

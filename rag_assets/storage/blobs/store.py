@@ -42,7 +42,8 @@ class Blob:
     """An uploaded file in the store.
 
     Attributes:
-        sha256: hash of its content, from its name; the content may have been altered since.
+        sha256: hash of the content as received; it is the blob's name. The stored content may have
+            been altered since.
     """
 
     sha256: str
@@ -79,7 +80,7 @@ class BlobStore:
 
 
 class BlobNotes:
-    """Notes next to blobs: small files in the root and in tenants' folders (see NoteStore)."""
+    """Notes (see NoteStore), stored as small files next to the blobs and in tenants' folders."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
@@ -87,7 +88,7 @@ class BlobNotes:
     def read(self, name: str) -> str | None:
         """Return a note; None if it does not exist."""
         try:
-            with _convert_errors(may_lack=True):
+            with _convert_errors(may_be_missing=True):
                 return b"".join(self._place.stream(name)).decode("utf-8", "replace")
         except FileNotFoundError:
             return None
@@ -129,7 +130,7 @@ class TenantBlobs:
         """
         digest = hashlib.sha256()
         try:
-            with _convert_errors(may_lack=True):
+            with _convert_errors(may_be_missing=True):
                 for piece in self._place.stream(_build_name(self._folder, sha256)):
                     digest.update(piece)
                     yield piece
@@ -249,14 +250,14 @@ def open_blobs_by_url(url: str, settings: Settings) -> BlobStore:
     return _open_store(url, settings.local / "received")
 
 
-def blobs_folder(url: str) -> Path | None:
+def find_blobs_folder(url: str) -> Path | None:
     """Return the local folder of blobs; None if they are in an object store."""
     return None if "://" in url else Path(url)
 
 
 @lru_cache(maxsize=4)
 def _open_store(url: str, spool: Path) -> BlobStore:
-    folder = blobs_folder(url)
+    folder = find_blobs_folder(url)
     return BlobStore(ObjectPlace(url, spool) if folder is None else FolderPlace(folder))
 
 
@@ -267,18 +268,19 @@ def _build_name(folder: str, sha256: str) -> str:
 
 
 @contextmanager
-def _convert_errors(*, may_lack: bool = False) -> Iterator[None]:
+def _convert_errors(*, may_be_missing: bool = False) -> Iterator[None]:
     """Convert errors of the file system and of object stores to the project's errors.
 
     Args:
-        may_lack: whether FileNotFoundError is passed on unchanged.
+        may_be_missing: whether a missing file is expected, so that FileNotFoundError is passed on
+            unchanged.
     """
     try:
         yield
     except (RagAssetsError, GeneratorExit):
         raise
     except OSError as error:
-        if may_lack and isinstance(error, FileNotFoundError):
+        if may_be_missing and isinstance(error, FileNotFoundError):
             raise
         raise ServiceUnavailable(
             f"the store of blobs fails: {error.strerror or type(error).__name__}",
@@ -364,24 +366,24 @@ class FolderPlace:
         self._root = root
 
     def create_receive_folder(self, folder: str) -> Path:  # noqa: D102
-        path = self._path(folder)
+        path = self._build_path(folder)
         _make_private(path)
         return path
 
     def stage(self, received: Path, name: str) -> None:  # noqa: D102
         with received.open("rb") as file:
             os.fsync(file.fileno())
-        if received != self._path(name):
-            received.replace(self._path(name))
+        if received != self._build_path(name):
+            received.replace(self._build_path(name))
 
     def move(self, name: str, to: str) -> None:  # noqa: D102
-        target = self._path(to)
+        target = self._build_path(to)
         _make_private(target.parent)
-        self._path(name).replace(target)
+        self._build_path(name).replace(target)
         _sync_folder(target.parent)
 
     def write(self, name: str, content: bytes) -> None:  # noqa: D102
-        target = self._path(name)
+        target = self._build_path(name)
         _make_private(target.parent)
         aside = target.with_name(f"{target.name}.{os.getpid()}.{threading.get_ident()}.new")
         aside.unlink(missing_ok=True)
@@ -394,22 +396,22 @@ class FolderPlace:
         _sync_folder(target.parent)
 
     def stream(self, name: str) -> Iterator[bytes]:  # noqa: D102
-        with os.fdopen(os.open(self._path(name), _OPEN), "rb", buffering=0) as file:
+        with os.fdopen(os.open(self._build_path(name), _OPEN), "rb", buffering=0) as file:
             while piece := file.read(PIECE_BYTES):
                 yield piece
 
     def exists(self, name: str) -> bool:  # noqa: D102
-        return self._path(name).is_file()
+        return self._build_path(name).is_file()
 
     def delete(self, name: str) -> bool:  # noqa: D102
         try:
-            self._path(name).unlink()
+            self._build_path(name).unlink()
         except FileNotFoundError:
             return False
         return True
 
     def files(self, folder: str) -> Iterator[StoredFile]:  # noqa: D102
-        for path in sorted(_list_files(self._path(folder))):
+        for path in sorted(_list_files(self._build_path(folder))):
             try:
                 facts = os.lstat(path)
             except FileNotFoundError:
@@ -420,12 +422,12 @@ class FolderPlace:
                 yield StoredFile(name, facts.st_size, at)
 
     def folders(self, folder: str) -> list[str]:  # noqa: D102
-        path = self._path(folder) if folder else self._root
+        path = self._build_path(folder) if folder else self._root
         found = path.iterdir() if path.is_dir() else ()
         return sorted(entry.name for entry in found if entry.is_dir())
 
     def remove(self, folder: str) -> None:  # noqa: D102
-        path = self._path(folder)
+        path = self._build_path(folder)
         # A concurrent receiver may create new files while the folder is being deleted; it then
         # finds that the tenant is gone.
         for _ in range(3):
@@ -437,7 +439,7 @@ class FolderPlace:
         if path.parent.is_dir() and path.parent != self._root and not any(path.parent.iterdir()):
             path.parent.rmdir()
 
-    def _path(self, name: str) -> Path:
+    def _build_path(self, name: str) -> Path:
         return self._root / name
 
 

@@ -48,8 +48,8 @@ from rag_assets.storage.catalog.lock import TenantLock, require_sessions
 from rag_assets.storage.catalog.migrate import (
     is_behind,
     is_new,
+    list_other_programs,
     migrate,
-    other_programs,
     watch_schema,
 )
 from rag_assets.storage.catalog.records.contents import FileContents
@@ -141,7 +141,7 @@ class Catalog:
 
         Args:
             before_upgrade: called before an existing schema is upgraded, with the connections of
-                other programs (see other_programs); it raises an error to prevent the upgrade.
+                other programs (see list_other_programs); it raises an error to prevent the upgrade.
 
         Raises:
             SessionsNotKept: a pooler in front of Postgres does not keep sessions.
@@ -153,9 +153,9 @@ class Catalog:
             require_sessions(database)
             if is_behind(database):
                 with closing(Database(owner_url or url)) as owners:
-                    _require_same(database, owners)
+                    _require_same_database(database, owners)
                     if before_upgrade is not None and not is_new(database):
-                        before_upgrade(other_programs(database))
+                        before_upgrade(list_other_programs(database))
                     migrate(owners)
             watch_schema(database)
         except BaseException:
@@ -168,7 +168,7 @@ class Catalog:
         self.database.close()
 
 
-def _require_same(database: Database, owners: Database) -> None:
+def _require_same_database(database: Database, owners: Database) -> None:
     """Require that both addresses lead to the same database, before the owner upgrades it."""
     with database.begin() as connection, owners.begin() as other:
         if present_database(connection) != present_database(other):

@@ -80,9 +80,9 @@ class Database:
         url: `postgresql://…`; a driver in it is replaced by psycopg 3.
 
     Attributes:
-        after_raise: called after each transaction that raised a tenant's mark or the installation's
-            epoch (see note_raised), with the tenants, and None for the epoch. It must not raise an
-            error.
+        after_raise: called after each transaction that increased the mark of a tenant (its number
+            of changes) or the epoch of the installation. The argument contains these tenants, and
+            None for the epoch. It must not raise an error.
         require_schema: called with a connection of the driver, every few seconds and before an idle
             connection is used again; raises SchemaTooNew if a newer program upgraded the catalog.
 
@@ -95,8 +95,8 @@ class Database:
 
     def __init__(self, url: str) -> None:
         self.url = _SCHEME.sub("postgresql+psycopg://", url)
-        self.driver_url = _SCHEME.sub("postgresql://", url)
-        _require_usable(self.driver_url)
+        self.build_driver_url = _SCHEME.sub("postgresql://", url)
+        _require_usable_url(self.build_driver_url)
         self._engine: sa.Engine = sa.create_engine(
             self.url,
             pool_size=4,
@@ -105,16 +105,16 @@ class Database:
             max_overflow=13,
             # Errors must not quote the values that were to be written.
             hide_parameters=True,
-            connect_args=connect_arguments(),
+            connect_args=build_connect_arguments(),
         )
         self._each_alone = self._engine.execution_options(isolation_level="AUTOCOMMIT")
         self._of_one_state = self._engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
         self._watched_at = time.monotonic()
-        self._compare_when_used()
+        self._check_connections_on_use()
 
-    def _compare_when_used(self) -> None:
+    def _check_connections_on_use(self) -> None:
         """Replace broken connections of the pool, and check the schema every few seconds.
 
         Only connections that were idle for a second are pinged. If the pool pinged before each
@@ -151,7 +151,7 @@ class Database:
         except (OperationalError, InterfaceError) as error:
             raise convert_error(error) from None
         except (InternalError, ProgrammingError) as error:
-            if (condition := find_condition(error)) is not None:
+            if (condition := find_operator_error(error)) is not None:
                 raise condition from None
             raise
         if raised and self.after_raise is not None:
@@ -168,7 +168,7 @@ class Database:
 
     @contextmanager
     def driver(self) -> Iterator[Cursor[Any]]:
-        """Open a cursor of psycopg without SQLAlchemy; each statement is its own transaction."""
+        """Open a psycopg cursor, without SQLAlchemy; each statement is a separate transaction."""
         try:
             with self._each_alone.connect() as connection:
                 held = connection.connection.driver_connection
@@ -237,7 +237,7 @@ class Database:
     def fetch_rows(
         self, query: TypedReturnsRows[*_Ts], parameters: Any = None
     ) -> Sequence[sa.Row[*_Ts]]:
-        """Run a query in its own transaction, and return its rows."""
+        """Run a query in a separate transaction; return the rows."""
         with self.begin() as connection:
             return connection.execute(query, parameters).all()
 
@@ -262,28 +262,28 @@ class Database:
             return connection.scalars(query).all()
 
     def count(self, tenant_id: str, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
-        """Return the number of a tenant's rows."""
+        """Return the number of a tenant's rows in a table that meet the conditions."""
         query = sa.select(sa.func.count()).select_from(table)
         return self.fetch_value(query.where(table.c.tenant == tenant_id, *which)) or 0
 
     def write(self, ref: TenantRef, statement: sa.Executable, parameters: Any = None) -> int:
-        """Execute a statement in its own transaction for a tenant; return the number of rows."""
+        """Execute a statement in a separate transaction for a tenant; return the number of rows."""
         with self.begin_tenant(ref) as connection:
             return connection.execute(statement, parameters).rowcount
 
     def update(
         self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool], **values: Any
     ) -> int:
-        """Change rows of a tenant in their own transaction; return their number."""
+        """Change rows of a tenant in a separate transaction; return the number of rows."""
         is_row = (table.c.tenant == ref.id, *which)
         return self.write(ref, sa.update(table).where(*is_row).values(values))
 
     def delete(self, ref: TenantRef, table: sa.Table, *which: sa.ColumnElement[bool]) -> int:
-        """Delete rows of a tenant in their own transaction; return their number."""
+        """Delete rows of a tenant in a separate transaction; return the number of rows."""
         return self.write(ref, sa.delete(table).where(table.c.tenant == ref.id, *which))
 
     def time(self) -> datetime:
-        """Return Postgres's present time."""
+        """Return the current time of Postgres."""
         with self.begin() as connection:
             now: datetime = connection.execute(sa.select(sa.func.clock_timestamp())).scalar_one()
         return now
@@ -324,11 +324,11 @@ def read_row(kind: type[ModelT], row: Any, **values: Any) -> ModelT:
 
 
 def note_raised(connection: sa.Connection, ref: TenantRef | None) -> None:
-    """Note, for `after_raise`, that a transaction raises a tenant's mark or the epoch."""
+    """Note, for `after_raise`, that a transaction increases a tenant's mark; None: the epoch."""
     connection.info.setdefault(_RAISED, set()).add(ref)
 
 
-def _require_usable(url: str) -> None:
+def _require_usable_url(url: str) -> None:
     try:
         sa.make_url(url)
         ports = str(conninfo_to_dict(url).get("port", "")).split(",")
@@ -346,7 +346,7 @@ def _require_usable(url: str) -> None:
         )
 
 
-def connect_arguments() -> dict[str, Any]:
+def build_connect_arguments() -> dict[str, Any]:
     """Return the arguments of every connection to Postgres."""
     from rag_assets.storage.catalog.migrate import HEAD
 
@@ -357,7 +357,7 @@ Texts: TypeAlias = Iterable[str] | sa.BindParameter[list[str]]
 """Texts, or the parameter of a prepared statement that passes them."""
 
 
-def texts_parameter(name: str) -> sa.BindParameter[list[str]]:
+def build_texts_parameter(name: str) -> sa.BindParameter[list[str]]:
     """Return a parameter of a prepared statement that takes a list of texts of any length."""
     kind: TypeEngine[list[str]] = sa.ARRAY(sa.Text)  # type: ignore[assignment]
     return sa.bindparam(name, type_=kind)
@@ -383,7 +383,7 @@ def is_of_documents(columns: Any, tenant_id: str, document_ids: Texts) -> sa.Col
     return sa.and_(columns.tenant == tenant_id, matches_any(columns.document_id, document_ids))
 
 
-def put_row(table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> Insert:
+def build_row_upsert(table: sa.Table, key: Mapping[str, Any], values: Mapping[str, Any]) -> Insert:
     """Return the statement that inserts a row, or changes the values of the row with this key."""
     new = insert(table).values(**key, **values)
     return new.on_conflict_do_update(index_elements=list(key), set_=dict(values))
@@ -430,8 +430,8 @@ _CONDITIONS: Final[Mapping[str, tuple[str, str]]] = {
 """Message and hint for each condition, by SQLSTATE."""
 
 
-def find_condition(error: Exception) -> ServiceUnavailable | None:
-    """Return the error for a condition of Postgres that an operator must resolve, or None."""
+def find_operator_error(error: Exception) -> ServiceUnavailable | None:
+    """Return the error for a state of Postgres that an operator must resolve; None for others."""
     state = getattr(getattr(error, "orig", error), "sqlstate", None)
     known = _CONDITIONS.get(str(state))
     return None if known is None else ServiceUnavailable(known[0], hint=known[1])
@@ -443,7 +443,7 @@ def convert_error(error: Exception) -> ServiceUnavailable:
         return TenantBusy(
             "other processes are writing to this tenant", hint="try again in a few seconds"
         )
-    if (condition := find_condition(error)) is not None:
+    if (condition := find_operator_error(error)) is not None:
         return condition
     first = str(getattr(error, "orig", error)).strip().splitlines()
     reason = re.sub(r"://[^@\s]*@", "://***@", first[0]) if first else type(error).__name__
@@ -490,9 +490,9 @@ class ChangeChannel:
         Raises:
             ServiceUnavailable: Postgres does not answer, or the connection broke.
         """
-        url = self._database.driver_url
+        url = self._database.build_driver_url
         try:
-            with psycopg.connect(url, autocommit=True, **connect_arguments()) as connection:
+            with psycopg.connect(url, autocommit=True, **build_connect_arguments()) as connection:
                 connection.execute(f"LISTEN {_CHANNEL}")
                 yield None
                 while True:

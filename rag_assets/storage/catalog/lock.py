@@ -23,7 +23,12 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import func
 
 from rag_assets.common.errors import ServiceUnavailable, SessionsNotKept, TenantLocked
-from rag_assets.storage.catalog.database import CatalogQueries, Database, convert_error, put_row
+from rag_assets.storage.catalog.database import (
+    CatalogQueries,
+    Database,
+    build_row_upsert,
+    convert_error,
+)
 from rag_assets.storage.catalog.tables import tenant_locks
 
 _POLL_SECONDS = 0.25
@@ -99,7 +104,7 @@ class TenantLock(CatalogQueries):
         Raises:
             TenantLocked: the current holder did not release the lock in time.
         """
-        key = lock_key(tenant_id)
+        key = compute_lock_key(tenant_id)
         with self._database.session() as connection:
             self._acquire(connection, tenant_id, key, wait_seconds, on_wait)
             try:
@@ -107,7 +112,7 @@ class TenantLock(CatalogQueries):
                 if former is not None and on_takeover is not None:
                     on_takeover(former)
                 row = {"holder": asdict(holder), "acquired_at": func.now()}
-                connection.execute(put_row(tenant_locks, {"tenant": tenant_id}, row))
+                connection.execute(build_row_upsert(tenant_locks, {"tenant": tenant_id}, row))
                 yield HeldLock(connection, tenant_id, key)
             finally:
                 # A broken connection has released the lock already; its row remains as evidence.
@@ -157,7 +162,11 @@ def is_locked(tenant_id: str) -> sa.ColumnElement[bool]:
         " AND objsubid = 1 AND ((classid::bigint << 32) | objid::bigint) = :lock_key"
         " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
     )
-    rows = held.bindparams(lock_key=lock_key(tenant_id)).columns(sa.column("held")).subquery("held")
+    rows = (
+        held.bindparams(lock_key=compute_lock_key(tenant_id))
+        .columns(sa.column("held"))
+        .subquery("held")
+    )
     return sa.exists(sa.select(rows))
 
 
@@ -220,7 +229,7 @@ def _keeps_sessions(database: Database) -> bool:
     return True
 
 
-def lock_key(tenant_id: str) -> int:
+def compute_lock_key(tenant_id: str) -> int:
     """Return the signed 64-bit key of a tenant's advisory lock."""
     digest = hashlib.sha256(f"rag-assets/{tenant_id}".encode()).digest()
     return int.from_bytes(digest[:8], "big", signed=True)

@@ -30,7 +30,7 @@ from rag_assets.storage.catalog.database import APPLICATION, Database
 from rag_assets.storage.catalog.erasure import receipts as erasure_tables
 from rag_assets.storage.catalog.erasure import traces
 from rag_assets.storage.catalog.installation import clock, identity
-from rag_assets.storage.catalog.installation.roles import grants_sql
+from rag_assets.storage.catalog.installation.roles import build_grants_sql
 from rag_assets.storage.catalog.tables import SCHEMA
 from rag_assets.storage.catalog.uploads import model as upload_tables
 
@@ -82,7 +82,7 @@ def migrate(database: Database, systems: Systems | None = None) -> bool:
         connection.execute(sa.text(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}"))
         for history in histories:
             _upgrade_schema(connection, history)
-        connection.execute(sa.text(grants_sql()))
+        connection.execute(sa.text(build_grants_sql()))
     return True
 
 
@@ -96,7 +96,7 @@ def run_script(connection: sa.Connection, path: Path) -> None:
 def is_behind(database: Database, systems: Systems | None = None) -> bool:
     """Return whether the catalog's tables have another revision than this program's schema."""
     histories = list(_iter_histories(systems or installed_systems()))
-    return _find_versions(database, histories) != {
+    return _read_revisions(database, histories) != {
         history.version_table: history.head for history in histories
     }
 
@@ -115,7 +115,7 @@ def _iter_histories(systems: Systems) -> Iterable[_History]:
             yield _History(_name_version_table(owner), migrations.head, owner)
 
 
-def _find_versions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
+def _read_revisions(database: Database, histories: Iterable[_History]) -> Mapping[str, str] | None:
     """Return the current revision in each version table; None if a version table is missing."""
     found = (
         sa.select(sa.literal(history.version_table), history.version.c.version_num)
@@ -129,7 +129,7 @@ def _find_versions(database: Database, histories: Iterable[_History]) -> Mapping
         return None
 
 
-def alembic_config(
+def build_alembic_config(
     connection: sa.Connection | None, owner: InstalledSystem | None = None
 ) -> Config:
     """Return the configuration of Alembic's commands for one history of migrations.
@@ -158,7 +158,7 @@ def _upgrade_schema(connection: sa.Connection, history: _History) -> None:
     from alembic import command
     from alembic.script import ScriptDirectory
 
-    config = alembic_config(connection, history.owner)
+    config = build_alembic_config(connection, history.owner)
     owner = history.owner
     heads = ScriptDirectory.from_config(config).get_heads()
     if owner is not None and heads != [history.head]:
@@ -175,7 +175,7 @@ def _upgrade_schema(connection: sa.Connection, history: _History) -> None:
                 " cannot be upgraded",
                 hint=f"drop the schema {SCHEMA} of this database, and sync the tenants again",
             )
-        raise _build_too_new(history, present)
+        raise _build_too_new_error(history, present)
     # Do not use "head": a newer program's files may have replaced these in the meantime.
     command.upgrade(config, history.head)
 
@@ -185,7 +185,7 @@ def _list_known_revisions(history: _History) -> frozenset[str]:
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
 
-    scripts = ScriptDirectory.from_config(alembic_config(None, history.owner))
+    scripts = ScriptDirectory.from_config(build_alembic_config(None, history.owner))
     try:
         found = list(scripts.iterate_revisions(history.head, "base"))
     except CommandError:
@@ -196,7 +196,7 @@ def _list_known_revisions(history: _History) -> frozenset[str]:
 def _require_known(history: _History, present: str) -> None:
     """Raise SchemaTooNew if tables have a revision that the program's files lack."""
     if present != history.head and present not in _list_known_revisions(history):
-        raise _build_too_new(history, present)
+        raise _build_too_new_error(history, present)
 
 
 def watch_schema(database: Database, systems: Systems | None = None) -> None:
@@ -234,11 +234,11 @@ def _begin_own_transaction(connection: psycopg.Connection[Any]) -> Iterator[None
 def require_present_schema(database: Database, systems: Systems | None = None) -> None:
     """Require that no newer program upgraded the schema; changes no data."""
     histories = {one.version_table: one for one in _iter_histories(systems or installed_systems())}
-    for name, present in (_find_versions(database, list(histories.values())) or {}).items():
+    for name, present in (_read_revisions(database, list(histories.values())) or {}).items():
         _require_known(histories[name], present)
 
 
-def other_programs(database: Database) -> list[str]:
+def list_other_programs(database: Database) -> list[str]:
     """Return descriptions of the catalog's connections by programs with another revision."""
     query = sa.text(
         "SELECT application_name, coalesce(host(client_addr), 'this machine'), count(*)"
@@ -263,7 +263,7 @@ def _find_revision(connection: sa.Connection, history: _History) -> str | None:
     return connection.scalar(sa.select(history.version.c.version_num))
 
 
-def _build_too_new(history: _History, present: str) -> SchemaTooNew:
+def _build_too_new_error(history: _History, present: str) -> SchemaTooNew:
     """Return the error for tables with a revision that only a newer program has."""
     what, program = "the catalog has", f"rag-assets {version('rag-assets')}"
     if history.owner is not None:

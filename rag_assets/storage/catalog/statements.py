@@ -21,7 +21,7 @@ from rag_assets.common.errors import ServiceUnavailable
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     Database,
-    connect_arguments,
+    build_connect_arguments,
     convert_error,
 )
 
@@ -71,14 +71,14 @@ class StatementRunner:
     """
 
     def __init__(self, database: Database, connections: int) -> None:
-        self._url = database.driver_url
+        self._url = database.build_driver_url
         self._idle: list[Connection] = []
         self._turns = asyncio.Semaphore(connections)
 
     async def rows(self, statement: Statement, parameters: Mapping[str, object]) -> list[Any]:
         """Run a statement and return its rows as named tuples."""
         values = {**statement.constants, **parameters}
-        async with self._turn():
+        async with self._take_turn():
             was_pooled = bool(self._idle)
             try:
                 return await self._execute(statement, values)
@@ -99,7 +99,7 @@ class StatementRunner:
             await connection.close()
 
     @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
+    async def _take_turn(self) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(_WAIT_SECONDS):
                 await self._turns.acquire()
@@ -133,5 +133,5 @@ class StatementRunner:
 
     async def _connect(self) -> Connection:
         return await psycopg.AsyncConnection.connect(
-            self._url, autocommit=True, row_factory=namedtuple_row, **connect_arguments()
+            self._url, autocommit=True, row_factory=namedtuple_row, **build_connect_arguments()
         )

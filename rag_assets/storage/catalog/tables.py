@@ -507,7 +507,7 @@ scope_ancestors = sa.Table(
 )
 
 
-def all_tables() -> list[sa.Table]:
+def list_all_tables() -> list[sa.Table]:
     """Return the tables of the core and of all systems, sorted by their foreign keys."""
     installed_systems().load("tables")
     return metadata.sorted_tables

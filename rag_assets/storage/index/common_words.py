@@ -67,19 +67,19 @@ _MARKED: Final = re.compile(rf"[\u0900-\u0dff{SOUTHEAST_ASIAN}]")
 _ELISION: Final = re.compile(r"^(?:[cdjlmnst]|qu|dell|all|nell|dall|sull)['’](?=\w)")
 
 
-def significant_words(query: str) -> str:
+def remove_common_words(query: str) -> str:
     """Return a query without the common words of its language; unchanged if all are common.
 
     Documents seldom contain questions. So a ranking by words would count `what` and `how` as rare
     and therefore important. A word in capitals, such as IT or US, is kept as a name.
     """
     words = _list_words(query)
-    common = STOP_WORDS[_find_most_common_words(words) or "en"]
+    common = STOP_WORDS[_find_dominant_language(words) or "en"]
     significant = [word for word in words if _is_name(word) or _normalize(word) not in common]
     return " ".join(significant) or query
 
 
-def sentence_language(query: str) -> str | None:
+def find_sentence_language(query: str) -> str | None:
     """Return the language of a query that is a sentence; None for key words, or if unknown.
 
     A sentence in English is a text in which at least a quarter of the words are common words. Other
@@ -88,7 +88,7 @@ def sentence_language(query: str) -> str | None:
     decide.
     """
     words = _list_words(query)
-    language = _find_most_common_words(words)
+    language = _find_dominant_language(words)
     common = STOP_WORDS[language] if language else frozenset()
     if sum(_normalize(word) in common for word in words) < _SHARE * len(words):
         language = None
@@ -114,12 +114,12 @@ def sentence_language(query: str) -> str | None:
 
 def is_english(query: str) -> bool:
     """Return whether a query is a sentence in English."""
-    return sentence_language(query) == "en"
+    return find_sentence_language(query) == "en"
 
 
 def is_certainly_english(query: str) -> bool:
     """Return whether a query is an English sentence, or key words that are certainly English."""
-    language = sentence_language(query)
+    language = find_sentence_language(query)
     if language is not None:
         return language == "en"
     from rag_assets.ingest.parsing.languages import detect_text_language
@@ -145,12 +145,12 @@ def _are_mostly_latin(words: Sequence[str]) -> bool:
     return 2 * sum(letter <= _LAST_LATIN for letter in letters) >= len(letters)
 
 
-def prose_language(text: str) -> str | None:
+def find_prose_language(text: str) -> str | None:
     """Return the language of a text's common words; None if no language has two of them."""
-    return _find_most_common_words([*islice(_iterate_words(text), _SAMPLE)], least=2)
+    return _find_dominant_language([*islice(_iter_words(text), _SAMPLE)], least=2)
 
 
-def _find_most_common_words(words: Iterable[str], least: int = 1) -> str | None:
+def _find_dominant_language(words: Iterable[str], least: int = 1) -> str | None:
     """Return the language with the most common words among these; English wins a tie.
 
     A single word of plain letters is evidence only for English: `die`, `io` and `van` are common
@@ -178,10 +178,10 @@ def _map_languages_by_word() -> Mapping[str, tuple[str, ...]]:
 
 
 def _list_words(text: str) -> list[str]:
-    return [*_iterate_words(text)]
+    return [*_iter_words(text)]
 
 
-def _iterate_words(text: str) -> Iterator[str]:
+def _iter_words(text: str) -> Iterator[str]:
     pattern = _WORD
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)

@@ -100,7 +100,7 @@ class ElasticsearchConnection:
         if self.ca_file is not None:
             options["ca_certs"] = str(self.ca_file)
         if self.fingerprint is not None:
-            options["ssl_context"] = pinned_context(self.fingerprint)
+            options["ssl_context"] = build_pinned_context(self.fingerprint)
             if not is_async:
                 # Without this, this client would demand an authority that the system knows. With
                 # it, the other client would accept only the server's own certificate.
@@ -113,7 +113,7 @@ def to_connection(server: str | ElasticsearchConnection) -> ElasticsearchConnect
     return ElasticsearchConnection.from_url(server) if isinstance(server, str) else server
 
 
-def pinned_context(fingerprint: str) -> ssl.SSLContext:
+def build_pinned_context(fingerprint: str) -> ssl.SSLContext:
     """Return a TLS context that rejects a server whose chain lacks the fingerprint."""
     context = _PinnedContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False

@@ -20,13 +20,18 @@ from rag_assets.storage.index.model import (
     StoredEntry,
     entry_id,
 )
-from rag_assets.storage.index.terms import MARK, choose_analysis, count_words, lexical_terms
+from rag_assets.storage.index.terms import (
+    MARK,
+    choose_analysis,
+    compute_lexical_terms,
+    sum_word_weights,
+)
 
 _HALVING_TERMS = 350
 _NOT_DIGESTED = frozenset({"digest", "terms", "vector"})
 
 
-def entry_source(entry: Entry) -> dict[str, Any]:
+def build_entry_source(entry: Entry) -> dict[str, Any]:
     """Return the stored fields of an entry without its vector, with a digest over all of them.
 
     The field `terms`, which is searched but never returned, has a separate digest. A hit can
@@ -36,7 +41,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
     headings = [part for part in (document.title, *chunk.heading_path) if part]
     passage_source = document.passage_source or f"{owner.tenant}:{document.path}"
     context = [chunk.context] if chunk.context else []
-    terms = entry_terms("\n".join([*headings, *context, chunk.text]), document.language)
+    terms = compute_entry_terms("\n".join([*headings, *context, chunk.text]), document.language)
     fields: dict[str, Any] = {
         "tenant": owner.tenant,
         "incarnation": owner.incarnation,
@@ -54,7 +59,7 @@ def entry_source(entry: Entry) -> dict[str, Any]:
         "text": chunk.text,
         "terms": terms,
         "terms_digest": compute_key("terms", terms),
-        "length_weight": length_weight(count_words(terms)),
+        "length_weight": compute_length_weight(sum_word_weights(terms)),
         "text_sha256": chunk.text_sha256,
         # text_sha256 also covers title and headings, so it differs for equal texts under other
         # headings.
@@ -86,17 +91,17 @@ def entry_source(entry: Entry) -> dict[str, Any]:
     return fields
 
 
-def entry_terms(text: str, language: str | None) -> str:
-    """Return the terms of an entry: a mark that names the analysis, and the terms of its text.
+def compute_entry_terms(text: str, language: str | None) -> str:
+    """Return the terms of an entry: first one that names the analysis, then those of the text.
 
     Args:
         language: language of the document; None if uncertain.
     """
     analysis = choose_analysis(text, language)
-    return f"{MARK}{analysis} {lexical_terms(text, analysis)}"
+    return f"{MARK}{analysis} {compute_lexical_terms(text, analysis)}"
 
 
-def length_weight(terms: float) -> float:
+def compute_length_weight(terms: float) -> float:
     """Return the factor, at most 1, by which an entry's words count; 350 terms halve it.
 
     In a long passage, a single word says less about the passage. Terms are counted instead of a
@@ -164,7 +169,7 @@ def build_scanned_entry(
     )
 
 
-def entry_vector(
+def build_entry_vector(
     owner: Owner, id_: str, fields: Mapping[str, Any], vector: npt.NDArray[np.float32] | None
 ) -> EntryVector:
     """Return an entry's vector, and whether the entry is genuine."""

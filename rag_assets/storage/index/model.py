@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,7 +45,7 @@ class IndexRef:
         return "present" if identity == self.identity else "replaced"
 
 
-def suitable_index(dimensions: int) -> VectorIndex:
+def choose_vector_index(dimensions: int) -> VectorIndex:
     """Return the default kind of vector index for vectors with this number of dimensions."""
     return "bbq_hnsw" if dimensions >= _FEWEST_BITS else "int8_hnsw"
 
@@ -107,8 +107,7 @@ class EntryDocument:
 
     Attributes:
         path: the document's printable path within its source, for the chunk id.
-        passage_source: the first part of the chunk id, instead of tenant and path; None for tenant
-            and path.
+        passage_source: the first part of the chunk id; None: tenant and path.
         language: an ISO 639-1 code or a programming language; None if uncertain.
         source_id: the document's id in the application that pushed it; None if it was not pushed.
     """
@@ -182,8 +181,8 @@ class MovedPages:
     """Pages whose entries may not yet have the access scope of their documents.
 
     Attributes:
-        readable: pages that may be read, whatever scope their entries have.
-        unreadable: pages that may not be read, whatever scope their entries have.
+        readable: pages that the caller may read, whatever scope their entries have.
+        unreadable: pages that the caller may not read, whatever scope their entries have.
     """
 
     readable: tuple[str, ...] = ()
@@ -324,6 +323,17 @@ class PassageVector:
     vector: npt.NDArray[np.float32]
 
 
+class EntryCounts(NamedTuple):
+    """The number of a generation's entries.
+
+    Attributes:
+        recent: how many of them have one of the index keys that were written last.
+    """
+
+    total: int
+    recent: int
+
+
 @dataclass(frozen=True, slots=True)
 class VersionCount:
     """The number of entries that a generation has of one version of a document.
@@ -407,15 +417,15 @@ class StoredEntry:
 
 def entry_id(owner: Owner, document_id: str, indexed_key: str, ordinal: int) -> str:
     """Return the id of the entry of one chunk of one version of a document."""
-    return compute_key(*_entry_parts(owner), document_id, indexed_key, ordinal)
+    return compute_key(*_get_id_parts(owner), document_id, indexed_key, ordinal)
 
 
-def entry_ids(owner: Owner) -> Callable[[str, str, int], str]:
+def make_entry_id_function(owner: Owner) -> Callable[[str, str, int], str]:
     """Return a function that computes entry_id() for one owner, faster for many entries.
 
     The function takes a document's id, its indexed key, and the ordinal of the chunk.
     """
-    beginning = canonical([*_entry_parts(owner)])[:-1]
+    beginning = canonical([*_get_id_parts(owner)])[:-1]
 
     def id_of(document_id: str, indexed_key: str, ordinal: int) -> str:
         # Ids and keys are hexadecimal, so JSON writes them unchanged; other strings take the slow
@@ -429,7 +439,7 @@ def entry_ids(owner: Owner) -> Callable[[str, str, int], str]:
     return id_of
 
 
-def _entry_parts(owner: Owner) -> tuple[str, str, int, int]:
+def _get_id_parts(owner: Owner) -> tuple[str, str, int, int]:
     return "entry", owner.tenant, owner.incarnation, owner.generation
 
 

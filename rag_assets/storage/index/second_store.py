@@ -1,4 +1,4 @@
-"""A second store for vectors: writes go to both stores, vector searches only to the second.
+"""A second store for vectors: writes go to both stores, vector searches only to the second store.
 
 Words and texts are only in the first store, together with its own copy of the vectors. The first
 store answers whenever the second does not.
@@ -83,7 +83,7 @@ class SplitSearcher:
     def __init__(self, first: EntrySearcher, second: PgVectorSearcher) -> None:
         self._first, self._second = first, second
         self.cosines, self.entries, self.vectors = first.cosines, first.entries, first.vectors
-        self.count, self.presence = first.count, first.presence
+        self.count_entries, self.presence = first.count_entries, first.presence
 
     async def rankings(
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]

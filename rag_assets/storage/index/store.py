@@ -24,6 +24,7 @@ from rag_assets.storage.index.model import (
     Candidate,
     CountedBuild,
     Entry,
+    EntryCounts,
     EntryVector,
     IndexRef,
     IndexSpec,
@@ -126,13 +127,13 @@ class EntryStore(EntryWriter, Protocol):
         """
         ...
 
-    def strangers(
+    def iter_unowned_entries(
         self, index_name: str, tenant: str, owners: Collection[Owner]
     ) -> Iterator[ScannedEntry]:
         """Yield entries that scan() finds and none of these owners has, without verifying them."""
         ...
 
-    def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
+    def iter_version_counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         """Yield, for each version of each document, how many entries a generation has of it."""
         ...
 
@@ -166,7 +167,7 @@ class EntryStore(EntryWriter, Protocol):
         """Yield the vectors of a generation's entries, in no particular order."""
         ...
 
-    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+    def iter_ids_without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         """Yield the ids of a generation's entries without a vector."""
         ...
 
@@ -222,10 +223,10 @@ class EntrySearcher(Protocol):
         """Return the vectors of the entries that exist and have a vector, by id."""
         ...
 
-    async def count(
+    async def count_entries(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
-    ) -> tuple[int, int]:
-        """Return the number of a generation's entries, and of those with these index keys."""
+    ) -> EntryCounts:
+        """Return the number of all entries of a generation, and of those with recent index keys."""
         ...
 
     async def presence(self, index: IndexRef) -> Presence:
@@ -284,7 +285,7 @@ class IndexAdministration(Protocol):
         """
         ...
 
-    def layout_differences(self) -> list[str]:
+    def list_layout_differences(self) -> list[str]:
         """Return descriptions of how existing indexes differ from the layout of new indexes."""
         ...
 

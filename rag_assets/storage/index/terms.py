@@ -21,7 +21,11 @@ from itertools import islice, pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from rag_assets.storage.index.common_words import SOUTHEAST_ASIAN, prose_language, significant_words
+from rag_assets.storage.index.common_words import (
+    SOUTHEAST_ASIAN,
+    find_prose_language,
+    remove_common_words,
+)
 
 TERMS_VERSION: Final = 3
 """Increased whenever the same text yields other terms, so that all entries are written again."""
@@ -141,7 +145,7 @@ def choose_analysis(text: str, language: str | None) -> str:
     """
     if language is not None and len(language) != _CODE_LENGTH:
         return "en"  # identifiers and comments of source code
-    code = language or prose_language(text) or _find_usual_language(text)
+    code = language or find_prose_language(text) or _find_usual_language(text)
     code = _ALIASES.get(code, code)
     return code if is_analyzed(code) else PLAIN
 
@@ -151,7 +155,7 @@ def is_analyzed(language: str) -> bool:
     return language in _STEMMERS or language == _VIETNAMESE
 
 
-def lexical_terms(text: str, analysis: str = "en") -> str:
+def compute_lexical_terms(text: str, analysis: str = "en") -> str:
     """Return the words of a text, whole and in parts, folded and stemmed, separated by spaces.
 
     `handleHTTPError` gives `handlehttperror handl http error`. Repeated words stay repeated, so
@@ -177,15 +181,18 @@ def list_words(text: str) -> list[str]:
     scripts, the letters between marks are also returned, to match entries of TERMS_VERSION 1 and 2.
     """
     parts: list[str] = []
-    for word in _split(_normalize(text)):
+    for word in _split_words_and_parts(_normalize(text)):
         parts += _split_parts(word)
         if is_sequence(word):
             parts += _UNMARKED.findall(word)
     return parts
 
 
-def count_words(terms: str) -> float:
-    """Return how many words an entry's terms represent; a pair is a fraction of a word."""
+def sum_word_weights(terms: str) -> float:
+    """Return the sum of the weights of an entry's terms, as a number of words.
+
+    A whole word counts as 1; a pair or triple of letters counts as a fraction of a word.
+    """
     count: float = terms.count(" ")
     if not terms.isascii():
         for beginning, per_word in _TERMS_PER_WORD:
@@ -208,7 +215,7 @@ def build_forms(
     is_term, is_written = _is_term(word), is_phrase(word)
     for analysis in analyses:
         if analysis == FORMER and not is_written:
-            forms.setdefault(_stemmer("english").stemWord(word), set()).add(FORMER)
+            forms.setdefault(_get_stemmer("english").stemWord(word), set()).add(FORMER)
         elif analysis != FORMER and is_term:
             forms.setdefault(_stem(word, analysis), set()).add(analysis)
     return MappingProxyType({form: frozenset(made_by) for form, made_by in forms.items()})
@@ -253,7 +260,7 @@ def _compute_run_terms(run: str, analysis: str) -> str:
 
 def _compute_word_terms(text: str, analysis: str) -> str:
     terms: list[str] = []
-    for word in _split(text):
+    for word in _split_words_and_parts(text):
         terms += [_stem(part, analysis) for part in _split_parts(word) if _is_term(part)]
         if _SIGNS.match(word):  # a word in katakana may be searched alone
             signs = _SIGN.findall(word)
@@ -263,7 +270,7 @@ def _compute_word_terms(text: str, analysis: str) -> str:
     return " ".join(terms)
 
 
-def _split(text: str) -> list[str]:
+def _split_words_and_parts(text: str) -> list[str]:
     if text.isascii():
         return [word for word in _WORD.findall(text) if len(word) <= _MAX_WORD]
     pattern = _INDIC_WORD if _INDIC.search(text) else _WORD
@@ -317,7 +324,9 @@ def _stem(word: str, analysis: str) -> str:
     if language == _VIETNAMESE:  # diacritics distinguish its words
         return word
     table = _BEFORE_STEMS.get(language)
-    stem = _stemmer(_STEMMERS[language]).stemWord(word if table is None else word.translate(table))
+    stem = _get_stemmer(_STEMMERS[language]).stemWord(
+        word if table is None else word.translate(table)
+    )
     return _fold_word(stem) or word
 
 
@@ -343,7 +352,7 @@ def _fold_word(word: str) -> str:
 
 
 def _find_usual_language(text: str) -> str:
-    for word in _split(text[:_SAMPLE]):
+    for word in _split_words_and_parts(text[:_SAMPLE]):
         for letters, _, usual in _SCRIPTS:
             if letters.match(word.lower()):
                 return usual
@@ -351,7 +360,7 @@ def _find_usual_language(text: str) -> str:
 
 
 @cache
-def _stemmer(algorithm: str) -> Any:
+def _get_stemmer(algorithm: str) -> Any:
     import Stemmer
 
     return Stemmer.Stemmer(algorithm)
@@ -398,7 +407,7 @@ class QueryWords:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Return the analyses that entries name in a mark: all except FORMER."""
+        """Return the analyses that entries name in a separate term (a mark): all but FORMER."""
         return tuple(analysis for analysis in self.analyses if analysis != FORMER)
 
     @property
@@ -431,7 +440,7 @@ def parse_query_words(query: str, analyses: tuple[str, ...] = EVERY_ANALYSIS) ->
 
 @lru_cache(maxsize=64)  # a search asks for the same words several times
 def _split_words(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str, ...]]]:
-    significant = significant_words(query)
+    significant = remove_common_words(query)
     distinct = dict.fromkeys(significant.split())
     parts = {word: tuple(list_words(word)) for word in islice(distinct, MOST_TITLE_WORDS)}
     terms = Counter([*list_symbols(query), *list_words(significant)][:MOST_TERMS])
@@ -443,7 +452,7 @@ def _split_words(query: str) -> tuple[Mapping[str, int], Mapping[str, tuple[str,
     return MappingProxyType(terms), MappingProxyType(written)
 
 
-def weighed_words(
+def weigh_words(
     words: QueryWords,
     entries: int,
     *,
@@ -457,11 +466,11 @@ def weighed_words(
     stem in another language may be another word.
 
     Args:
-        forms: by form, the number of these entries that have it among their terms.
-        phrases: by word, the number of these entries that contain it as it is written.
-        marks: by analysis, the number of these entries that have its mark.
+        forms: by form of a word, the number of these entries that have the form as a term.
+        phrases: by word, the number of these entries that contain the word as it is written.
+        marks: by analysis, the number of these entries that name it (see QueryWords.marks).
     """
-    analyses = present_analyses(entries, marks)
+    analyses = list_analyses(entries, marks)
     weighed: dict[str, WeighedWord] = {}
     clauses = 0
     for word in words.terms:
@@ -474,17 +483,17 @@ def weighed_words(
         if is_written:
             holders = max(holders, phrases.get(word, 0))
         if holders:
-            weight = rarity(entries, min(holders, entries))
+            weight = compute_rarity(entries, min(holders, entries))
             weighed[word] = WeighedWord(weight, searched, is_written)
     return weighed
 
 
-def present_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
+def list_analyses(entries: int, marks: Mapping[str, int]) -> tuple[str, ...]:
     """Return the analyses of entries, with FORMER if some entries have no analysis mark."""
     present = [analysis for analysis in ANALYSES if marks.get(analysis)]
     return (FORMER, *present) if sum(marks.values()) < entries else tuple(present)
 
 
-def rarity(entries: int, holders: int) -> float:
+def compute_rarity(entries: int, holders: int) -> float:
     """Return the weight of a term: the inverse document frequency of BM25."""
     return math.log(1 + (entries - holders + 0.5) / (holders + 0.5))

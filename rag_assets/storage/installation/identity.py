@@ -26,7 +26,7 @@ from rag_assets.storage.catalog.installation.identity import (
 )
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import VectorStore
-from rag_assets.storage.installation.markers import Home, Root, machine_name, roots
+from rag_assets.storage.installation.markers import Home, Root, open_roots, read_machine_name
 from rag_assets.storage.lake.location import Location
 
 VARIABLES: Final[Mapping[PlaceKind, str]] = {
@@ -91,15 +91,15 @@ def open_catalog(
     """
     catalog = Catalog.open(database_url, owner_url, before_upgrade=before_upgrade)
     try:
-        state, stores = catalog.installation.state(), roots(settings)
-        _require_none(find_differences(catalog, settings, state, stores))
+        state, stores = catalog.installation.state(), open_roots(settings)
+        _require_no_difference(find_differences(catalog, settings, state, stores))
         return catalog, _complete_identity(catalog, settings, state, stores)
     except BaseException:
         catalog.close()
         raise
 
 
-def _require_none(differences: Iterator[Difference]) -> None:
+def _require_no_difference(differences: Iterator[Difference]) -> None:
     for difference in differences:
         raise difference.error
 
@@ -107,31 +107,31 @@ def _require_none(differences: Iterator[Difference]) -> None:
 def find_differences(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Iterator[Difference]:
-    """Yield the parts that differ from the catalog's record, or belong to others."""
+    """Yield the parts that differ from the catalog's record, or belong to another installation."""
     row, home = state.row, Home(settings)
     if row is None:
         if home.installation is not None:
-            yield Difference("catalog", _build_empty_catalog(settings, home.installation))
+            yield Difference("catalog", _build_empty_catalog_error(settings, home.installation))
         has_tenants = bool(catalog.generations.tenants())
         yield from _iter_root_differences(stores, home.installation, may_adopt=has_tenants)
         return
     if state.present_database != row.database:
-        yield Difference("catalog", _build_copied_catalog(row, state.present_database))
+        yield Difference("catalog", _build_copied_catalog_error(row, state.present_database))
     if home.installation not in {None, row.id}:
-        yield Difference("home", _build_foreign_home(settings, home, row.id), can_move=False)
+        yield Difference("home", _build_foreign_home_error(settings, home, row.id), can_move=False)
     elif home.is_copy():
-        yield Difference("home", _build_copied_home(settings, home))
-    recorded = recorded_places(state, settings)
+        yield Difference("home", _build_copied_home_error(settings, home))
+    recorded = list_recorded_places(state, settings)
     for place in present_places(settings):
         former = recorded.get(place.kind)
         if former is not None and former != place.address:
-            yield Difference(place.kind, _build_changed_place(row.id, place, former))
+            yield Difference(place.kind, _build_changed_place_error(row.id, place, former))
     yield from _iter_root_differences(stores, row.id, may_adopt="lake" not in recorded)
     for root in stores:
         is_recorded = root.kind == "blobs" and recorded.get(root.kind) == root.url
         is_empty = is_recorded and root.owner() is None and not root.has_data()
         if is_empty and catalog.uploads.has_any():
-            yield Difference("blobs", _build_lost_uploads(row.id, root))
+            yield Difference("blobs", _build_lost_uploads_error(row.id, root))
 
 
 def _iter_root_differences(
@@ -148,10 +148,10 @@ def _iter_root_differences(
         owner = root.owner()
         if owner is not None and owner != installation:
             yield Difference(
-                root.kind, _build_foreign_root(root, owner, installation), can_move=False
+                root.kind, _build_foreign_root_error(root, owner, installation), can_move=False
             )
         elif owner is None and not may_adopt and root.has_data():
-            yield Difference(root.kind, _build_foreign_root(root, None, installation))
+            yield Difference(root.kind, _build_foreign_root_error(root, None, installation))
 
 
 def present_places(settings: Settings) -> list[Place]:
@@ -165,10 +165,10 @@ def present_places(settings: Settings) -> list[Place]:
     ]
 
 
-def recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceKind, str]:
+def list_recorded_places(state: InstallationState, settings: Settings) -> dict[PlaceKind, str]:
     """Return the recorded address of each store, by kind.
 
-    If the home folder was moved, addresses within it are returned with its present path.
+    If the home folder was moved, addresses in the folder are returned with its new path.
     """
     recorded = state.present_places
     former, present = Home(settings).recorded_path, str(settings.home)
@@ -202,13 +202,13 @@ def require_cluster(catalog: Catalog, store: VectorStore, identity: Identity) ->
             store.vectors.adopt(owners)
         catalog.installation.record_places([Place("cluster", cluster)])
     elif identity.cluster != cluster:
-        raise _build_changed_place(identity.id, Place("cluster", cluster), identity.cluster)
+        raise _build_changed_place_error(identity.id, Place("cluster", cluster), identity.cluster)
 
 
 def _complete_identity(
     catalog: Catalog, settings: Settings, state: InstallationState, stores: Sequence[Root]
 ) -> Identity:
-    """Record what catalog, home and roots lack of the identity; return the identity."""
+    """Record the identity wherever catalog, home or roots lack it; return the identity."""
     row, present = state.row, present_places(settings)
     if row is None:
         row = catalog.installation.create()
@@ -243,7 +243,7 @@ def _mark_parts(
         root.mark(installation, former)
     home = Home(settings)
     is_recorded = home.installation == installation and home.recorded_path == str(settings.home)
-    path, machine = str(settings.home), machine_name()
+    path, machine = str(settings.home), read_machine_name()
     if is_recorded:
         home_id = home.join(installation, None)
     else:
@@ -261,7 +261,7 @@ def move_installation(catalog: Catalog, settings: Settings) -> Identity:
     Raises:
         ForeignInstallation: the home folder or a store belongs to another installation.
     """
-    stores = roots(settings)
+    stores = open_roots(settings)
     state = catalog.installation.state()
     for difference in find_differences(catalog, settings, state, stores):
         if not difference.can_move:
@@ -278,7 +278,7 @@ def forget_place(catalog: Catalog, settings: Settings, place: Place) -> bool:
     is_forgotten = catalog.installation.forget_place(place)
     former = [p for p in catalog.installation.places() if p.left_at is not None]
     row = catalog.installation.read()
-    for root in roots(settings):
+    for root in open_roots(settings):
         if row is not None and root.owner() == row.id:
             root.mark(row.id, former)
     return is_forgotten
@@ -300,15 +300,15 @@ def clone_installation(
             belongs to another installation.
     """
     original, home = catalog.installation.create().id, Home(settings)
-    planned = home.planned_clone(original)
+    planned = home.find_planned_clone(original)
     if planned is None and not is_snapshot:
         _require_copied_catalog(catalog, settings, home)
-    clone, stores = planned or uuid4(), roots(settings)
+    clone, stores = planned or uuid4(), open_roots(settings)
     for root in stores:
         owner = root.owner()
         is_usable = root.is_copy() if owner == original else owner in {None, clone}
         if not is_usable or (owner is None and root.has_data()):
-            raise _build_foreign_root(root, owner, None)
+            raise _build_foreign_root_error(root, owner, None)
     home.join(clone, None, clone_of=original)
     for root in stores:
         root.mark(clone)
@@ -334,7 +334,7 @@ def _describe(installation: UUID | None) -> str:
     return f"installation {installation}" if installation else "an unknown installation"
 
 
-def _build_foreign_root(
+def _build_foreign_root_error(
     root: Root, owner: UUID | None, installation: UUID | None
 ) -> ForeignInstallation:
     hint = f"set {VARIABLES[root.kind]} to an empty location"
@@ -349,7 +349,7 @@ def _build_foreign_root(
     )
 
 
-def _build_lost_uploads(installation: UUID, root: Root) -> PlaceChanged:
+def _build_lost_uploads_error(installation: UUID, root: Root) -> PlaceChanged:
     return PlaceChanged(
         f"{_describe(installation)} has uploaded files, but there are none at {root.url}: its disk"
         " is not mounted, or the folder was deleted",
@@ -358,7 +358,9 @@ def _build_lost_uploads(installation: UUID, root: Root) -> PlaceChanged:
     )
 
 
-def _build_foreign_home(settings: Settings, home: Home, installation: UUID) -> ForeignInstallation:
+def _build_foreign_home_error(
+    settings: Settings, home: Home, installation: UUID
+) -> ForeignInstallation:
     return ForeignInstallation(
         f"the home folder {settings.home} belongs to {_describe(home.installation)}, but the"
         f" catalog belongs to {_describe(installation)}",
@@ -367,7 +369,7 @@ def _build_foreign_home(settings: Settings, home: Home, installation: UUID) -> F
     )
 
 
-def _build_copied_home(settings: Settings, home: Home) -> ForeignInstallation:
+def _build_copied_home_error(settings: Settings, home: Home) -> ForeignInstallation:
     return ForeignInstallation(
         f"the home folder {settings.home} is a copy of {home.recorded_path}, of"
         f" {_describe(home.installation)}",
@@ -375,7 +377,7 @@ def _build_copied_home(settings: Settings, home: Home) -> ForeignInstallation:
     )
 
 
-def _build_copied_catalog(row: InstallationRow, present: str) -> ForeignInstallation:
+def _build_copied_catalog_error(row: InstallationRow, present: str) -> ForeignInstallation:
     return ForeignInstallation(
         f"the catalog is a copy: that of {_describe(row.id)} is in database {row.database}, and"
         f" this is database {present}",
@@ -383,7 +385,7 @@ def _build_copied_catalog(row: InstallationRow, present: str) -> ForeignInstalla
     )
 
 
-def _build_empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation:
+def _build_empty_catalog_error(settings: Settings, owner: UUID) -> ForeignInstallation:
     return ForeignInstallation(
         f"the catalog is empty, but the home folder {settings.home} belongs to {_describe(owner)}",
         hint="correct RAG_ASSETS_DATABASE_URL, or restore a dump of its catalog; to begin with an"
@@ -391,7 +393,9 @@ def _build_empty_catalog(settings: Settings, owner: UUID) -> ForeignInstallation
     )
 
 
-def _build_changed_place(installation: UUID | None, place: Place, former: str) -> PlaceChanged:
+def _build_changed_place_error(
+    installation: UUID | None, place: Place, former: str
+) -> PlaceChanged:
     return PlaceChanged(
         f"{_describe(installation)} has its {place.kind} at {former}, not at {place.address}",
         hint=f"set {VARIABLES[place.kind]} to its former value; or, if the data have moved, run"

@@ -48,7 +48,7 @@ class Root:
     def owner(self) -> UUID | None:
         """Return the id of the installation that the root belongs to; None without a marker.
 
-        The owner of a store that does not answer is None, too: it cannot be written to either.
+        None also if the store does not answer; then nothing can be written to it either.
         """
         return parse_uuid(self._marker.get("installation"))
 
@@ -103,7 +103,7 @@ class Root:
         return parse_marker(self._read())
 
     def _anchor(self) -> str:
-        return "" if self._is_remote else file_identity(Path(self.url) / ANCHOR)
+        return "" if self._is_remote else read_file_identity(Path(self.url) / ANCHOR)
 
     def _read(self) -> str:
         if not self._is_remote:
@@ -130,7 +130,7 @@ class Root:
         return from_url(self.url)
 
 
-def roots(settings: Settings) -> list[Root]:
+def open_roots(settings: Settings) -> list[Root]:
     """Return the roots of the lake and of blobs."""
     lake = Location.parse(settings.lake_url).url
     return [Root("lake", lake, settings), Root("blobs", settings.blobs_url, settings)]
@@ -150,7 +150,7 @@ def make_anchor(folder: Path) -> None:
         (folder / ANCHOR).touch(mode=0o600, exist_ok=False)
 
 
-def file_identity(path: Path) -> str:
+def read_file_identity(path: Path) -> str:
     """Return "<inode>:<change time>" of a file, which a copy never shares; "" if it is missing."""
     try:
         facts = path.stat()
@@ -212,9 +212,9 @@ class Home:
             return True
         # This is the same file with other permissions, or a backup that was restored in place.
         same_file = anchor.partition(":")[0] == recorded.partition(":")[0]
-        return not same_file and self._stored.get("machine") != machine_name()
+        return not same_file and self._stored.get("machine") != read_machine_name()
 
-    def planned_clone(self, original: UUID) -> UUID | None:
+    def find_planned_clone(self, original: UUID) -> UUID | None:
         """Return the id of a clone that was started in this folder and not completed, if any."""
         return self.installation if self._stored.get("clone_of") == str(original) else None
 
@@ -240,7 +240,7 @@ class Home:
                 "installation": str(installation),
                 "home": str(home),
                 "path": self._path,
-                "machine": machine_name(),
+                "machine": read_machine_name(),
                 "anchor": self._anchor_identity(),
                 **({} if clone_of is None else {"clone_of": str(clone_of)}),
             }
@@ -252,10 +252,10 @@ class Home:
         return home
 
     def _anchor_identity(self) -> str:
-        return file_identity(self._local / ANCHOR)
+        return read_file_identity(self._local / ANCHOR)
 
 
-def machine_name() -> str:
+def read_machine_name() -> str:
     """Return "<host name>/<machine id>", or only the host name if the machine has no id."""
     machine = read_text(Path("/etc/machine-id")).strip()
     return f"{socket.gethostname()}/{machine}" if machine else socket.gethostname()

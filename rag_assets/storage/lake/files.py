@@ -31,9 +31,9 @@ from rag_assets.storage.lake.table import (
     DataFile,
     KeyedTable,
     compute_table_size,
-    data_files,
     filter_rows,
     is_reader_error,
+    read_data_files,
     require_unaltered,
     scan_rows,
 )
@@ -41,7 +41,7 @@ from rag_assets.storage.lake.table import (
 _LOG = f"{LOG_FOLDER}/"
 
 
-def damaged_files(
+def iter_damaged_files(
     name: str, table: KeyedTable, decoded: HashRange | None = None
 ) -> Iterator[DamagedFile]:
     """Yield the damaged files of a table.
@@ -87,7 +87,7 @@ def drop_damaged(table: KeyedTable, damaged: Iterable[DamagedFile]) -> None:
 def salvage(
     table: KeyedTable, keys: Set[str], *, name: str | None = None, description: str = ""
 ) -> int:
-    """Append the rows with these keys that only unlisted files contain; return their number."""
+    """Append rows with these keys from files that no log lists; return the number of rows."""
     left = set(keys)
     if not left:
         return 0
@@ -96,7 +96,7 @@ def salvage(
     for url in list(_iter_parquet_files(table)):
         if url.rsplit("/", 1)[-1] in listed or not left:
             continue
-        rows = _read_intact(table, url, left)
+        rows = _read_intact_rows(table, url, left)
         if rows is None or rows.is_empty():
             continue
         table.append(rows, name=name, description=description)
@@ -119,14 +119,14 @@ def _find_listed_files(table: KeyedTable) -> list[DataFile] | None:
     try:
         table.forget()
         opened = table.open()
-        return None if opened is None else data_files(opened, table.kind.key)
+        return None if opened is None else read_data_files(opened, table.kind.key)
     except BaseException as error:
         if isinstance(error, OSError) or not is_reader_error(error):
             raise
         raise _UnreadableLog from error
 
 
-def _read_intact(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
+def _read_intact_rows(table: KeyedTable, url: str, keys: Set[str]) -> pl.DataFrame | None:
     rows = scan_rows(table.kind, [url]).select(list(table.kind.schema))
     rows = filter_rows(rows, table.kind.key, keys)
     try:
@@ -206,10 +206,10 @@ def find_phrases_in_kept_texts(
     return {phrase for phrase in phrases for text in texts if phrase in text}
 
 
-def files_holding(
+def find_files_with_erased_data(
     location: Location, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys
 ) -> Iterator[str]:
-    """Yield the paths of files that contain data of erased documents, relative to the location.
+    """Yield the paths, relative to the location, of files that contain data of erased documents.
 
     In a data file, such data is a row with a dead key, or a row with a phrase whose key is not
     needed. In a table's log, it is a phrase.
@@ -220,14 +220,14 @@ def files_holding(
             text = "" if url.endswith(".parquet") else location.read(url)
             holds = any(phrase in text for phrase in phrases)
         else:
-            holds = url.endswith(".parquet") and _holds_erased_data(
+            holds = url.endswith(".parquet") and _contains_erased_data(
                 location, url, parts[0], dead=dead, phrases=phrases, needed=needed
             )
         if holds:
             yield "/".join(parts)
 
 
-def _holds_erased_data(
+def _contains_erased_data(
     location: Location,
     url: str,
     table: str,
@@ -259,7 +259,7 @@ _FILE: Final = "__file"
 def is_due(table: KeyedTable) -> bool:
     """Return whether a table needs compaction: many files are small, or overlap in their keys."""
     small, large = _split_by_size(table.files(), table.kind.file_bytes)
-    return len(small) >= MAX_SMALL_FILES or overlap_depth(large) > MAX_OVERLAP_DEPTH
+    return len(small) >= MAX_SMALL_FILES or compute_overlap_depth(large) > MAX_OVERLAP_DEPTH
 
 
 def compact(
@@ -284,7 +284,7 @@ def compact(
             is_dead |= ~rows[table.kind.key].is_in(list(live))
         duplicated = rows[table.kind.key].is_duplicated()
         wasteful = set(rows.filter(is_dead | duplicated)[_FILE].unique())
-        chosen = files_to_merge(before, table.kind.file_bytes, wasteful)
+        chosen = select_files_to_merge(before, table.kind.file_bytes, wasteful)
         if chosen:
             kept = rows.filter(~is_dead & rows[_FILE].is_in([f.path for f in chosen]))[
                 table.kind.key
@@ -300,10 +300,10 @@ def compact(
         )
 
 
-def files_to_merge(
+def select_files_to_merge(
     files: Collection[DataFile], file_bytes: int, wasteful: Set[str]
 ) -> list[DataFile]:
-    """Return the files to rewrite: small or wasteful files, or all if large files overlap too much.
+    """Return the files to rewrite: small or wasteful ones, or all if large ones overlap too much.
 
     Large files are not rewritten until too many of them cover the same keys. A row is therefore
     rewritten only a few times, and not in every compaction.
@@ -315,12 +315,12 @@ def files_to_merge(
     chosen = {f.path: f for f in files if f.path in wasteful}
     if len(small) > 1:
         chosen |= {f.path: f for f in small}
-    if overlap_depth(large) > MAX_OVERLAP_DEPTH:
+    if compute_overlap_depth(large) > MAX_OVERLAP_DEPTH:
         chosen |= {f.path: f for f in files}
     return list(chosen.values())
 
 
-def overlap_depth(files: Collection[DataFile]) -> int:
+def compute_overlap_depth(files: Collection[DataFile]) -> int:
     """Return the largest number of files whose key ranges contain the same key."""
     events = sorted([(f.first, 0) for f in files] + [(f.last, 1) for f in files])
     depth = deepest = 0
@@ -350,13 +350,13 @@ def _rewrite(
     source = table.scan(opened, [f.path for f in chosen])
     share = len(keys) / max(1, sum(f.rows for f in chosen))
     ranges = math.ceil(share * sum(f.bytes for f in chosen) / table.kind.file_bytes)
-    for part in _iter_parts(keys, ranges):
+    for part in _iter_key_ranges(keys, ranges):
         within = source.filter(pl.col(key).is_between(pl.lit(part[0]), pl.lit(part[-1])))
         table.append(require_unaltered(filter_rows(within, key, part.to_list()).collect()))
     table.remove(chosen)
 
 
-def _iter_parts(keys: pl.Series, count: int) -> Iterator[pl.Series]:
+def _iter_key_ranges(keys: pl.Series, count: int) -> Iterator[pl.Series]:
     length = math.ceil(len(keys) / max(1, count))
     for offset in range(0, len(keys), max(1, length)):
         yield keys.slice(offset, length)

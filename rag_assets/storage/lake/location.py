@@ -22,7 +22,7 @@ SPOOL_FOLDER = "_spool"
 _NAME = re.compile(r"[a-z0-9]+(?:[._-][a-z0-9]+)*", re.ASCII)
 
 
-def embedder_slug(embedder_id: str) -> str:
+def build_embedder_slug(embedder_id: str) -> str:
     """Return a readable folder name for an embedder; each embedder_id has a different name."""
     readable = re.sub(r"[^a-z0-9]+", "-", embedder_id.lower())[:40].strip("-")
     return f"{readable}-{sha256_hex(embedder_id)[:16]}".lstrip("-")

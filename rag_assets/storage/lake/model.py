@@ -44,7 +44,11 @@ class ParsedHead:
 
 @dataclass(frozen=True, slots=True)
 class DroppedRow:
-    """A chunk dropped because it overlapped a credential: position and rules, without text."""
+    """A chunk that was dropped because it overlapped a credential; its text is not kept.
+
+    Attributes:
+        rules: the rules that found the credential.
+    """
 
     ordinal: int
     start: int

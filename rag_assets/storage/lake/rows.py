@@ -179,7 +179,7 @@ _CHUNK_FIELDS = tuple(field.name for field in CHUNK.fields)
 CHUNK_SET_HEAD = ("key", "digest", "text_sha256", "dropped", "language")
 
 
-def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
+def build_parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
     """Return a data frame with one row for each parsed document.
 
     Raises:
@@ -188,17 +188,17 @@ def parsed_frame(rows: Iterable[ParsedRow]) -> pl.DataFrame:
     return _build_frame([_build_parsed_record(row) for row in rows], PARSED_TEXT)
 
 
-def parsed_rows(frame: pl.DataFrame) -> dict[str, ParsedRow]:
+def read_parsed_rows(frame: pl.DataFrame) -> dict[str, ParsedRow]:
     """Return parsed documents by key."""
     return {record["key"]: _parse_parsed_row(record) for record in frame.iter_rows(named=True)}
 
 
-def chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
+def build_chunk_sets_frame(rows: Iterable[ChunkSetRow]) -> pl.DataFrame:
     """Return a data frame with one row for each chunk set."""
     return _build_frame([_build_chunk_set_record(row) for row in rows], CHUNKS)
 
 
-def chunk_set_rows(frame: pl.DataFrame) -> dict[str, ChunkSetRow]:
+def read_chunk_set_rows(frame: pl.DataFrame) -> dict[str, ChunkSetRow]:
     """Return chunk sets by key."""
     return {record["key"]: _parse_chunk_set_row(record) for record in frame.iter_rows(named=True)}
 
@@ -212,7 +212,7 @@ def chunk_set_heads(frame: pl.DataFrame) -> dict[str, ChunkSetHead]:
     }
 
 
-def facts_by_key(
+def read_facts_by_key(
     frame: pl.DataFrame, wants_kind: Callable[[str], bool] | None = None
 ) -> dict[str, tuple[Fact, ...]]:
     """Return the facts of each chunk set by its key; the frame has columns key and facts."""
@@ -220,7 +220,7 @@ def facts_by_key(
     return {key: parse_facts(orjson.loads(facts), wants_kind) for key, facts in stated.iter_rows()}
 
 
-def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
+def read_hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
     """Return the text_sha256 of defining chunks, by chunk set key and then by defined symbol.
 
     If a definition was split into several chunks, the first chunk is used.
@@ -235,7 +235,7 @@ def hashes_by_symbol(frame: pl.DataFrame) -> dict[str, dict[str, str]]:
     return found
 
 
-def vectors_frame(
+def build_vectors_frame(
     hashes: Sequence[str], vectors: npt.NDArray[np.float32], dimensions: int | None
 ) -> pl.DataFrame:
     """Return a data frame with one row for each vector.
@@ -259,7 +259,7 @@ def vectors_frame(
     )
 
 
-def vector_rows(frame: pl.DataFrame) -> VectorRows:
+def read_vector_rows(frame: pl.DataFrame) -> VectorRows:
     """Return the vectors in a data frame, with their hashes.
 
     Raises:
@@ -391,7 +391,7 @@ def _list_blocks(row: ChunkSetRow) -> list[dict[str, Any]] | None:
 
 
 def _read_blocks(stored: dict[str, Any] | None) -> dict[str, Any]:
-    """Return the `blocks` and `of_block` of a chunk from its value by _list_blocks()."""
+    """Return the `blocks` and `of_block` of a chunk, from what _list_blocks() returned for it."""
     if stored is None:
         return {}
     pairs = zip(stored["block_ids"], stored["starts"], strict=True)

@@ -15,7 +15,7 @@ from rag_assets.common.hashing import HashRange
 from rag_assets.common.tenant_folders import tenant_folder
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.ingest.parsing.model import MaskedSpan
-from rag_assets.storage.lake.location import SPOOL_FOLDER, LakeNotes, Location, embedder_slug
+from rag_assets.storage.lake.location import SPOOL_FOLDER, LakeNotes, Location, build_embedder_slug
 from rag_assets.storage.lake.model import (
     ChunkSetHead,
     ChunkSetRow,
@@ -99,7 +99,7 @@ class TenantLake:
         self._guard = guard
         self._tables = TenantTables(location, guard)
 
-    def missing_parsed(self, keys: Collection[str]) -> set[str]:
+    def find_missing_parsed(self, keys: Collection[str]) -> set[str]:
         """Return the parse_keys that are not in the lake."""
         return self._tables.parsed().missing(keys) if keys else set()
 
@@ -109,9 +109,9 @@ class TenantLake:
             return {}
         from rag_assets.storage.lake import rows
 
-        return rows.parsed_rows(self._tables.parsed().read(keys))
+        return rows.read_parsed_rows(self._tables.parsed().read(keys))
 
-    def parsed_heads(self, keys: Collection[str]) -> dict[str, ParsedHead]:
+    def read_parsed_heads(self, keys: Collection[str]) -> dict[str, ParsedHead]:
         """Return title, media type and digest of parsed documents, by parse_key."""
         if not keys:
             return {}
@@ -119,7 +119,7 @@ class TenantLake:
         frame = self._tables.parsed().read(keys, columns)
         return {key: ParsedHead(*rest) for key, *rest in frame.iter_rows()}
 
-    def masked_spans(self, keys: Collection[str]) -> dict[str, tuple[MaskedSpan, ...]]:
+    def read_masked_spans(self, keys: Collection[str]) -> dict[str, tuple[MaskedSpan, ...]]:
         """Return the masked credentials of parsed documents, by parse_key, without any text."""
         if not keys:
             return {}
@@ -138,13 +138,13 @@ class TenantLake:
         if documents:
             from rag_assets.storage.lake import rows
 
-            self._tables.parsed().append(rows.parsed_frame(documents))
+            self._tables.parsed().append(rows.build_parsed_frame(documents))
 
-    def parsed_keys(self) -> set[str]:
+    def read_parsed_keys(self) -> set[str]:
         """Return all parse_keys in the lake."""
         return self._tables.parsed().keys()
 
-    def missing_chunk_sets(self, keys: Collection[str]) -> set[str]:
+    def find_missing_chunk_sets(self, keys: Collection[str]) -> set[str]:
         """Return the chunk_set_keys that are not in the lake."""
         return self._tables.chunks().missing(keys) if keys else set()
 
@@ -154,9 +154,9 @@ class TenantLake:
             return {}
         from rag_assets.storage.lake import rows
 
-        return rows.chunk_set_rows(self._tables.chunks().read(keys))
+        return rows.read_chunk_set_rows(self._tables.chunks().read(keys))
 
-    def chunk_hashes(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
+    def read_chunk_hashes(self, keys: Collection[str]) -> dict[str, tuple[str, ...]]:
         """Return the text_sha256 of each chunk, in order, by chunk_set_key."""
         if not keys:
             return {}
@@ -183,16 +183,18 @@ class TenantLake:
             return {}
         from rag_assets.storage.lake import rows
 
-        return rows.facts_by_key(self._tables.chunks().read(keys, ("key", "facts")), wants_kind)
+        return rows.read_facts_by_key(
+            self._tables.chunks().read(keys, ("key", "facts")), wants_kind
+        )
 
-    def definition_hashes(self, keys: Collection[str]) -> dict[str, dict[str, str]]:
+    def read_definition_hashes(self, keys: Collection[str]) -> dict[str, dict[str, str]]:
         """Return the text_sha256 of chunks with a definition, by chunk_set_key, then by symbol."""
         if not keys:
             return {}
         from rag_assets.storage.lake import rows
 
         columns = ("key", "definitions", "text_sha256")
-        return rows.hashes_by_symbol(self._tables.chunks().read(keys, columns))
+        return rows.read_hashes_by_symbol(self._tables.chunks().read(keys, columns))
 
     def stored_chunk_sets(self, keys: Collection[str]) -> pl.DataFrame:
         """Return rows of chunk sets (rows.CHUNKS) including duplicates, for checks."""
@@ -203,9 +205,9 @@ class TenantLake:
         if chunk_sets:
             from rag_assets.storage.lake import rows
 
-            self._tables.chunks().append(rows.chunk_sets_frame(chunk_sets))
+            self._tables.chunks().append(rows.build_chunk_sets_frame(chunk_sets))
 
-    def missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
+    def find_missing_vectors(self, embedder_id: str, hashes: Collection[str]) -> set[str]:
         """Return the hashes for which no vector of this embedder is stored."""
         return self._tables.vectors(embedder_id).missing(hashes) if hashes else set()
 
@@ -215,9 +217,9 @@ class TenantLake:
             return VectorRows.none()
         from rag_assets.storage.lake import rows
 
-        return rows.vector_rows(self._tables.vectors(embedder_id).read(hashes))
+        return rows.read_vector_rows(self._tables.vectors(embedder_id).read(hashes))
 
-    def packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
+    def read_packed_vectors(self, embedder_id: str, hashes: HashRange) -> dict[str, bytes]:
         """Return the vectors whose text_sha256 is in a range, by text_sha256."""
         frame = self._tables.vectors(embedder_id).read_range(hashes, ("text_sha256", "vector"))
         return dict(frame.iter_rows())
@@ -241,7 +243,7 @@ class TenantLake:
         table = self._tables.vectors(embedder_id)
         description = table.description()
         dimensions = None if description is None else int(description)
-        frame = rows.vectors_frame(list(hashes), vectors, dimensions)
+        frame = rows.build_vectors_frame(list(hashes), vectors, dimensions)
         table.append(frame, name=embedder_id, description=str(vectors.shape[1]))
 
     def spool(self, embedder_id: str, dimensions: int) -> VectorSpool | None:
@@ -254,7 +256,7 @@ class TenantLake:
         from rag_assets.storage.lake.spool import VectorSpool
 
         self._guard()
-        return VectorSpool(self._spools / embedder_slug(embedder_id), dimensions)
+        return VectorSpool(self._spools / build_embedder_slug(embedder_id), dimensions)
 
     def store_spooled(self, embedder_id: str, dimensions: int) -> int:
         """Append the vectors that an earlier writer could not store; return their number.
@@ -267,7 +269,7 @@ class TenantLake:
         spool = self.spool(embedder_id, dimensions)
         stored = 0
         for answer, keys, vectors in spool.kept() if spool is not None else ():
-            missing = self.missing_vectors(embedder_id, keys)
+            missing = self.find_missing_vectors(embedder_id, keys)
             rows = [row for row, key in enumerate(keys) if key in missing]
             if rows:
                 self.append_vectors(embedder_id, [keys[row] for row in rows], vectors[rows])
@@ -279,7 +281,7 @@ class TenantLake:
     def _spools(self) -> Path:
         return Path(self._location.url) / SPOOL_FOLDER
 
-    def vector_hashes(self, embedder_id: str) -> set[str]:
+    def read_vector_hashes(self, embedder_id: str) -> set[str]:
         """Return the text_sha256 of all vectors of this embedder."""
         return self._tables.vectors(embedder_id).keys()
 
@@ -288,13 +290,13 @@ class TenantLake:
         return not any(self._location.folders())
 
     def find_damaged_files(self, decoded: HashRange | None = None) -> list[DamagedFile]:
-        """Return the listed files that are missing, truncated or unreadable; see damaged_files."""
+        """Return the listed files that are missing, truncated or unreadable."""
         if self.is_empty():
             return []
-        from rag_assets.storage.lake.files import damaged_files
+        from rag_assets.storage.lake.files import iter_damaged_files
 
         tables = self._tables.all()
-        return [f for name in tables for f in damaged_files(name, tables[name], decoded)]
+        return [f for name in tables for f in iter_damaged_files(name, tables[name], decoded)]
 
     def drop_damaged(self, damaged: Collection[DamagedFile]) -> None:
         """Remove damaged files from their tables, so that the other files can be read again."""
@@ -330,7 +332,7 @@ class TenantLake:
         }
 
     def due(self) -> list[str]:
-        """Return the names of the tables used through this object that should be compacted.
+        """Return the names of tables that were used through this object and should be compacted.
 
         See files.is_due. Other tables have not grown: they are not opened, and no folder is
         listed.
@@ -343,7 +345,7 @@ class TenantLake:
         return [name for name, table in used.items() if files.is_due(table)]
 
     def compact_due(self) -> dict[str, Compaction]:
-        """Merge the files of the tables that are due for it; return each result by name."""
+        """Merge the files of the tables that due() returns; return each result by table name."""
         if not (due := self.due()):
             return {}
         from rag_assets.storage.lake import files
@@ -397,14 +399,16 @@ class TenantLake:
 
         return files.find_phrases_in_kept_texts(self._tables.parsed(), dead.parsed, phrases)
 
-    def files_holding(self, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys) -> list[str]:
-        """Return the paths of files that contain data of erased documents, relative to the lake.
+    def find_files_with_erased_data(
+        self, dead: DeadKeys, phrases: Sequence[str], needed: LiveKeys
+    ) -> list[str]:
+        """Return the paths, relative to the lake, of files that contain data of erased documents.
 
         Files that no table lists are searched, too.
         """
         from rag_assets.storage.lake import files
 
-        return list(files.files_holding(self._location, dead, phrases, needed))
+        return list(files.find_files_with_erased_data(self._location, dead, phrases, needed))
 
     def purge(self) -> None:
         """Delete this incarnation's folder with its contents."""
@@ -439,7 +443,7 @@ class TenantTables:
 
     def vectors(self, embedder_id: str) -> KeyedTable:
         """Return the table of an embedder's vectors."""
-        return self._open_vectors(embedder_slug(embedder_id))
+        return self._open_vectors(build_embedder_slug(embedder_id))
 
     def of_embedders(self) -> dict[str, KeyedTable]:
         """Return the tables of vectors of all embedders, by name."""
@@ -464,7 +468,7 @@ class TenantTables:
 
     def drop_embedders(self, kept: Set[str]) -> None:
         """Delete the vectors of all embedders except these."""
-        names = {vectors_table(embedder_id) for embedder_id in kept}
+        names = {build_vectors_table_name(embedder_id) for embedder_id in kept}
         for name, table in self.of_embedders().items():
             if name not in names:
                 self._guard()
@@ -487,9 +491,9 @@ class TenantTables:
         return self._kept[name]
 
 
-def vectors_table(embedder_id: str) -> str:
+def build_vectors_table_name(embedder_id: str) -> str:
     """Return the name of the table of an embedder's vectors."""
-    return f"{_EMBEDDINGS}/{embedder_slug(embedder_id)}"
+    return f"{_EMBEDDINGS}/{build_embedder_slug(embedder_id)}"
 
 
 def _guard_nothing() -> None:

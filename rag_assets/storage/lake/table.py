@@ -42,8 +42,8 @@ class AlteredRows(ValueError):
     """The values of a row differ from its checksum, so they were altered after writing."""
 
 
-def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows, each with a checksum; an existing checksum is kept."""
+def add_checksums(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with a checksum each; existing checksums are kept."""
     if CHECKSUM in rows.columns and not rows[CHECKSUM].null_count():
         return rows
     computed = _compute_checksums(rows)
@@ -53,7 +53,7 @@ def with_checksums(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def require_unaltered(rows: pl.DataFrame) -> pl.DataFrame:
-    """Compare rows, read with all their columns, with their checksums; return the rows."""
+    """Raise AlteredRows if a row differs from its checksum; return the rows otherwise."""
     sealed = rows.filter(pl.col(CHECKSUM).is_not_null())
     altered = int((sealed[CHECKSUM] != _compute_checksums(sealed)).sum())
     if altered:
@@ -124,7 +124,7 @@ _MOST_KEYS: Final = 20_000
 _NOTHING: Final = pl.DataFrame(schema={"key": pl.String, FILE: pl.String})
 
 
-def file_names(table: DeltaTable) -> set[str]:
+def read_file_names(table: DeltaTable) -> set[str]:
     """Return the names of an open table's files, which are all in its folder."""
     # Use only the names: Delta percent-encodes folders (a space, an umlaut), Polars does not.
     return {uri.rsplit("/", 1)[-1] for uri in table.file_uris()}
@@ -224,7 +224,7 @@ class KeyedTable:
         file_column: str | None = None,
     ) -> pl.LazyFrame:
         """Return the rows of the table, or of some of its files, including duplicates."""
-        names = file_names(table) - self._left_out
+        names = read_file_names(table) - self._left_out
         names &= names if paths is None else set(paths)
         if not names:
             schema = dict(self.kind.schema) | ({file_column: pl.String} if file_column else {})
@@ -246,7 +246,7 @@ class KeyedTable:
 
     def _keep_keys(self, table: DeltaTable) -> set[str]:
         """Cache the keys of new files, the smallest first; return the new files left uncached."""
-        names = file_names(table) - self._left_out
+        names = read_file_names(table) - self._left_out
         self._keys = {name: keys for name, keys in self._keys.items() if name in names}
         new = names - self._keys.keys()
         if not new:
@@ -309,7 +309,7 @@ class KeyedTable:
             ServiceUnavailable: the location could not be written.
         """
         key = self.kind.key
-        rows = with_checksums(frame.unique(key, keep="first").sort(key))
+        rows = add_checksums(frame.unique(key, keep="first").sort(key))
         self.guard()
         with self.translated_errors("written"):
             write_deltalake(
@@ -350,7 +350,7 @@ class KeyedTable:
 
     def files(self) -> list[DataFile]:
         """Return the files in the newest version of the table; empty if it does not exist."""
-        return self._read_with_retry(lambda table: data_files(table, self.kind.key)) or []
+        return self._read_with_retry(lambda table: read_data_files(table, self.kind.key)) or []
 
     def read_range(self, keys: HashRange, columns: Sequence[str]) -> pl.DataFrame:
         """Return the rows with keys in a range, without duplicates."""
@@ -404,9 +404,9 @@ class KeyedTable:
 
     def _find_damaged_files(self, participle: str) -> list[DamagedFile]:
         """Return the damaged files of the table, to explain an error."""
-        from rag_assets.storage.lake.files import damaged_files
+        from rag_assets.storage.lake.files import iter_damaged_files
 
-        return list(damaged_files("", self, None if participle == "written" else HashRange()))
+        return list(iter_damaged_files("", self, None if participle == "written" else HashRange()))
 
     @contextmanager
     def translated_errors(self, participle: str) -> Iterator[None]:
@@ -450,7 +450,7 @@ class KeyedTable:
         return "/".join(self.location.url.split("/")[-4:])
 
 
-def data_files(table: DeltaTable, key: str) -> list[DataFile]:
+def read_data_files(table: DeltaTable, key: str) -> list[DataFile]:
     """Return the files of an opened table."""
     actions: Any = table.get_add_actions(flatten=True)
     frame = pl.DataFrame(actions)

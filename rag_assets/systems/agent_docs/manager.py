@@ -33,11 +33,11 @@ from rag_assets.search.fusion import (
     normalize_cosines,
     normalize_word_scores,
 )
-from rag_assets.storage.index.common_words import sentence_language
+from rag_assets.storage.index.common_words import find_sentence_language
 from rag_assets.storage.index.terms import (
     build_forms,
     choose_analysis,
-    lexical_terms,
+    compute_lexical_terms,
     parse_query_words,
 )
 from rag_assets.systems.agent_docs.errors import DamagedIndex
@@ -229,7 +229,7 @@ class RagIndexManager:
                 index = WordIndex.from_passages(self.store.chunks(agent_id))
                 words = self._words[agent_id] = (state.fingerprint, index)
             nearest = search_vectors(len(state.text_hashes))
-            reading = assess_reading(self._embedder, query, sentence_language(query))
+            reading = assess_reading(self._embedder, query, find_sentence_language(query))
             return fuse_rankings(query, words[1], nearest, count, reading=reading)
 
         for _ in range(_MAX_TRIES):
@@ -579,7 +579,7 @@ class WordIndex:
         for position, passage in enumerate(passages):
             analysis = choose_analysis(passage.content, None)
             analyses.add(analysis)
-            terms = lexical_terms(passage.content, analysis).split()
+            terms = compute_lexical_terms(passage.content, analysis).split()
             ids.append(passage.id)
             index.lengths.append(len(terms))
             for term, count in Counter(terms).items():

@@ -29,7 +29,7 @@ from rag_assets.common.times import parse_boundary
 from rag_assets.ingest.sources.model import SourceMetadata, compute_document_id
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, notify
-from rag_assets.storage.catalog.records.model import PushedRecord, record_values
+from rag_assets.storage.catalog.records.model import PushedRecord, build_record_row
 from rag_assets.storage.catalog.tables import documents, record_revisions, source_records
 from rag_assets.systems.code_memory.catalog.tables import code_run_events, code_runs
 from rag_assets.systems.code_memory.languages.texts import RUN_EVENT, render_run_event
@@ -261,7 +261,7 @@ class Runs(CatalogQueries):
                 put = upsert(source_records).values(
                     revision=record_revisions.next_value(), changed_at=func.clock_timestamp()
                 )
-                values = [record_values(ref, records[id_]) for id_ in new]
+                values = [build_record_row(ref, records[id_]) for id_ in new]
                 connection.execute(put.on_conflict_do_nothing(), values)
             # Even without new events, the files that they name may have changed again.
             notify(connection, ref.id)

@@ -38,7 +38,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef, notify
-from rag_assets.storage.catalog.installation.clock import time_to_record
+from rag_assets.storage.catalog.installation.clock import select_time_to_record
 from rag_assets.storage.catalog.records.contents import keep_texts
 from rag_assets.storage.catalog.tables import (
     document_index,
@@ -305,7 +305,7 @@ def _mark_embedded(
         for assignment, root in placed
     ]
     if rows:
-        found_at = time_to_record(now)
+        found_at = select_time_to_record(now)
         connection.execute(
             update(knowledge_staging)
             .where(_STAGED.tenant == ref.id, _STAGED.id == bindparam("entry"))

@@ -168,7 +168,7 @@ def read_progress(
         for document in documents
         if document.content_sha256 is not None
     }
-    heads = lake.parsed_heads(set(keys.values()))
+    heads = lake.read_parsed_heads(set(keys.values()))
     chunk_keys: dict[str, str] = {}
     for document in documents:
         head = heads.get(keys.get(document.document_id, ""))
@@ -184,7 +184,7 @@ def read_progress(
             )
     sets = lake.chunk_sets(set(chunk_keys.values()))
     texts = {chunk.text_sha256 for row in sets.values() for chunk in row.chunks}
-    missing = lake.missing_vectors(project.embedder_id, texts)
+    missing = lake.find_missing_vectors(project.embedder_id, texts)
     progress: dict[str, Progress] = {}
     for document_id, key in chunk_keys.items():
         row = sets.get(key)
@@ -476,7 +476,9 @@ class GuidelineLibrary:
         ]
         progress = self._read_progress(project, unfinished)
         selected = (
-            self._catalog.syncs.slice_documents(project.record.id) if is_processing else frozenset()
+            self._catalog.syncs.list_slice_documents(project.record.id)
+            if is_processing
+            else frozenset()
         )
         for state in states:
             present = progress.get(state.id, NO_PROGRESS)

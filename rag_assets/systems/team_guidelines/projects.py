@@ -35,7 +35,7 @@ from rag_assets.models.prices import FREE, Price
 from rag_assets.models.providers.registry import WITH_KEYS
 from rag_assets.pipeline.tenancy import Projects
 from rag_assets.storage.catalog.accounts.credentials import KeyOwner
-from rag_assets.storage.catalog.builds.measurements import measured_value
+from rag_assets.storage.catalog.builds.measurements import get_measured_threshold
 from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.tenants.settings import UNCHANGED, Unchanged
@@ -248,7 +248,9 @@ class GuidelineProjects:
         shown = list_effective_settings(project.configured_tenant)
         serving = self._catalog.generations.serving(project.record.id)
         is_same = serving is not None and serving.embedder_id == project.embedder_id
-        measured = measured_value(serving, None) if serving is not None and is_same else None
+        measured = (
+            get_measured_threshold(serving, None) if serving is not None and is_same else None
+        )
         return ProjectView(
             project_id=project.project_id,
             organization_id=project.organization_id,

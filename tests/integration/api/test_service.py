@@ -383,7 +383,7 @@ def test_a_very_long_question_with_many_filters_is_answered(api: Api) -> None:
 def test_what_is_more_than_the_index_takes_is_no_reason_to_repair_it(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ranking = queries.words_ranking
+    ranking = queries.build_words_search
 
     def with_many_words(*arguments: Any) -> dict[str, Any]:
         search = ranking(*arguments)
@@ -392,5 +392,5 @@ def test_what_is_more_than_the_index_takes_is_no_reason_to_repair_it(
         search["query"]["function_score"]["query"]["bool"]["should"].append(clause)
         return search
 
-    monkeypatch.setattr(queries, "words_ranking", with_many_words)
+    monkeypatch.setattr(queries, "build_words_search", with_many_words)
     assert_problem(api.ask(api.token(), query="valve", mode="text"), 422, "search-rejected")

@@ -196,7 +196,7 @@ def test_a_sync_under_way_brings_nothing_back_that_is_deleted(api: Api, kind: st
     serving = catalog.generations.serving("acme")
     assert serving is not None
     [held] = [
-        v for v in catalog.index.held_versions("acme", serving.number) if v.document_id == id_
+        v for v in catalog.index.stream_versions("acme", serving.number) if v.document_id == id_
     ]
     version = IndexedVersion(
         id_, held.indexed_key, row.document_key, "any", "parsed", "chunks", held.chunk_count

@@ -19,7 +19,7 @@ from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import ParsedDocument, find_parsed_documents
 from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.documents.model import Document
-from rag_assets.storage.index.elasticsearch.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import build_index_body
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.lake.rows import EMBEDDINGS
 from tests.installation import Installation
@@ -137,7 +137,7 @@ class CheckedTenant:
         spec = self.ctx.index_spec(self.generation)
         row = self.ctx.catalog.installation.read()
         meta = {"rag_assets": {"installation": str(row.id)}} if row else {}
-        self.elasticsearch.indices.create(index=name, **index_body(spec, meta))
+        self.elasticsearch.indices.create(index=name, **build_index_body(spec, meta))
         for id_, fields in entries.items():
             self.write_entry(id_, fields)
         self.elasticsearch.indices.refresh(index=name)
@@ -166,7 +166,7 @@ class CheckedTenant:
         import polars as pl
 
         key = self.parsed(file_name).chunk_set_key
-        text = self.ctx.lake.chunk_hashes({key})[key][0]
+        text = self.ctx.lake.read_chunk_hashes({key})[key][0]
         embedder_id = self.ctx.embedder.embedder_id
         stored = self.ctx.lake.stored_vectors(embedder_id, {text})
         vector = np.frombuffer(stored["vector"][0], "<f4")

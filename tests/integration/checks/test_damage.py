@@ -33,7 +33,7 @@ from rag_assets.storage.catalog.tables import (
     source_records,
     syncs,
 )
-from rag_assets.storage.index.elasticsearch.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import build_index_body
 from rag_assets.storage.index.model import IndexSpec, entry_id
 from tests.driving import Driver
 from tests.dumps import invert_bytes, is_blob
@@ -115,7 +115,7 @@ def replace_index(tenant: CheckedTenant) -> None:
     meta = tenant.elasticsearch.indices.get_mapping(index=name)[name]["mappings"]["_meta"]
     delete_index(tenant)
     spec = IndexSpec(tenant.generation.dimensions, "bbq_hnsw")
-    tenant.elasticsearch.indices.create(index=name, **index_body(spec, meta))
+    tenant.elasticsearch.indices.create(index=name, **build_index_body(spec, meta))
 
 
 def lake_files(tenant: CheckedTenant, table: str) -> list[Path]:
@@ -398,7 +398,7 @@ def vectors_of(tenant: CheckedTenant) -> dict[str, bytes]:
     ctx = tenant.ctx
     embedder_id = ctx.embedder.embedder_id
     fresh = tenant.installation.context(tenant.name).lake
-    frame = fresh.stored_vectors(embedder_id, fresh.vector_hashes(embedder_id))
+    frame = fresh.stored_vectors(embedder_id, fresh.read_vector_hashes(embedder_id))
     return dict(zip(frame["text_sha256"], frame["vector"], strict=True))
 
 

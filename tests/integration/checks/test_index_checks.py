@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from rag_assets.storage.index.elasticsearch.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import build_index_body
 from rag_assets.storage.index.model import IndexSpec, Owner, entry_id
 from tests.integration.checks.faults import CheckedTenant, Outcome
 
@@ -118,7 +118,7 @@ def test_an_index_that_was_made_anew_fails_drift_alone(
 ) -> None:
     name = tenant.generation.index_name
     tenant.elasticsearch.indices.delete(index=name)
-    tenant.elasticsearch.indices.create(index=name, **index_body(IndexSpec(dimensions)))
+    tenant.elasticsearch.indices.create(index=name, **build_index_body(IndexSpec(dimensions)))
     outcome = check(tenant)
     assert outcome.failing == {DRIFT}
     assert outcome.offenders(DRIFT) == [
@@ -148,7 +148,7 @@ def test_an_alias_that_reaches_into_another_index_fails_isolation(tenant: Checke
     beside = f"{tenant.generation.index_name}-beside"
     _, fields = first_entry(tenant, "leave.md")
     alias = tenant.ctx.store.indexes.view_name(tenant.name)
-    tenant.elasticsearch.indices.create(index=beside, **index_body(IndexSpec(384)))
+    tenant.elasticsearch.indices.create(index=beside, **build_index_body(IndexSpec(384)))
     try:
         tenant.elasticsearch.index(
             index=beside,

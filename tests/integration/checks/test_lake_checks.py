@@ -97,7 +97,7 @@ def test_a_credential_in_a_stored_chunk_fails_secrets_and_quarantines(
     assert quarantined.status == "FAILED"
     assert "credential" in (quarantined.error_message or "")
     assert tenant.document("leave.md").status == "READY"
-    served = tenant.ctx.catalog.index.held_versions(tenant.name, tenant.generation.number)
+    served = tenant.ctx.catalog.index.stream_versions(tenant.name, tenant.generation.number)
     assert quarantined.document_id not in {version.document_id for version in served}
     events = tenant.ctx.catalog.events.latest(tenant.name, kind="document_failed")
     for shown in (repr(secrets), quarantined.error_message or "", repr(events)):
@@ -138,7 +138,7 @@ def test_the_secrets_check_deletes_entries_only_while_it_holds_the_lock(
     finally:
         with database.begin() as connection:
             connection.execute(text(KEEP_THE_LOCK))
-    held = tenant.ctx.catalog.index.held_versions(tenant.name, tenant.generation.number)
+    held = tenant.ctx.catalog.index.stream_versions(tenant.name, tenant.generation.number)
     document_id = tenant.document("oncall.md").document_id
     assert document_id not in {version.document_id for version in held}, "no search returns it"
     assert "chunks.secrets" in tenant.check(tables=False).failing

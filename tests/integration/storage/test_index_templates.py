@@ -60,7 +60,7 @@ def test_first_build_under_changing_template_is_refused(
         assert difference in failed.error.message
         assert "index_patterns" in (failed.error.hint or "")
         ctx = shared_installation.context(tenant)
-        assert ctx.lake.is_empty() or not ctx.lake.vector_hashes(ctx.embedder.embedder_id)
+        assert ctx.lake.is_empty() or not ctx.lake.read_vector_hashes(ctx.embedder.embedder_id)
         assert not client.indices.exists(index=f"{prefix}-own-*{tenant}", allow_no_indices=False)
     shared_installation.synced(tenant)
     assert shared_installation.search(tenant, "Words of a page.", mode="text")

@@ -20,8 +20,8 @@ from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.installation.roles import (
     ROLES,
     Role,
+    build_roles_sql,
     is_superuser,
-    roles_sql,
     service_rights,
 )
 from rag_assets.storage.catalog.migrate import HEAD
@@ -185,7 +185,7 @@ def test_the_owner_makes_the_tables_and_the_others_use_them(postgres_url: str) -
             connection.execute("CREATE TABLE rag_catalog.later (a int)")
             connection.execute("UPDATE rag_catalog.alembic_version SET version_num = version_num")
         with psycopg.connect(url) as connection:
-            connection.execute(roles_sql().encode())
+            connection.execute(build_roles_sql().encode())
         with psycopg.connect(urls["service"]) as connection:
             connection.execute("INSERT INTO rag_catalog.later VALUES (1)")
     finally:

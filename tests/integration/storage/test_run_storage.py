@@ -17,7 +17,7 @@ from rag_assets.common.errors import ConfigurationError, OlderProgramRuns
 from rag_assets.resources.own_runs import PARTITION_TAG, RUN_TAGS
 from rag_assets.runtime.program_processes import strip_driver
 from rag_assets.storage.catalog.database import TenantRef
-from rag_assets.storage.catalog.erasure.traces import TextColumnStore, scanned_columns
+from rag_assets.storage.catalog.erasure.traces import TextColumnStore, list_scanned_columns
 from rag_assets.storage.catalog.installation.run_storage import (
     TABLES,
     FormerTables,
@@ -269,7 +269,7 @@ def test_the_tables_of_a_teams_dagster_in_the_same_database_are_left_alone(
 
     [column] = [
         scanned_column
-        for scanned_column in scanned_columns()
+        for scanned_column in list_scanned_columns()
         if scanned_column.name.endswith("event_logs.event")
     ]
     [[stored]] = TextColumnStore(catalog.database).batches(ref, column)

@@ -86,14 +86,14 @@ def test_the_change_watcher_logs_it_in_one_line(upgraded: Installation) -> None:
 def test_running_process_notices_the_upgrade(installation: Installation) -> None:
     catalog = Catalog.open(installation.environment["RAG_ASSETS_DATABASE_URL"])
     try:
-        assert catalog.tenants.active_versions() == {}
+        assert catalog.tenants.list_active_versions() == {}
         set_revision(installation, "alembic_version", NEWER)
         time.sleep(1.1)
         with pytest.raises(SchemaTooNew, match=f"schema revision {NEWER}"):
-            catalog.tenants.active_versions()
+            catalog.tenants.list_active_versions()
         set_revision(installation, "alembic_version", migrate.HEAD)
         time.sleep(1.1)
-        assert catalog.tenants.active_versions() == {}
+        assert catalog.tenants.list_active_versions() == {}
     finally:
         catalog.close()
 

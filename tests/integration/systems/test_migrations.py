@@ -16,7 +16,7 @@ from rag_assets.common.errors import ConfigurationError
 from rag_assets.plugins.registry import InstalledSystem, Systems, installed_systems
 from rag_assets.plugins.system import Migrations, System
 from rag_assets.storage.catalog.database import Database
-from rag_assets.storage.catalog.migrate import HEAD, alembic_config, migrate
+from rag_assets.storage.catalog.migrate import HEAD, build_alembic_config, migrate
 from rag_assets.storage.catalog.tables import SCHEMA, metadata
 from tests.installation import Installation
 
@@ -71,7 +71,7 @@ def system(packages: Path, name: str, tables: dict[str, str], **declared: str) -
 
 
 def tables(database: Database) -> set[str]:
-    with psycopg.connect(database.driver_url) as connection:
+    with psycopg.connect(database.build_driver_url) as connection:
         rows = connection.execute(
             "SELECT table_name FROM information_schema.tables WHERE table_schema = 'rag_catalog'"
         )
@@ -125,9 +125,9 @@ def test_a_systems_history_goes_back_without_the_cores(database: Database, packa
     notes = system(packages, "notes", {"0001": "notes", "0002": "note_links"})
     migrate(database, Systems([notes]))
     with database.begin() as connection:
-        command.downgrade(alembic_config(connection, notes), "0001")
+        command.downgrade(build_alembic_config(connection, notes), "0001")
     assert tables(database) - before == {"notes", "alembic_version_notes"}
-    with psycopg.connect(database.driver_url) as connection:
+    with psycopg.connect(database.build_driver_url) as connection:
         core = connection.execute("SELECT version_num FROM rag_catalog.alembic_version")
         assert core.fetchall() == [(HEAD,)]
     assert migrate(database, Systems([notes]))
@@ -138,7 +138,7 @@ def test_rows_of_a_system_go_with_their_tenant(
     installation: Installation, database: Database, packages: Path
 ) -> None:
     migrate(database, Systems([system(packages, "notes", {"0001": "notes"})]))
-    with psycopg.connect(database.driver_url, autocommit=True) as connection:
+    with psycopg.connect(database.build_driver_url, autocommit=True) as connection:
         connection.execute("INSERT INTO rag_catalog.notes VALUES ('acme')")
         assert installation.cli("tenants", "remove", "acme", "--yes").code == 0
         rows = connection.execute("SELECT count(*) FROM rag_catalog.notes").fetchone()
@@ -168,7 +168,7 @@ def test_migrations_that_are_not_usable_change_nothing(
 
 
 def test_a_catalog_from_before_the_first_release_is_refused(database: Database) -> None:
-    with psycopg.connect(database.driver_url, autocommit=True) as connection:
+    with psycopg.connect(database.build_driver_url, autocommit=True) as connection:
         connection.execute("UPDATE rag_catalog.alembic_version SET version_num = '0050'")
         before = tables(database)
         with pytest.raises(ConfigurationError, match="0050, from before the first release"):

@@ -16,8 +16,8 @@ from sqlalchemy.dialects.postgresql import JSONB
 
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.database import Database, TenantRef
-from rag_assets.storage.catalog.erasure.traces import TextColumnStore, scanned_columns
-from rag_assets.storage.catalog.tables import SCHEMA, all_tables
+from rag_assets.storage.catalog.erasure.traces import TextColumnStore, list_scanned_columns
+from rag_assets.storage.catalog.tables import SCHEMA, list_all_tables
 from tests.installation import Installation
 from tests.unit.storage.catalog.erasure.test_text_columns import KEYS, OTHERS
 
@@ -37,13 +37,13 @@ def test_text_planted_in_each_table_of_a_system_is_scanned_and_removed(
     installation.add_tenant("acme")
     ref = installation.session().catalog.tenants.get("acme").ref
     names = {name for system in installed_systems() for name in system.system.tables}
-    tables = [table for table in all_tables() if table.name in names]
+    tables = [table for table in list_all_tables() if table.name in names]
     assert {table.name for table in tables} == names
     planted = {text for table in tables for text in _plant(database, ref, table)}
     query = TextColumnStore(database)
     scanned = " ".join(
         stored.text
-        for column in scanned_columns()
+        for column in list_scanned_columns()
         for batch in query.batches(ref, column)
         for stored in batch
     )

@@ -26,7 +26,7 @@ from rag_assets.assets.metadata_values import (
 )
 from rag_assets.pipeline.slices import DocumentNote
 from rag_assets.storage.catalog.tables import documents
-from rag_assets.storage.index.elasticsearch.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import build_index_body
 from rag_assets.storage.index.model import IndexSpec
 from rag_assets.storage.lake.rows import CHUNKS, EMBEDDINGS, PARSED_TEXT
 
@@ -86,6 +86,9 @@ def test_columns_are_those_that_are_there() -> None:
         (PARSED_COLUMNS, set(PARSED_TEXT)),
         (CHUNK_COLUMNS, set(CHUNKS)),
         (EMBEDDING_COLUMNS, set(EMBEDDINGS)),
-        (ENTRY_COLUMNS, set(index_body(IndexSpec(384, "int8_hnsw"))["mappings"]["properties"])),
+        (
+            ENTRY_COLUMNS,
+            set(build_index_body(IndexSpec(384, "int8_hnsw"))["mappings"]["properties"]),
+        ),
     ):
         assert {column.name for column in shown.columns} <= real

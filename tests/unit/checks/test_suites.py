@@ -32,7 +32,7 @@ from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.chunking.chunkers import build_chunk_parameters
 from rag_assets.ingest.chunking.model import Chunk, compute_text_hash
 from rag_assets.storage.lake.model import ChunkSetRow
-from rag_assets.storage.lake.rows import EMBEDDINGS, chunk_sets_frame
+from rag_assets.storage.lake.rows import EMBEDDINGS, build_chunk_sets_frame
 from tests.chunking import lines, parameters_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -197,7 +197,7 @@ def test_chunk_rows_hold_facts_and_no_text() -> None:
     text = "Nobody may read this."
     hashed = compute_text_hash("Title", ("A",), text)
     made = Chunk(0, text, 3, 24, 3, ("A",), 6, hashed, lines(1, 2))
-    stored = chunk_sets_frame([ChunkSetRow("k", "d", (made,))])
+    stored = build_chunk_sets_frame([ChunkSetRow("k", "d", (made,))])
     user = ChunkUser("files/a.md", "Title", parameters_of("heading", 64, 8))
     [row] = iter_chunk_rows(stored, {"k": user})
     facts = ("files/a.md", "k", 1, 0, 3, 24, 1, 2, 6)
@@ -224,7 +224,7 @@ def test_rows_that_a_crash_wrote_twice_count_once() -> None:
     user = ChunkUser("a", None, build_chunk_parameters("heading"))
     later = ChunkSetRow("k", "d", (made,), created_at=NOW)
     stored = pl.concat(
-        [chunk_sets_frame([ChunkSetRow("k", "d", (made,))]), chunk_sets_frame([later])]
+        [build_chunk_sets_frame([ChunkSetRow("k", "d", (made,))]), build_chunk_sets_frame([later])]
     )
     assert len(list(iter_chunk_rows(stored, {"k": user}))) == 1
     vectors = pl.DataFrame(

@@ -16,7 +16,7 @@ from rag_assets.runtime.program_processes import build_dagster_environment
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.index.elasticsearch.mapping import IndexNames
 from rag_assets.storage.index.model import IndexSpec, Owner
-from rag_assets.storage.index.pgvector.tables import Layout
+from rag_assets.storage.index.pgvector.tables import SchemaNames
 
 LONGEST = "x" * 24
 
@@ -67,7 +67,7 @@ def test_names_with_the_longest_prefix_and_tenant_fit() -> None:
     names = IndexNames(LONGEST)
     assert len(names.dedicated(IndexSpec(16_000, "int8_hnsw"), tenant)) <= 255
     assert len(names.alias(tenant)) <= 255
-    assert len(Layout(LONGEST).schema(Owner(tenant, 9_999_999, 99_999))) <= 63
+    assert len(SchemaNames(LONGEST).schema(Owner(tenant, 9_999_999, 99_999))) <= 63
 
 
 def test_an_empty_prefix_is_the_default(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from rag_assets.storage.index.model import (
     VersionCount,
     compute_checksum,
     entry_id,
-    entry_ids,
+    make_entry_id_function,
 )
 
 OWNER = Owner("acme", 7, 2)
@@ -198,7 +198,7 @@ def test_counts_tell_which_documents_have_to_be_read() -> None:
 
 
 def test_as_many_entries_with_other_ids_are_told_apart() -> None:
-    id_of = entry_ids(OWNER)
+    id_of = make_entry_id_function(OWNER)
     held = [HeldVersion(id_, "v1", 2, "public") for id_ in ("aa", "bb", "cc", "dd")]
 
     def count(document_id: str, *ids: str) -> VersionCount:

@@ -8,8 +8,8 @@ import sys
 from rag_assets.plugins.registry import installed_systems
 
 PROGRAM = (
-    "from rag_assets.storage.catalog.tables import all_tables;"
-    "print(*(table.name for table in all_tables()))"
+    "from rag_assets.storage.catalog.tables import list_all_tables;"
+    "print(*(table.name for table in list_all_tables()))"
 )
 
 

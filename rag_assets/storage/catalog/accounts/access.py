@@ -26,7 +26,7 @@ UNGRANTED = frozenset({NOBODY, EXCLUDED})
 
 
 class AccessTable(CatalogQueries):
-    """Grants and revokes access scopes, and lists who may read each of them, in `access_scopes`."""
+    """Records, in `access_scopes`, which principals may read each access scope."""
 
     def grant(self, ref: TenantRef, scope: str, principals: Iterable[str]) -> None:
         """Let these principals read a scope, in addition to its current readers.
@@ -107,14 +107,16 @@ def is_readable(
         access_scopes.c.scope == scope_ancestors.c.ancestor,
         matches_any(access_scopes.c.principal, principals),
     )
-    public = sa.and_(scope == PUBLIC, sa.literal(GUESTS) != sa.all_(_principals_array(principals)))
+    public = sa.and_(
+        scope == PUBLIC, sa.literal(GUESTS) != sa.all_(_build_principals_array(principals))
+    )
     return sa.or_(public, granted, inherited)
 
 
-def readable_scopes(
+def select_readable_scopes(
     tenant: sa.ColumnElement[str], principals: Texts, most: sa.ColumnElement[int]
 ) -> sa.Select[Any]:
-    """Return the query for a tenant's scopes that one of these principals may read, as one array.
+    """Return the query for an array of a tenant's scopes that one of these principals may read.
 
     The public scope is left out. A scope may occur twice.
 
@@ -140,12 +142,12 @@ def readable_scopes(
     return sa.select(sa.func.array_agg(found.c.scope))
 
 
-def reads_public(principals: Collection[str]) -> bool:
+def may_read_public(principals: Collection[str]) -> bool:
     """Return whether a caller with these principals may read the public scope."""
     return GUESTS not in principals
 
 
-def _principals_array(principals: Texts) -> sa.ColumnElement[Any]:
+def _build_principals_array(principals: Texts) -> sa.ColumnElement[Any]:
     if isinstance(principals, sa.BindParameter):
         return sa.cast(principals, sa.ARRAY(sa.Text))
     return sa.literal(list(principals), sa.ARRAY(sa.Text))

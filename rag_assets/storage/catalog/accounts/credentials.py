@@ -65,7 +65,7 @@ def _add_owner(connection: sa.Connection, owner: KeyOwner) -> None:
         add_organizations(connection, [owner.id])
 
 
-def _column(owner: KeyOwner) -> str:
+def _get_owner_column(owner: KeyOwner) -> str:
     return "tenant" if isinstance(owner, TenantRef) else "organization"
 
 
@@ -91,7 +91,7 @@ class ProviderKeyTable(CatalogQueries):
         """Store a key in place of the owner's former key for that provider.
 
         Args:
-            seal: encrypts the key; called while rotation is locked out.
+            seal: encrypts the key; called while no other process can encrypt keys again.
         """
         with _begin_transaction(self._database, owner) as connection:
             connection.execute(
@@ -108,7 +108,7 @@ class ProviderKeyTable(CatalogQueries):
                 "last_used_at": None,
                 "last_worked": None,
             }
-            column = _column(owner)
+            column = _get_owner_column(owner)
             connection.execute(
                 upsert(provider_keys)
                 .values(**{column: owner.id}, provider=provider, **values)
@@ -116,7 +116,7 @@ class ProviderKeyTable(CatalogQueries):
             )
 
     def find(self, owner: KeyOwner, provider: str) -> StoredKey | None:
-        """Return the key for a provider that an organization or a tenant uses; None without a key.
+        """Return the key that an organization or a tenant uses for a provider; None without a key.
 
         A tenant uses its own key, or else its organization's.
         """
@@ -130,7 +130,7 @@ class ProviderKeyTable(CatalogQueries):
         return _read_key(row) if row else None
 
     def list_usable(self, ref: TenantRef) -> list[StoredKey]:
-        """Return a tenant's usable keys, sorted by provider; its own before its organization's."""
+        """Return the keys that a tenant may use, by provider; its own before its organization's."""
         query = _select_usable_keys(ref, provider_keys.c.provider)
         return [_read_key(row) for row in self._database.fetch_rows(query)]
 
@@ -148,7 +148,7 @@ class ProviderKeyTable(CatalogQueries):
 
     def remove(self, owner: KeyOwner, provider: str) -> bool:
         """Delete an owner's key; return whether it existed."""
-        its = provider_keys.c[_column(owner)] == owner.id
+        its = provider_keys.c[_get_owner_column(owner)] == owner.id
         with _begin_transaction(self._database, owner) as connection:
             deleted = connection.execute(
                 sa.delete(provider_keys).where(its, provider_keys.c.provider == provider)
@@ -262,7 +262,7 @@ class ServiceTokenTable(CatalogQueries):
         """Store the hash of a new token."""
         values = {
             "token_id": token_id,
-            _column(owner): owner.id,
+            _get_owner_column(owner): owner.id,
             "token_sha256": sha256,
             "role": role,
             "principals": list(principals),
@@ -294,7 +294,7 @@ class ServiceTokenTable(CatalogQueries):
     def revoke(self, owner: KeyOwner, token_id: str) -> bool:
         """Delete a token, which becomes invalid immediately. Return whether it existed."""
         columns = service_tokens.c
-        the_token = (columns[_column(owner)] == owner.id, columns.token_id == token_id)
+        the_token = (columns[_get_owner_column(owner)] == owner.id, columns.token_id == token_id)
         revoked = sa.delete(service_tokens).where(*the_token)
         with _begin_transaction(self._database, owner) as connection:
             row = connection.execute(revoked.returning(columns.role, columns.principals)).first()
@@ -317,14 +317,14 @@ class TokenReader:
         columns = service_tokens.c
         is_valid = sa.or_(columns.expires_at.is_(None), columns.expires_at > sa.func.now())
         self._find = Statement(
-            sa.select(service_tokens, _use_is_due().label("use_is_due")).where(
+            sa.select(service_tokens, _is_last_use_old().label("use_is_due")).where(
                 columns.token_sha256 == sa.bindparam("sha256", type_=sa.LargeBinary), is_valid
             )
         )
         token_id = sa.bindparam("token_id", type_=sa.Text)
         self._record_use = Statement(
             sa.update(service_tokens)
-            .where(columns.token_id == token_id, _use_is_due())
+            .where(columns.token_id == token_id, _is_last_use_old())
             .values(last_used_at=sa.func.now())
             .returning(columns.token_id)
         )
@@ -355,7 +355,7 @@ class TokenReader:
         await self._statements.close()
 
 
-def _use_is_due() -> sa.ColumnElement[bool]:
+def _is_last_use_old() -> sa.ColumnElement[bool]:
     """Return the SQL condition that the recorded last use is older than a minute."""
     used = service_tokens.c.last_used_at
     return sa.or_(used.is_(None), used < sa.func.now() - _USE_INTERVAL)

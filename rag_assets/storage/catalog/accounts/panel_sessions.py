@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from rag_assets.common.clock import MOST_SKEW
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, read_row
-from rag_assets.storage.catalog.installation.clock import latest_trusted_time
+from rag_assets.storage.catalog.installation.clock import select_latest_trusted_time
 from rag_assets.storage.catalog.tables import tenants
 
 CODE_LIFETIME = timedelta(seconds=60)
@@ -182,8 +182,8 @@ def _build_holder_values(ref: TenantRef, holder: TokenHolder) -> dict[str, Any]:
 def _is_current(table: sa.Table) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a code or session has not expired.
 
-    Without the second condition, one that was created while the clock was fast would last until
-    that future time.
+    A code or session that was created at a future time, while the clock was fast, counts as
+    expired. Otherwise it would last until that time.
     """
     now = sa.func.now()
     return sa.and_(table.c.expires_at > now, table.c.created_at < now + MOST_SKEW)
@@ -223,7 +223,7 @@ def _is_other_session(sha256: bytes, table: sa.Table = panel_sessions) -> sa.Col
 
 
 def _forget_expired(connection: sa.Connection, table: sa.Table) -> None:
-    connection.execute(sa.delete(table).where(table.c.expires_at < latest_trusted_time()))
+    connection.execute(sa.delete(table).where(table.c.expires_at < select_latest_trusted_time()))
 
 
 def _select_with_tenants(table: sa.Table) -> sa.Select[Any]:

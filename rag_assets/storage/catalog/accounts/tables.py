@@ -114,7 +114,7 @@ service_tokens = sa.Table(
 
 
 def _list_holder_columns() -> tuple[sa.Column[Any], ...]:
-    """Return the columns for the owner of the token of a session or code, and for its lifetime."""
+    """Return the columns of a session or code for the owner of its token, and for its lifetime."""
     return (
         tenant_column(primary_key=False),
         sa.Column("name", sa.Text, nullable=False),

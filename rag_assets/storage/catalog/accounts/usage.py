@@ -24,7 +24,7 @@ class Usage:
         requests: attempts, including failed attempts.
         texts: embedded texts: chunks and questions.
         tokens: tokens as the provider counts them.
-        cost: cost of all other tokens, in dollars.
+        cost: cost in dollars, without the tokens whose price is unknown (`unpriced_tokens`).
     """
 
     requests: int = 0

@@ -165,7 +165,7 @@ class BatchTable(CatalogQueries):
         return float(self._database.fetch_value(query) or 0)
 
     def failures(self, tenant_id: str, embedder_id: str) -> FailedBatches | None:
-        """Return an embedder's consecutive failures up to now; None if its last batch succeeded."""
+        """Return an embedder's failed batches since its last success; None if there are none."""
         closed = (
             sa.select(batches.c.state, batches.c.ended_at, batches.c.error)
             .where(

@@ -12,13 +12,15 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any, read_row
-from rag_assets.storage.catalog.installation.clock import time_to_record
+from rag_assets.storage.catalog.installation.clock import select_time_to_record
 from rag_assets.storage.catalog.tables import generations, serving, tenants
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The speed of a build, measured in its largest slice, where fixed costs matter least.
+    """The speed of a build, measured in its largest slice (the documents that one run processes).
+
+    Fixed costs matter least in the largest slice.
 
     Attributes:
         texts, embedding_seconds: number of texts embedded in one slice, and the time it took.
@@ -87,7 +89,7 @@ class PinTable(CatalogQueries):
 
     def set(self, ref: TenantRef, pin: Pin) -> None:
         """Record which build must answer searches; it starts to answer when it is up to date."""
-        self._database.update(ref, serving, **pin_columns(pin))
+        self._database.update(ref, serving, **build_pin_columns(pin))
 
     def delete(self, ref: TenantRef) -> None:
         """Delete the pin, if it exists."""
@@ -104,7 +106,7 @@ class PinTable(CatalogQueries):
         return Pin(row.pinned_generation, row.pinned_by, row.pin_reason, row.pinned_at)
 
 
-def pin_columns(pin: Pin) -> dict[str, Any]:
+def build_pin_columns(pin: Pin) -> dict[str, Any]:
     """Return the columns of `serving` for a pin that is set now."""
     values = (pin.generation, sa.func.now(), pin.by, pin.reason)
     return dict(zip(_PIN_COLUMNS, values, strict=True))
@@ -130,7 +132,7 @@ class Generation:
             placement.
         index_name, index_identity: the index that holds its entries; an index created later under
             the same name has another identity.
-        pinned: whether it must serve searches, whatever the configuration asks for.
+        pinned: whether it must serve searches, even if the configuration asks for another build.
     """
 
     number: int
@@ -263,7 +265,7 @@ class GenerationTable(CatalogQueries):
 
     def mark_complete(self, ref: TenantRef, generation: Generation) -> Generation:
         """Record that a build is complete; return the changed generation."""
-        changed = {"state": "COMPLETE", "reason": None, "completed_at": time_to_record()}
+        changed = {"state": "COMPLETE", "reason": None, "completed_at": select_time_to_record()}
         return self._change(ref, generation, changed)
 
     def hold(
@@ -308,21 +310,21 @@ class GenerationTable(CatalogQueries):
         """Make this generation serve searches, and retire the former serving generation.
 
         Args:
-            pin: set in the same transaction; without one, the pin stays as it is.
+            pin: a pin to set in the same transaction; None leaves the current pin unchanged.
         """
         row: dict[str, Any] = {
             "generation": generation.number,
             "index_name": generation.index_name,
             "index_uuid": generation.index_identity,
             "embedder_id": generation.embedder_id,
-            **({} if pin is None else pin_columns(pin)),
+            **({} if pin is None else build_pin_columns(pin)),
         }
         judged = {} if checks is None else {"checks": [dict(check) for check in checks]}
         with self._database.begin_tenant(ref) as connection:
             connection.execute(
                 sa.update(generations)
                 .where(generations.c.tenant == ref.id, generations.c.state == "SERVING")
-                .values(state="RETIRED", retired_at=time_to_record())
+                .values(state="RETIRED", retired_at=select_time_to_record())
             )
             connection.execute(
                 sa.update(generations)

@@ -96,7 +96,7 @@ class JudgementTable(CatalogQueries):
     """Stores and finds judged questions, in `judged_questions`."""
 
     def all(self, tenant_id: str) -> list[StoredQuestion]:
-        """Return a tenant's questions, judged before synthetic, each sorted by id."""
+        """Return a tenant's questions: judged, then synthetic questions, each sorted by id."""
         query = (
             sa.select(judged_questions)
             .where(judged_questions.c.tenant == tenant_id)
@@ -104,7 +104,7 @@ class JudgementTable(CatalogQueries):
         )
         return [read_row(StoredQuestion, row) for row in self._database.fetch_rows(query)]
 
-    def counts(self, tenant_id: str) -> dict[bool, int]:
+    def count_by_kind(self, tenant_id: str) -> dict[bool, int]:
         """Return how many questions are synthetic (True) and judged (False); zeros are left out."""
         columns = judged_questions.c
         query = (
@@ -121,7 +121,12 @@ class JudgementTable(CatalogQueries):
     def store(
         self, ref: TenantRef, questions: Iterable[StoredQuestion], *, others: Others = "keep"
     ) -> int:
-        """Store questions by id, in one transaction; return how many others were deleted."""
+        """Store questions by id, and delete others if requested; return how many were deleted.
+
+        Args:
+            others: whether to keep all other questions, or to delete the other synthetic or judged
+                ones.
+        """
         new = sorted(questions, key=lambda question: question.question_id)
         with self._database.begin_tenant(ref) as connection:
             deleted = 0
@@ -209,14 +214,14 @@ class JudgementTable(CatalogQueries):
 def forget_judgements(
     connection: sa.Connection, ref: TenantRef, document_ids: Sequence[str]
 ) -> int:
-    """Delete the judgements on erased documents, which they quote; return their number.
+    """Delete the judgements that name erased documents; return the number of judgements.
 
     A question without remaining judgements is deleted. A synthetic question is deleted in any case,
     because its text is a heading of the document.
 
     Args:
-        connection: the connection of the transaction that erases the documents, before their rows
-            change.
+        connection: a connection in the transaction that erases the documents; it has not changed
+            the documents' rows yet.
     """
     mine = judged_questions.c.tenant == ref.id
     stored = [

@@ -1,4 +1,4 @@
-"""Keys under which the lake stores the parsed texts and chunk sets of the builds' versions."""
+"""Keys under which the lake stores the parsed texts and chunk sets of versions in builds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BATCH = 2_000
 
 @dataclass(frozen=True, slots=True)
 class RecordedKeys:
-    """The keys in the lake of one version of a document."""
+    """The lake keys of one version of a document."""
 
     document_id: str
     parse_key: str
@@ -39,13 +39,13 @@ class NeededVersion(RecordedKeys):
 
 
 class LakeKeyTable(CatalogQueries):
-    """Reads and records the keys in the lake of the versions in builds, in `document_index`."""
+    """Reads and records, in `document_index`, the lake keys of the versions in builds."""
 
     def read_all(self, tenant_id: str) -> tuple[set[str], set[str], int]:
         """Return the lake keys of all versions in builds, and of former versions that holds keep.
 
-        They are the parse_keys, the chunk_set_keys, and the number of versions that were indexed
-        before keys were recorded.
+        The result has the parse_keys, the chunk_set_keys, and the number of versions that were
+        indexed before keys were recorded.
 
         Keys of deleted documents are left out, unless a hold keeps the documents.
         """
@@ -94,21 +94,21 @@ class LakeKeyTable(CatalogQueries):
                 yield NeededVersion(*row)
 
     def list_outdated(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
-        """Return the ids of documents whose present content is missing from a build.
+        """Return the ids of documents whose current content is missing from a build.
 
         Args:
             generation: the build; 0 for a build that has not started yet.
         """
-        return self._documents(
+        return self._fetch_document_ids(
             sa.select(documents.c.document_id)
             .select_from(join_versions(generation))
             .where(documents.c.tenant == tenant_id, _is_needed(), is_behind(config_key))
         )
 
     def list_unrecorded(self, tenant_id: str, generation: int, config_key: str) -> list[str]:
-        """Return ids of documents whose present content is in a build, without recorded keys."""
+        """Return ids of documents whose current content is in a build without recorded keys."""
         held = document_index.c
-        return self._documents(
+        return self._fetch_document_ids(
             sa.select(documents.c.document_id)
             .select_from(join_versions(generation))
             .where(
@@ -144,7 +144,7 @@ class LakeKeyTable(CatalogQueries):
         ]
         self._database.write(ref, statement, rows)
 
-    def _documents(self, query: sa.Select[Any]) -> list[str]:
+    def _fetch_document_ids(self, query: sa.Select[Any]) -> list[str]:
         return list(self._database.fetch_values(query))
 
 

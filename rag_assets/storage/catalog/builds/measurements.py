@@ -15,7 +15,7 @@ from rag_assets.storage.catalog.builds.generations import Generation
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
-    put_row,
+    build_row_upsert,
     read_row,
     write_event,
 )
@@ -64,10 +64,10 @@ class ProbeTable(CatalogQueries):
         """Store the vectors of a first measurement, with which later measurements are compared."""
         values = {**asdict(probes), "distances": list(probes.distances)}
         key = {"tenant": ref.id, "embedder_id": embedder_id}
-        self._database.write(ref, put_row(embedder_probes, key, values))
+        self._database.write(ref, build_row_upsert(embedder_probes, key, values))
 
     def record_measurement(self, ref: TenantRef, embedder_id: str, probes: StoredProbes) -> None:
-        """Record, for a later measurement, the distances to the first, and whether it passed."""
+        """Record a later measurement: its distances from the first one, and whether it passed."""
         values = {**asdict(probes), "distances": list(probes.distances)}
         # Leave out the vectors, because Postgres would write them again.
         measured = {name: values[name] for name in values if name not in {"vectors", "stored_at"}}
@@ -94,7 +94,7 @@ class ThresholdTable(CatalogQueries):
     def add_floor(
         self, ref: TenantRef, number: int, use: str, question: str, floor: float
     ) -> Mapping[str, float]:
-        """Record a question's floor to calibrate the threshold, unless a threshold is set.
+        """Record a question's floor to calibrate a threshold; do nothing if the threshold is set.
 
         Args:
             floor: the cosine above which a passage is better than chance (see
@@ -128,7 +128,11 @@ class ThresholdTable(CatalogQueries):
         by: str,
         questions: int,
     ) -> None:
-        """Set the threshold of a use in all builds with an embedder; None calibrates it again."""
+        """Set the threshold for one use of searches, in all builds with an embedder.
+
+        Args:
+            value: the cosine; None deletes the threshold, so that it is calibrated again.
+        """
         row = (
             None
             if value is None
@@ -152,13 +156,13 @@ class ThresholdTable(CatalogQueries):
             write_event(connection, ref.id, "settings_changed", payload)
 
 
-def measured_value(generation: Generation, use: str | None) -> float | None:
+def get_measured_threshold(generation: Generation, use: str | None) -> float | None:
     """Return the threshold of a build for one use of searches; None if it is not set."""
     value: float | None = generation.thresholds.get(use or "", {}).get("value")
     return value
 
 
-def measured_floors(generation: Generation, use: str | None) -> Mapping[str, float]:
-    """Return the floors that questions have contributed so far to a use's calibration."""
+def get_measured_floors(generation: Generation, use: str | None) -> Mapping[str, float]:
+    """Return the floors recorded so far for the calibration of a use's threshold, by question."""
     floors: Mapping[str, float] = generation.thresholds.get(use or "", {}).get("floors", {})
     return floors

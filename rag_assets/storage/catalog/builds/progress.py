@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from rag_assets.storage.catalog.database import CatalogQueries, matches_any
 from rag_assets.storage.catalog.documents.removals import moved_documents
 from rag_assets.storage.catalog.documents.status import (
-    is_out_of_builds,
+    is_excluded_from_builds,
     is_pending,
     is_same_document,
     join_versions,
@@ -71,8 +71,8 @@ class BuildProgressQuery(CatalogQueries):
     ) -> tuple[tuple[int, ...], datetime | None, datetime | None]:
         """Return how a build grew over time.
 
-        The numbers of its documents at the end of equally long time spans, and when its first and
-        its last document were indexed.
+        The result has the number of indexed documents at the end of each of several equally long
+        time spans, and the times at which the first and the last document were indexed.
         """
         held = document_index.c
         of_build = (
@@ -150,8 +150,8 @@ class WantedBuild:
     """A build that should contain a tenant's documents.
 
     Attributes:
-        generation: the build's number; 0 for a build that has not started yet, and lacks every
-            document.
+        generation: the build's number; 0 for a build that has not started yet and therefore lacks
+            every document.
         is_superseded: whether the tenant's current configuration asks for a different build.
     """
 
@@ -168,8 +168,8 @@ class WorkLeft:
     Attributes:
         pending: number of documents with outdated entries that can be processed now, counted in
             each build.
-        removals: the sum of four counts: deleted and excluded documents, counted in each generation
-            that may still contain them; moved documents that searches still find at their former
+        removals: the sum of four counts: deleted and excluded documents, counted in each build that
+            may still contain them; moved documents that searches still find at their former
             location; open erasures; pages whose entries still lack their documents' scope.
         partly_replaced: number of documents that may have entries of several versions, counted in
             each build.
@@ -191,8 +191,8 @@ class WorkQuery(CatalogQueries):
         """Return the remaining work of each of these tenants, by id.
 
         Args:
-            builds: for each tenant, the build of its configuration, and others that it keeps
-                current.
+            builds: for each tenant, the build that its configuration asks for, and further builds
+                that are kept up to date.
         """
         ids = list(dict.fromkeys(build.tenant_id for build in builds))
         held = document_index.c
@@ -203,7 +203,7 @@ class WorkQuery(CatalogQueries):
         )
         with self._database.begin() as connection:
             listed: dict[str, list[sa.Row[Any]]] = {id_: [] for id_ in ids}
-            for row in connection.execute(_select_by_source(builds)):
+            for row in connection.execute(_select_work_by_source(builds)):
                 listed[row.tenant].append(row)
             removals: dict[str, int] = dict(connection.execute(_select_removals(ids)).all())
             partly_replaced: dict[str, int] = dict(connection.execute(dirty).all())
@@ -222,7 +222,7 @@ class WorkQuery(CatalogQueries):
         return work
 
 
-def _select_by_source(builds: Sequence[WantedBuild]) -> sa.Select[Any]:
+def _select_work_by_source(builds: Sequence[WantedBuild]) -> sa.Select[Any]:
     wanted = (
         sa.func.unnest(
             sa.literal([build.tenant_id for build in builds], sa.ARRAY(sa.Text)),
@@ -264,7 +264,7 @@ def _select_removals(tenant_ids: Sequence[str]) -> sa.Select[Any]:
     held = (
         sa.select(documents.c.tenant)
         .join(document_index, is_same_document())
-        .where(matches_any(documents.c.tenant, tenant_ids), is_out_of_builds())
+        .where(matches_any(documents.c.tenant, tenant_ids), is_excluded_from_builds())
     )
     begun = sa.select(erasures.c.tenant).where(matches_any(erasures.c.tenant, tenant_ids))
     moved = sa.select(pages.c.tenant).where(

@@ -9,9 +9,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from rag_assets.common.errors import UnknownGeneration
-from rag_assets.storage.catalog.accounts.access import PUBLIC, readable_scopes, reads_public
+from rag_assets.storage.catalog.accounts.access import (
+    PUBLIC,
+    may_read_public,
+    select_readable_scopes,
+)
 from rag_assets.storage.catalog.builds.generations import Generation, read_generation
-from rag_assets.storage.catalog.database import Database, TenantRef, texts_parameter
+from rag_assets.storage.catalog.database import Database, TenantRef, build_texts_parameter
 from rag_assets.storage.catalog.documents.readable import (
     ReadableVersion,
     map_by_document,
@@ -28,7 +32,7 @@ from rag_assets.storage.catalog.tables import (
     serving,
 )
 from rag_assets.storage.catalog.tables import tenants as tenants_table
-from rag_assets.storage.catalog.tenants.table import State, unknown_tenant
+from rag_assets.storage.catalog.tenants.table import State, build_unknown_tenant_error
 
 _CONNECTIONS = 8
 
@@ -67,24 +71,24 @@ class SearchStateReader:
 
     def __init__(self, database: Database) -> None:
         self._statements = StatementRunner(database, _CONNECTIONS)
-        self._search_state = Statement(_search_state_statement(serving.c.generation))
+        self._search_state = Statement(_select_search_state(serving.c.generation))
         named = sa.bindparam("generation", type_=sa.Integer)
-        self._named_state = Statement(_search_state_statement(named))
+        self._named_state = Statement(_select_search_state(named))
         self._readable = Statement(
             select_readable_versions(
                 sa.bindparam("tenant", type_=sa.Text),
                 sa.bindparam("generation", type_=sa.Integer),
-                texts_parameter("documents"),
-                texts_parameter("principals"),
+                build_texts_parameter("documents"),
+                build_texts_parameter("principals"),
             )
         )
         self._expected = Statement(select_expected_entries())
-        self._some = Statement(_versions_statement())
-        self._random = Statement(_versions_statement().order_by(sa.func.random()))
+        self._some = Statement(_select_readable_versions())
+        self._random = Statement(_select_readable_versions().order_by(sa.func.random()))
         within = select_readable_within(
             sa.bindparam("tenant", type_=sa.Text),
-            texts_parameter("pages"),
-            texts_parameter("principals"),
+            build_texts_parameter("pages"),
+            build_texts_parameter("principals"),
         )
         self._within = Statement(within.limit(sa.bindparam("limit", type_=sa.Integer)))
 
@@ -97,7 +101,7 @@ class SearchStateReader:
     async def state_of_build(
         self, tenant_id: str, principals: Collection[str], generation: int
     ) -> SearchState:
-        """Return the state as search_state does, for this generation instead of the serving one.
+        """Return the state like search_state(), with this generation instead of the serving one.
 
         Raises:
             UnknownGeneration: the tenant has no generation of that number, or the generation is
@@ -123,7 +127,7 @@ class SearchStateReader:
         given = {"tenant": tenant_id, "principals": [*principals], "most": limit, **more}
         rows = await self._statements.rows(statement, given)
         if not rows:
-            raise unknown_tenant(tenant_id)
+            raise build_unknown_tenant_error(tenant_id)
         row = rows[0]
         scopes = row.scopes or ()
         return SearchState(
@@ -131,7 +135,7 @@ class SearchStateReader:
             row.tenant_state,
             row.config,
             None if row.generation is None else read_generation(row),
-            frozenset((*scopes, PUBLIC) if reads_public(principals) else scopes),
+            frozenset((*scopes, PUBLIC) if may_read_public(principals) else scopes),
             dict(row.moved or ()),
             limit is not None and len(scopes) == limit,
             bool(row.has_opted_in),
@@ -149,7 +153,7 @@ class SearchStateReader:
         given = {**build, "documents": [*document_ids], "principals": [*principals]}
         return map_by_document(await self._statements.rows(self._readable, given))
 
-    async def random_versions(
+    async def pick_random_versions(
         self, tenant_id: str, generation: int, *, limit: int
     ) -> list[tuple[str, str, int]]:
         """Return random documents of a build, as (document id, indexed key, passage count)."""
@@ -186,10 +190,12 @@ class SearchStateReader:
         await self._statements.close()
 
 
-def _search_state_statement(generation: sa.ColumnElement[int]) -> sa.Select[Any]:
+def _select_search_state(generation: sa.ColumnElement[int]) -> sa.Select[Any]:
     tenant = tenants_table.c
     most = sa.bindparam("most", type_=sa.BigInteger)
-    scopes = readable_scopes(tenant.id, texts_parameter("principals"), most).scalar_subquery()
+    scopes = select_readable_scopes(
+        tenant.id, build_texts_parameter("principals"), most
+    ).scalar_subquery()
     moved = (
         sa.select(sa.func.jsonb_object_agg(pages.c.uuid, pages.c.scope))
         .where(pages.c.tenant == tenant.id, pages.c.moved.is_not(None))
@@ -216,7 +222,7 @@ def _search_state_statement(generation: sa.ColumnElement[int]) -> sa.Select[Any]
     )
 
 
-def _versions_statement() -> sa.Select[Any]:
+def _select_readable_versions() -> sa.Select[Any]:
     held = document_index.c
     return (
         sa.select(held.document_id, held.indexed_key, held.chunk_count)

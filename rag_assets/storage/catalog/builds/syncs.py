@@ -20,8 +20,8 @@ from rag_assets.common.formatting import format_count
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    build_row_upsert,
     matches_any,
-    put_row,
     read_row,
     write_event,
 )
@@ -133,7 +133,7 @@ class SyncTable(CatalogQueries):
         )
 
     def record_failure(self, ref: TenantRef, source: str, error: str, retry_at: datetime) -> None:
-        """Record that a sync failed, why, and when to try again."""
+        """Record that and why a sync failed, and when to try again."""
         self._put(ref, source, last_error=error, retry_at=retry_at)
         attempts = syncs.c.attempts + 1
         self._database.update(ref, syncs, syncs.c.source == source, attempts=attempts)
@@ -147,7 +147,7 @@ class SyncTable(CatalogQueries):
         """Delete the row of a source that was removed with its documents."""
         self._database.delete(ref, syncs, syncs.c.source == source)
 
-    def slice_documents(self, tenant_id: str) -> frozenset[str]:
+    def list_slice_documents(self, tenant_id: str) -> frozenset[str]:
         """Return the ids of the documents in the slice of the current or last run."""
         query = sa.select(slices.c.document_ids).where(slices.c.tenant == tenant_id)
         return frozenset(self._database.fetch_value(query) or ())
@@ -155,7 +155,7 @@ class SyncTable(CatalogQueries):
     def put_slice(self, ref: TenantRef, work: Slice) -> None:
         """Store the slice of the current run, replacing the slice of the last run."""
         row = {**asdict(work), "created_at": sa.func.now(), "spent": 0}
-        self._database.write(ref, put_row(slices, {"tenant": ref.id}, row))
+        self._database.write(ref, build_row_upsert(slices, {"tenant": ref.id}, row))
 
     def find_slice(self, tenant_id: str, run_id: str) -> Slice | None:
         """Return the slice of this run; None if it does not exist."""
@@ -170,13 +170,15 @@ class SyncTable(CatalogQueries):
             unlisted=tuple(map(str, row.unlisted)),
         )
 
-    def last_generation(self, tenant_id: str) -> int | None:
+    def find_last_generation(self, tenant_id: str) -> int | None:
         """Return the generation that the last run worked on; None before the first run."""
         query = sa.select(slices.c.generation).where(slices.c.tenant == tenant_id)
         return self._database.fetch_value(query)
 
     def _put(self, ref: TenantRef, source: str, **values: Any) -> None:
-        self._database.write(ref, put_row(syncs, {"tenant": ref.id, "source": source}, values))
+        self._database.write(
+            ref, build_row_upsert(syncs, {"tenant": ref.id, "source": source}, values)
+        )
 
 
 _LEFT = "documents_left"
@@ -210,7 +212,7 @@ class HeldDeletions:
     is_manifest: bool = False
 
     @property
-    def line(self) -> str:
+    def warning(self) -> str:
         """Return a sentence with the documents, the reason, and the command that deletes them."""
         return (
             f"{format_count(self.documents, 'document')} of {self.tenant} disappeared, and"
@@ -235,7 +237,7 @@ class DepartureTable(CatalogQueries):
         """Record how many documents leave a source, before they are deleted.
 
         Args:
-            is_confirmed: whether a person consented, which ends the window.
+            is_confirmed: whether a person consented to the deletions; consent ends the window.
         """
         with self._database.begin_tenant(ref) as connection:
             record_departures(connection, ref, source, left, is_confirmed=is_confirmed)

@@ -16,7 +16,7 @@ from rag_assets.storage.catalog.database import CatalogQueries, matches_any, mat
 from rag_assets.storage.catalog.documents.status import (
     is_behind_source,
     is_excluded,
-    is_out_of_builds,
+    is_excluded_from_builds,
     is_same_document,
 )
 from rag_assets.storage.catalog.records.model import build_expiry_time, is_found
@@ -67,11 +67,14 @@ class FreshnessQuery(CatalogQueries):
             readers: count only documents that one of these principals may read, so that the figures
                 do not reveal other documents; None for all.
         """
-        waits = sa.or_(is_processing(), leaves_index(), is_pushed_again())
+        waits = sa.or_(is_processing(), is_leaving_index(), is_pushed_again())
         # The readers of documents that were never listed are not known yet.
         unlisted = sa.literal(0) if readers is not None else count_never_listed(tenant_id, sources)
         query = select_documents(
-            tenant_id, readers, *freshness_columns(), document_count().filter(waits) + unlisted
+            tenant_id,
+            readers,
+            *list_freshness_columns(),
+            build_document_count().filter(waits) + unlisted,
         )
         chunks, stale, last, waiting = tuple(self._database.fetch_one(query))
         return Freshness(int(chunks), int(stale), last, int(waiting))
@@ -79,7 +82,7 @@ class FreshnessQuery(CatalogQueries):
 
 @dataclass(frozen=True, slots=True)
 class RecordFreshness:
-    """The freshness of a tenant of typed records, and its documents that cannot be found.
+    """The freshness of a tenant whose documents are typed records (such as pages and comments).
 
     Attributes:
         excluded: the number of documents and records that are left out on purpose.
@@ -95,7 +98,10 @@ class RecordFreshness:
 
 
 class RecordFreshnessQuery(CatalogQueries):
-    """Computes the freshness of a tenant of typed records, including records not listed yet."""
+    """Computes the freshness of a tenant whose documents are typed records.
+
+    Records that no sync has listed yet count, too.
+    """
 
     def read(
         self, tenant_id: str, sources: Collection[str], *, readers: Collection[str] | None
@@ -108,7 +114,9 @@ class RecordFreshnessQuery(CatalogQueries):
         unlisted = _select_unlisted_by_readers(tenant_id, sources, readers, out)
         came = [sa.select(sa.func.min(rows.c[0])).scalar_subquery() for rows in unlisted]
         first = sa.func.least(sa.func.min(sa.case(*waits)), *came)
-        depth: sa.ColumnElement[Any] = document_count().filter(sa.or_(*(one for one, _ in waits)))
+        depth: sa.ColumnElement[Any] = build_document_count().filter(
+            sa.or_(*(one for one, _ in waits))
+        )
         for rows in unlisted:
             depth += sa.select(sa.func.count()).select_from(rows).scalar_subquery()
         stays = sa.and_(documents.c.status != "DELETED", ~_is_left_out(record))
@@ -118,14 +126,14 @@ class RecordFreshnessQuery(CatalogQueries):
         query = select_documents(
             tenant_id,
             None,
-            *freshness_columns(),
+            *list_freshness_columns(),
             depth.label("depth"),
             sa.func.extract("epoch", sa.func.now() - first).label("waited"),
-            document_count().filter(
+            build_document_count().filter(
                 sa.or_(sa.and_(stays, is_excluded()), sa.and_(settled, no_fault))
             ),
             _count_left_out(tenant_id, readers, out),
-            document_count().filter(settled, sa.func.coalesce(~no_fault, True)),
+            build_document_count().filter(settled, sa.func.coalesce(~no_fault, True)),
             _select_separate_vectors(tenant_id),
         )
         query = query.outerjoin(record, record.c.document_id == documents.c.document_id)
@@ -160,18 +168,18 @@ def select_documents(
     )
 
 
-def freshness_columns() -> tuple[sa.ColumnElement[Any], ...]:
+def list_freshness_columns() -> tuple[sa.ColumnElement[Any], ...]:
     """Return columns for select_documents(): chunks, stale documents, last indexing time."""
-    held, left = document_index.c, is_out_of_builds()
+    held, left = document_index.c, is_excluded_from_builds()
     indexed = sa.and_(serving.c.tenant.is_not(None), held.indexed_key.is_not(None))
     return (
         sa.func.coalesce(sa.func.sum(held.chunk_count).filter(indexed, ~left), 0),
-        document_count().filter(indexed, ~left, is_behind_source()),
+        build_document_count().filter(indexed, ~left, is_behind_source()),
         sa.func.max(sa.case((indexed, held.indexed_at))),
     )
 
 
-def document_count() -> Any:
+def build_document_count() -> Any:
     """Return the SQL count of distinct documents; a document in several builds counts once."""
     return sa.func.count(documents.c.document_id.distinct())
 
@@ -181,9 +189,9 @@ def is_processing() -> sa.ColumnElement[bool]:
     return sa.and_(documents.c.status == "PROCESSING", ~is_excluded())
 
 
-def leaves_index() -> sa.ColumnElement[bool]:
+def is_leaving_index() -> sa.ColumnElement[bool]:
     """Return the SQL condition that entries of a document must still be removed from a build."""
-    return sa.and_(is_out_of_builds(), document_index.c.document_id.is_not(None))
+    return sa.and_(is_excluded_from_builds(), document_index.c.document_id.is_not(None))
 
 
 def count_never_listed(tenant_id: str, sources: Collection[str]) -> sa.ColumnElement[int]:
@@ -248,9 +256,9 @@ def _select_unlisted_by_readers(
 def _may_be_known(
     tenant_id: str, readers: Collection[str], out: sa.FromClause
 ) -> sa.ColumnElement[bool]:
-    """Return the SQL condition that readers may know of a document, as present or past readers.
+    """Return the SQL condition that one of these principals may know that a document exists.
 
-    The readers of an archived or switched-off page still count.
+    They may read it, or could read it before its page was archived or switched off.
     """
     placed = sa.select(sa.literal(tenant_id).label("tenant"), out.c.uuid, out.c.scope).subquery()
     theirs = sa.select(placed.c.uuid).where(is_readable(placed, readers, column="scope"))
@@ -263,7 +271,7 @@ def _list_wait_conditions(
 ) -> list[tuple[sa.ColumnElement[bool], sa.ColumnElement[Any]]]:
     """Return the SQL conditions under which a document waits, each with the start of the wait."""
     row, own = documents.c, record.c
-    uploaded_at = sa.select(uploads.c.updated_at).where(*_is_its_upload()).scalar_subquery()
+    uploaded_at = sa.select(uploads.c.updated_at).where(*_match_upload()).scalar_subquery()
     pushed_at = sa.func.coalesce(own.waiting_since, uploaded_at)
     is_back = sa.and_(row.status == "DELETED", own.document_id.is_not(None), own.is_found)
     is_held = sa.or_(row.status != "DELETED", document_index.c.document_id.is_not(None))
@@ -271,7 +279,7 @@ def _list_wait_conditions(
     return [
         (sa.and_(_is_left_out(record), is_held), left_at),
         (is_processing(), row.waiting_since),
-        (leaves_index(), row.waiting_since),
+        (is_leaving_index(), row.waiting_since),
         (sa.and_(_is_pushed_again(record), ~_is_left_out(record)), pushed_at),
         (is_back, pushed_at),
         (is_awaiting_build(answering), sa.func.coalesce(row.waiting_since, row.updated_at)),
@@ -287,7 +295,7 @@ def _is_pushed_again(record: sa.FromClause) -> sa.ColumnElement[bool]:
     """Return the SQL condition that a document's record or upload changed since it was listed."""
     own, revision = record.c, documents.c.revision
     changed = sa.exists().where(
-        *_is_its_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
+        *_match_upload(), uploads.c.enabled, uploads.c.revision.is_distinct_from(revision)
     )
     return sa.or_(
         sa.and_(own.document_id.is_not(None), own.revision.is_distinct_from(revision)),
@@ -296,7 +304,7 @@ def _is_pushed_again(record: sa.FromClause) -> sa.ColumnElement[bool]:
     )
 
 
-def _is_its_upload() -> tuple[sa.ColumnElement[bool], ...]:
+def _match_upload() -> tuple[sa.ColumnElement[bool], ...]:
     own = uploads.c
     return own.tenant == documents.c.tenant, own.document_id == documents.c.document_id
 

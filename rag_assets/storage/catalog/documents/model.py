@@ -20,9 +20,9 @@ from rag_assets.storage.catalog.documents.status import (
     NO_FAILURE,
     TRANSITIONS,
     Status,
-    numbered_key,
+    build_numbered_key,
 )
-from rag_assets.storage.catalog.installation.clock import time_to_record
+from rag_assets.storage.catalog.installation.clock import select_time_to_record
 from rag_assets.storage.catalog.tables import documents
 
 LARGE_BYTES = 128 * 1024
@@ -58,7 +58,7 @@ class _ListedDocument:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentChange(_ListedDocument):
-    """A document that a listing found new, changed or touched."""
+    """A document that a listing found to be new, changed or touched."""
 
     error: str | None = None
 
@@ -161,7 +161,7 @@ _LISTED = tuple(each.name for each in fields(_ListedDocument) if each.name != "f
 _IDENTITY = frozenset({"document_id", "source", "source_type"})
 
 
-def facts_columns() -> tuple[sa.ColumnElement[Any], ...]:
+def list_facts_columns() -> tuple[sa.ColumnElement[Any], ...]:
     """Return the columns of `documents` that read_facts reads."""
     return tuple(documents.c[name] for name in _FACTS)
 
@@ -199,11 +199,11 @@ def build_row(ref: TenantRef, change: DocumentChange, lane: int) -> dict[str, An
     }
 
 
-def record_statement() -> Insert:
-    """Return the upsert of rows of build_row(); if its key is unchanged, the status stays."""
+def build_document_upsert() -> Insert:
+    """Return the upsert of rows of build_row(); the status of a row with an unchanged key stays."""
     table = documents.c
-    new = upsert(documents).values(changed_at=time_to_record())
-    key = numbered_key(new.excluded.document_key, table.edition)
+    new = upsert(documents).values(changed_at=select_time_to_record())
+    key = build_numbered_key(new.excluded.document_key, table.edition)
     unreadable = new.excluded.failed_document_key.is_not(None)
     fresh = sa.or_(
         *(table.document_key.is_distinct_from(key), table.status == "DELETED"),
@@ -237,6 +237,6 @@ def urgency() -> sa.Label[int]:
     return sa.case((table.lane != 0, 2), (is_changed, 0), else_=1).label("urgency")
 
 
-def processing_order() -> tuple[sa.ColumnElement[Any], ...]:
+def list_processing_order() -> tuple[sa.ColumnElement[Any], ...]:
     """Return the SQL columns that sort documents for processing, the most urgent first."""
     return urgency(), documents.c.changed_at, documents.c.document_id

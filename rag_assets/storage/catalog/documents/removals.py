@@ -36,14 +36,17 @@ from rag_assets.common.errors import UnknownDocument
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    build_row_upsert,
     is_of_documents,
     matches_any,
     matches_document,
-    put_row,
 )
 from rag_assets.storage.catalog.documents.model import DocumentChange
-from rag_assets.storage.catalog.documents.status import mark_deleted_statement, withhold_statement
-from rag_assets.storage.catalog.erasure.receipts import document_hashes, receipt_key
+from rag_assets.storage.catalog.documents.status import (
+    build_deletion_update,
+    build_withholding_update,
+)
+from rag_assets.storage.catalog.erasure.receipts import compute_document_hashes, fetch_receipt_key
 from rag_assets.storage.catalog.records.contents import find_readable_contents
 from rag_assets.storage.catalog.tables import (
     documents,
@@ -98,7 +101,7 @@ class RemovalTable(CatalogQueries):
                 content = row.content_sha256 or UNREADABLE
                 key = {"tenant": ref.id, "document_id": document_id}
                 values = {"content_sha256": content, "pruned_at": sa.func.now()}
-                statement = put_row(tombstones, key, {**values, "invalidated": invalidate})
+                statement = build_row_upsert(tombstones, key, {**values, "invalidated": invalidate})
                 connection.execute(statement)
             elif not invalidate:
                 # Requests can no longer add it again unchanged.
@@ -135,10 +138,10 @@ def withdraw_documents(
     if not document_ids:
         return
     ids = sorted(document_ids)
-    marked = mark_deleted_statement(ref, ids).returning(documents.c.document_id, documents.c.uri)
+    marked = build_deletion_update(ref, ids).returning(documents.c.document_id, documents.c.uri)
     rows = connection.execute(marked).all()
     if rows:
-        connection.execute(withhold_statement(ref, [row.document_id for row in rows]))
+        connection.execute(build_withholding_update(ref, [row.document_id for row in rows]))
         payloads = [
             {"tenant": ref.id, "kind": "document_removed", "payload": {"uri": row.uri, "by": by}}
             for row in rows
@@ -267,7 +270,7 @@ class MovedDocuments(CatalogQueries):
                     )
 
     def end(self, ref: TenantRef) -> int:
-        """Mark moved documents deleted once they need not wait; return their number."""
+        """Mark moved documents deleted whose successor is no longer being processed; count them."""
         moved = moved_documents.c
         waits = sa.exists().where(
             documents.c.tenant == moved.tenant,
@@ -279,7 +282,7 @@ class MovedDocuments(CatalogQueries):
         for batch in batched(ended, _BATCH):
             ids = list(batch)
             with self._database.begin_tenant(ref) as connection:
-                connection.execute(mark_deleted_statement(ref, ids))
+                connection.execute(build_deletion_update(ref, ids))
                 forget_moves(connection, ref, ids)
         return len(ended)
 
@@ -327,9 +330,11 @@ def seal_tombstones(
         is_of_documents(tombstones.c, ref.id, document_ids)
     )
     contents = {row.document_id: row.content_sha256 for row in connection.execute(query)}
-    cipher = _cipher(connection)
+    cipher = _build_cipher(connection)
     sealed = []
-    for hash_, id_ in zip(document_hashes(connection, document_ids), document_ids, strict=True):
+    for hash_, id_ in zip(
+        compute_document_hashes(connection, document_ids), document_ids, strict=True
+    ):
         nonce = os.urandom(_NONCE_BYTES)
         text = json.dumps([id_, contents.get(id_, "")]).encode()
         ciphertext = nonce + cipher.encrypt(nonce, text, ref.id.encode())
@@ -347,7 +352,7 @@ def add_sealed_tombstones(connection: sa.Connection, ref: TenantRef, sealed: Seq
 
     The journal of a different catalog or an earlier version has no tombstones for this catalog.
     """
-    cipher = _cipher(connection)
+    cipher = _build_cipher(connection)
     rows = []
     for one in sealed:
         try:
@@ -365,5 +370,7 @@ def add_sealed_tombstones(connection: sa.Connection, ref: TenantRef, sealed: Seq
     return len(rows)
 
 
-def _cipher(connection: sa.Connection) -> AESGCM:
-    return AESGCM(hmac.digest(receipt_key(connection), b"tombstones of the journal", "sha256"))
+def _build_cipher(connection: sa.Connection) -> AESGCM:
+    return AESGCM(
+        hmac.digest(fetch_receipt_key(connection), b"tombstones of the journal", "sha256")
+    )

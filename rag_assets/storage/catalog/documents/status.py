@@ -1,6 +1,7 @@
 """How a document's status changes, who may change it, and which documents are pending.
 
-Only the statements of this module and `record_statement`, which writes listings, change a status.
+Only the statements of this module and `build_document_upsert`, which writes listings, change a
+document's status.
 
 The number of requests to index a document again is part of its key, like its content. A request
 made during a run therefore stays pending until a version that was built after it is in the index.
@@ -28,7 +29,7 @@ from rag_assets.storage.catalog.database import (
     write_event,
 )
 from rag_assets.storage.catalog.erasure.holds import is_held
-from rag_assets.storage.catalog.erasure.retention import embedding_columns
+from rag_assets.storage.catalog.erasure.retention import build_embedding_columns
 from rag_assets.storage.catalog.tables import document_index, documents, syncs, tombstones
 from rag_assets.storage.catalog.uploads.rows import is_pushed_again
 
@@ -116,7 +117,7 @@ def is_of_generation(
 
 
 def select_entry_count(*which: sa.ColumnElement[bool]) -> sa.Select[int]:
-    """Return the query for the number of entries of the versions in these rows."""
+    """Return the query for the number of entries of versions that meet these conditions."""
     return sa.select(sa.func.coalesce(sa.func.sum(document_index.c.chunk_count), 0)).where(*which)
 
 
@@ -141,8 +142,8 @@ def is_excluded() -> sa.ColumnElement[bool]:
     return documents.c.access_scope == EXCLUDED
 
 
-def is_out_of_builds() -> sa.ColumnElement[bool]:
-    """Return the SQL condition that builds must not hold entries of the document."""
+def is_excluded_from_builds() -> sa.ColumnElement[bool]:
+    """Return the SQL condition that builds must not contain entries of a document."""
     return sa.or_(documents.c.status == "DELETED", is_excluded())
 
 
@@ -172,8 +173,8 @@ def is_pending(
     retry time.
 
     Args:
-        for_superseded_build: whether the build serves, but the configuration asks for another one.
-            The status describes that other build, and is therefore ignored.
+        for_superseded_build: whether the build serves searches, but the configuration asks for
+            another build. The status describes that other build, and is therefore ignored.
     """
     if for_superseded_build:
         return _is_pending_in_superseded_build(config_key)
@@ -213,7 +214,7 @@ def _is_pending_in_superseded_build(
     )
 
 
-def failed_key(
+def build_failed_key(
     table: sa.FromClause, config_key: str, environment: sa.ColumnElement[str], document_key: Any
 ) -> sa.ColumnElement[str]:
     """Return the SQL value of `failed_config_key` to store for a failure.
@@ -234,13 +235,13 @@ def failed_key(
     )
 
 
-def first_failed_key(config_key: str, environment: str) -> str:
+def build_first_failed_key(config_key: str, environment: str) -> str:
     """Return the `failed_config_key` of a document that failed once; later failures extend it."""
     return f"{config_key}{_ENVIRONMENTS}{environment}" if environment else config_key
 
 
 def select_environment(failed: sa.ColumnElement[Any]) -> sa.ColumnElement[str]:
-    """Return the SQL environment in a first_failed_key(); empty if no setting is the cause."""
+    """Return the SQL expression of the environment in a failed key; empty if it has none."""
     return sa.func.split_part(failed, _ENVIRONMENTS, 2)
 
 
@@ -255,11 +256,11 @@ def fails_in_other_environment(table: sa.FromClause, environment: str) -> sa.Col
 
 
 def _failed_config_key(columns: Any) -> sa.ColumnElement[str]:
-    """Return the SQL key of the configuration in a `failed_config_key`, without environments."""
+    """Return the SQL expression of the configuration's key in a `failed_config_key`."""
     return sa.func.split_part(columns.failed_config_key, _ENVIRONMENTS, 1)
 
 
-def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> sa.Update:
+def build_withholding_update(ref: TenantRef, document_ids: Sequence[str]) -> sa.Update:
     """Return the statement that withholds all versions of documents from searches."""
     keys = (
         *("indexed_key", "document_key", "config_key"),
@@ -272,7 +273,7 @@ def withhold_statement(ref: TenantRef, document_ids: Sequence[str]) -> sa.Update
     )
 
 
-def mark_ready_statement(
+def build_ready_update(
     ref: TenantRef, clock_skew: timedelta, *, for_superseded_build: bool = False
 ) -> sa.Update:
     """Return the statement that marks documents READY; execute it with `build_ready_parameters`.
@@ -292,11 +293,11 @@ def mark_ready_statement(
         title=sa.bindparam("version_title"),
         chunk_count=sa.bindparam("version_chunks"),
         dropped_count=sa.bindparam("version_dropped"),
-        **embedding_columns(sa.literal(clock_skew, sa.Interval)),
+        **build_embedding_columns(sa.literal(clock_skew, sa.Interval)),
     )
 
 
-def put_off_statement(
+def build_put_off_update(
     cause: Literal["failed", "deferred"], ref: TenantRef, config_key: str
 ) -> sa.Update:
     """Return the statement that makes a document wait; execute it with a row for each document."""
@@ -311,21 +312,21 @@ def put_off_statement(
         error_message=sa.bindparam("message"),
         error_kind=sa.bindparam("kind"),
         failed_document_key=key,
-        failed_config_key=failed_key(documents, config_key, environment, key),
+        failed_config_key=build_failed_key(documents, config_key, environment, key),
         retry_at=sa.bindparam("again"),
     )
     return statement.values(attempts=documents.c.attempts + 1) if cause == "failed" else statement
 
 
-def reindex_statement(ref: TenantRef, lane: int, *which: sa.ColumnElement[bool]) -> sa.Update:
+def build_reindex_update(ref: TenantRef, lane: int, *which: sa.ColumnElement[bool]) -> sa.Update:
     """Return the statement that counts a reindex request, which changes documents' keys."""
     number = documents.c.edition + 1
     return change_status("reindexed", ref, *which).values(
-        edition=number, document_key=numbered_key(documents.c.document_key, number), lane=lane
+        edition=number, document_key=build_numbered_key(documents.c.document_key, number), lane=lane
     )
 
 
-def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> sa.Update:
+def build_deletion_update(ref: TenantRef, document_ids: Sequence[str]) -> sa.Update:
     """Return the statement that marks documents deleted and clears titles, tags and metadata.
 
     Their URIs stay, so that a deleted document can still be looked up. Held documents are not
@@ -347,7 +348,7 @@ def mark_deleted_statement(ref: TenantRef, document_ids: Sequence[str]) -> sa.Up
     return statement.values(**cleared, changed_at=sa.func.now())
 
 
-def numbered_key(
+def build_numbered_key(
     document_key: sa.ColumnElement[str], requests: sa.ColumnElement[int]
 ) -> sa.ColumnElement[str]:
     """Return the SQL expression of a document_key extended by its number of reindex requests."""
@@ -425,7 +426,7 @@ def request_reindex(
         connection: a connection in a transaction that excludes others of the tenant.
     """
     lane = 0 if scope["scope"] == "document" else 1
-    statement = reindex_statement(ref, lane, *conditions).values(listed_at_ns=READ_AGAIN_NS)
+    statement = build_reindex_update(ref, lane, *conditions).values(listed_at_ns=READ_AGAIN_NS)
     count = connection.execute(statement).rowcount
     if count or not conditions:
         write_event(connection, ref.id, "reindex_requested", {**scope, "documents": count})

@@ -27,19 +27,19 @@ from rag_assets.storage.catalog.documents.model import (
     Document,
     DocumentChange,
     Failure,
+    build_document_upsert,
     build_row,
-    facts_columns,
-    processing_order,
+    list_facts_columns,
+    list_processing_order,
     read_document,
     read_facts,
-    record_statement,
 )
 from rag_assets.storage.catalog.documents.removals import drop_superseded, forget_moves, is_moved
 from rag_assets.storage.catalog.documents.status import (
+    build_deletion_update,
+    build_put_off_update,
+    build_withholding_update,
     fails_in_other_environment,
-    mark_deleted_statement,
-    put_off_statement,
-    withhold_statement,
 )
 from rag_assets.storage.catalog.erasure.holds import is_held
 from rag_assets.storage.catalog.records.model import restart_waits
@@ -65,7 +65,7 @@ class DocumentTable(CatalogQueries):
         """
         stored = [field.name for field in fields(CatalogDocument) if field.name in documents.c]
         query = sa.select(
-            *facts_columns(),
+            *list_facts_columns(),
             *(documents.c[name] for name in stored if name != "status"),
             sa.case((is_moved(), "DELETED"), else_=documents.c.status).label("status"),
         ).where(documents.c.tenant == tenant_id, documents.c.source == source)
@@ -78,7 +78,7 @@ class DocumentTable(CatalogQueries):
 
         Documents that were deleted on request or pushed again since the listing are left out.
         """
-        statement = record_statement()
+        statement = build_document_upsert()
         for batch in batched(changes, _BATCH):
             with self._database.begin_tenant(ref) as connection:
                 current = drop_superseded(connection, ref, batch)
@@ -93,14 +93,14 @@ class DocumentTable(CatalogQueries):
     def mark_deleted(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Mark documents that left their source as deleted; searches omit them immediately."""
         for batch in batched(document_ids, _BATCH):
-            self._database.write(ref, mark_deleted_statement(ref, batch))
+            self._database.write(ref, build_deletion_update(ref, batch))
 
     def find(self, tenant_id: str, document_ids: Sequence[str]) -> list[Document]:
         """Return the named documents in processing order, the most urgent first."""
         query = (
             sa.select(documents)
             .where(is_of_documents(documents.c, tenant_id, document_ids))
-            .order_by(*processing_order())
+            .order_by(*list_processing_order())
         )
         return [read_document(row) for row in self._database.fetch_rows(query)]
 
@@ -120,7 +120,7 @@ class DocumentTable(CatalogQueries):
         )
         return list(self._database.fetch_values(query))
 
-    def counts(self, tenant_id: str) -> dict[str, int]:
+    def count_by_status(self, tenant_id: str) -> dict[str, int]:
         """Return the number of documents by status."""
         query = (
             sa.select(documents.c.status, sa.func.count())
@@ -135,7 +135,7 @@ class DocumentTable(CatalogQueries):
         is_living = (row.source == source, row.status != "DELETED")
         return self._database.count(tenant_id, documents, *is_living)
 
-    def reread_count(self, tenant_id: str, sources: Collection[str]) -> int:
+    def count_documents_to_reread(self, tenant_id: str, sources: Collection[str]) -> int:
         """Return the number of documents to read again; see must_be_read_again.
 
         Args:
@@ -205,15 +205,15 @@ class QuarantineTable(CatalogQueries):
     def fail(self, ref: TenantRef, failures: Sequence[Failure], *, config_key: str) -> None:
         """Quarantine documents that failed; their serving version stays searchable.
 
-        If the current version of a typed record is left out, the record is withheld instead:
-        searches no longer find it.
+        If the document is a typed record (such as a page) whose current version failed, the record
+        is withheld instead: searches no longer find it.
         """
         self._put_off("failed", ref, failures, config_key)
         left_out = [failure.document_id for failure in failures if failure.kind in LEFT_OUT]
         if left_out:
             with self._database.begin_tenant(ref) as connection:
                 ids = connection.scalars(_select_left_out(ref, left_out)).all()
-                connection.execute(withhold_statement(ref, ids))
+                connection.execute(build_withholding_update(ref, ids))
 
     def defer(self, ref: TenantRef, waits: Sequence[Failure], *, config_key: str) -> None:
         """Defer documents until their retry time, because they wait for a provider's batch."""
@@ -223,7 +223,7 @@ class QuarantineTable(CatalogQueries):
         """Make deferred documents due now; return their number."""
         return self._make_due(ref, _DEFERRED)
 
-    def deferred_count(self, tenant_id: str) -> int:
+    def count_deferred(self, tenant_id: str) -> int:
         """Return the number of documents that wait for a provider's batch."""
         return self._database.count(tenant_id, documents, _DEFERRED)
 
@@ -231,7 +231,7 @@ class QuarantineTable(CatalogQueries):
         """Make documents with transient failures due now; return their number."""
         return self._make_due(ref, _TRANSIENT)
 
-    def waiting_count(self, tenant_id: str) -> int:
+    def count_waiting_for_retry(self, tenant_id: str) -> int:
         """Return the number of documents quarantined for a transient failure."""
         return self._database.count(tenant_id, documents, _TRANSIENT)
 
@@ -288,11 +288,11 @@ class QuarantineTable(CatalogQueries):
             for wait in waits
         ]
         if rows:
-            self._database.write(ref, put_off_statement(cause, ref, config_key), rows)
+            self._database.write(ref, build_put_off_update(cause, ref, config_key), rows)
 
 
 def _select_left_out(ref: TenantRef, document_ids: Sequence[str]) -> sa.Select[Any]:
-    """Return the query for the typed records among these whose current version failed."""
+    """Return the query for those of these documents that are typed records and failed."""
     record, row = source_records.c, documents.c
     return (
         sa.select(row.document_id)
@@ -340,7 +340,7 @@ class FormerVersionTable(CatalogQueries):
         return [FormerVersion(*tuple(row)) for row in rows]
 
     def retry(self, ref: TenantRef, answering: int, lacking: int) -> int:
-        """Make the permanently failed documents that find() returns due now; count them."""
+        """Make permanently failed documents that find() returns due now; return their number."""
         final = documents.c.retry_at.is_(None)
         ids = _select_lacking(ref.id, answering, lacking, _FORMER.c.document_id).where(final)
         is_one = documents.c.document_id.in_(ids)

@@ -19,26 +19,26 @@ from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    build_texts_parameter,
     is_of_documents,
     matches_any,
-    texts_parameter,
 )
-from rag_assets.storage.catalog.documents.model import Failure, processing_order, urgency
+from rag_assets.storage.catalog.documents.model import Failure, list_processing_order, urgency
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.documents.status import (
-    failed_key,
-    first_failed_key,
+    build_failed_key,
+    build_first_failed_key,
+    build_ready_update,
+    build_withholding_update,
     is_behind,
     is_excluded,
+    is_excluded_from_builds,
     is_of_generation,
-    is_out_of_builds,
     is_pending,
     is_same_document,
     join_versions,
-    mark_ready_statement,
     select_entry_count,
     select_environment,
-    withhold_statement,
 )
 from rag_assets.storage.catalog.journal.security_changes import raise_mark
 from rag_assets.storage.catalog.records.pages import has_moved_page
@@ -117,9 +117,9 @@ def select_expected_entries() -> sa.Select[Any]:
     totals = (
         sa.select(
             sa.func.coalesce(sa.func.sum(held.chunk_count), 0).label("entries"),
-            sa.func.coalesce(sa.func.bool_and(~sa.or_(held.dirty, is_out_of_builds())), True).label(
-                "is_settled"
-            ),
+            sa.func.coalesce(
+                sa.func.bool_and(~sa.or_(held.dirty, is_excluded_from_builds())), True
+            ).label("is_settled"),
         )
         .join(documents, is_same_document())
         .where(of_build)
@@ -142,7 +142,9 @@ def select_expected_entries() -> sa.Select[Any]:
         .select_from(generations)
         .join(totals, sa.true())
         .join(recent, sa.true())
-        .where(matches_any(build.tenant, texts_parameter("tenants")), build.state != "REMOVING")
+        .where(
+            matches_any(build.tenant, build_texts_parameter("tenants")), build.state != "REMOVING"
+        )
     )
 
 
@@ -161,7 +163,7 @@ def select_valid_versions(
 
 
 def build_ready_parameters(version: IndexedVersion) -> dict[str, Any]:
-    """Return the parameters of `mark_ready_statement` for a version."""
+    """Return the parameters of `build_ready_update` for a version."""
     return {
         "version_of": version.document_id,
         "version_key": version.document_key,
@@ -215,7 +217,9 @@ class IndexTable(CatalogQueries):
             answers: whether the build serves searches. In other builds nobody waits for an edit,
                 and a document that is edited all the time comes last.
         """
-        order = processing_order() if answers else (documents.c.lane, *processing_order()[1:])
+        order = (
+            list_processing_order() if answers else (documents.c.lane, *list_processing_order()[1:])
+        )
         bytes_before = sa.func.sum(documents.c.size).over(order_by=order, rows=(None, -1))
         work = (
             sa.select(
@@ -243,7 +247,7 @@ class IndexTable(CatalogQueries):
         most = max(urgent, documents_limit // _URGENT_DIVISOR) if urgent else documents_limit
         return found[: min(most, documents_limit)]
 
-    def pending_count(
+    def count_pending(
         self,
         tenant_id: str,
         generation: int,
@@ -255,7 +259,7 @@ class IndexTable(CatalogQueries):
         due = is_pending(config_key, for_superseded_build=for_superseded_build)
         return self._count(tenant_id, generation, due)
 
-    def unfinished_count(self, tenant_id: str, generation: int, config_key: str) -> int:
+    def count_unfinished(self, tenant_id: str, generation: int, config_key: str) -> int:
         """Return the number of documents that can be processed now or at a later retry time."""
         row = documents.c
         waits = sa.and_(
@@ -282,17 +286,17 @@ class IndexTable(CatalogQueries):
         rows = self._database.fetch_rows(select_expected_entries(), {"tenants": list(tenant_ids)})
         return {(row.tenant, row.generation): ExpectedEntries.from_row(row) for row in rows}
 
-    def entry_count_in_builds(self, tenant_id: str, document_ids: Sequence[str]) -> int:
+    def count_entries_in_builds(self, tenant_id: str, document_ids: Sequence[str]) -> int:
         """Return the number of entries of these documents that all generations should have."""
         query = select_entry_count(is_of_documents(document_index.c, tenant_id, document_ids))
         return self._database.fetch_value(query) or 0
 
     def removals(self, tenant_id: str) -> dict[int, list[str]]:
-        """Return deleted and excluded documents that a build may still contain, by generation."""
+        """Return deleted and excluded documents that builds may still contain, by build number."""
         query = (
             sa.select(document_index.c.generation, document_index.c.document_id)
             .join(documents, is_same_document())
-            .where(documents.c.tenant == tenant_id, is_out_of_builds())
+            .where(documents.c.tenant == tenant_id, is_excluded_from_builds())
             .order_by(document_index.c.generation)
         )
         found: dict[int, list[str]] = {}
@@ -300,7 +304,7 @@ class IndexTable(CatalogQueries):
             found.setdefault(row.generation, []).append(row.document_id)
         return found
 
-    def up_to_date(
+    def find_up_to_date(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
         """Return, by document id, the indexed_key of versions whose entries need no rewrite."""
@@ -312,7 +316,11 @@ class IndexTable(CatalogQueries):
     def mark_writing(
         self, ref: TenantRef, generation: int, document_ids: Sequence[str]
     ) -> set[str]:
-        """Record that entries of documents will be written; return those that may have some."""
+        """Record that entries of documents will be written.
+
+        Returns:
+            the documents that may have entries already.
+        """
         table = document_index
         before = sa.select(table.c.document_id).where(
             is_of_generation(ref.id, generation, document_ids)
@@ -343,13 +351,13 @@ class IndexTable(CatalogQueries):
         Documents that were deleted or excluded in the meantime are left out.
 
         Args:
-            clock_skew: by how much the clock used for ages is fast, compared with Postgres's clock.
+            clock_skew: how far the clock by which ages are computed is ahead of Postgres's clock.
         """
         if not versions:
             return
         left = sa.select(documents.c.document_id).where(
             is_of_documents(documents.c, ref.id, [version.document_id for version in versions]),
-            is_out_of_builds(),
+            is_excluded_from_builds(),
         )
         new = upsert(document_index)
         tokens = sa.func.coalesce(new.excluded.token_count, document_index.c.token_count)
@@ -384,7 +392,7 @@ class IndexTable(CatalogQueries):
             for record in recorders:
                 record(connection, ref, texts)
             connection.execute(
-                mark_ready_statement(ref, clock_skew, for_superseded_build=for_superseded_build),
+                build_ready_update(ref, clock_skew, for_superseded_build=for_superseded_build),
                 [build_ready_parameters(version) for version in versions],
             )
 
@@ -393,8 +401,12 @@ class IndexTable(CatalogQueries):
         are_versions = is_of_generation(ref.id, generation, document_ids)
         self._database.update(ref, document_index, are_versions, dirty=False)
 
-    def dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
-        """Return the indexed_key to keep, by document that may have entries of other versions."""
+    def find_dirty(self, tenant_id: str, generation: int) -> dict[str, str | None]:
+        """Return the documents that may have entries of several versions.
+
+        Returns:
+            by document id, the indexed_key of the version to keep; None: keep none.
+        """
         query = sa.select(document_index.c.document_id, document_index.c.indexed_key).where(
             is_of_generation(tenant_id, generation), document_index.c.dirty
         )
@@ -417,7 +429,7 @@ class IndexTable(CatalogQueries):
         are_versions = is_of_generation(ref.id, generation, document_ids)
         self._database.update(ref, document_index, are_versions, document_key=None, dirty=True)
 
-    def document_keys(
+    def find_document_keys(
         self, tenant_id: str, generation: int, document_ids: Sequence[str]
     ) -> dict[str, str]:
         """Return the document_key from which each named document's valid version was built."""
@@ -435,7 +447,7 @@ class IndexTable(CatalogQueries):
         statement = upsert(document_index)
         given = statement.excluded
         columns: dict[str, Any] = {name: given[name] for name in _WAITING}
-        columns["failed_config_key"] = failed_key(
+        columns["failed_config_key"] = build_failed_key(
             document_index,
             config_key,
             select_environment(given.failed_config_key),
@@ -448,7 +460,7 @@ class IndexTable(CatalogQueries):
                 "document_id": wait.document_id,
                 "dirty": False,
                 "failed_document_key": wait.document_key,
-                "failed_config_key": first_failed_key(config_key, wait.environment),
+                "failed_config_key": build_first_failed_key(config_key, wait.environment),
                 "error_message": wait.message,
                 "retry_at": wait.retry_at,
             }
@@ -476,9 +488,9 @@ class IndexTable(CatalogQueries):
 
     def withhold(self, ref: TenantRef, document_ids: Sequence[str]) -> None:
         """Withhold these documents from searches; the next run deletes their entries."""
-        self._database.write(ref, withhold_statement(ref, document_ids))
+        self._database.write(ref, build_withholding_update(ref, document_ids))
 
-    def held_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
+    def stream_versions(self, tenant_id: str, generation: int) -> Iterator[HeldVersion]:
         """Stream the version of each document that should be in the generation's index."""
         held = document_index.c
         query = select_returnable(

@@ -33,10 +33,10 @@ from rag_assets.storage.catalog.documents.removals import (
     seal_tombstones,
 )
 from rag_assets.storage.catalog.documents.status import (
+    build_deletion_update,
+    build_withholding_update,
     is_of_generation,
-    mark_deleted_statement,
     select_entry_count,
-    withhold_statement,
 )
 from rag_assets.storage.catalog.erasure.holds import list_holds, require_no_hold
 from rag_assets.storage.catalog.erasure.receipts import (
@@ -59,10 +59,10 @@ from rag_assets.storage.catalog.journal.security_changes import (
 )
 from rag_assets.storage.catalog.tables import (
     SCHEMA,
-    all_tables,
     document_index,
     documents,
     generations,
+    list_all_tables,
     source_records,
     tenants,
     tombstones,
@@ -137,9 +137,9 @@ def begin_erasure(
     blobs = delete_uploads(connection, ref, whole)
     add_tombstones(connection, ref, whole)
     for batch in batched(whole, _BATCH):
-        connection.execute(mark_deleted_statement(ref, batch))
+        connection.execute(build_deletion_update(ref, batch))
     for batch in batched([*whole, *former], _BATCH):
-        connection.execute(withhold_statement(ref, batch))
+        connection.execute(build_withholding_update(ref, batch))
     made = insert_erasure(
         connection,
         ref,
@@ -253,13 +253,13 @@ class ErasureTable(CatalogQueries):
         by: str,
         at: datetime,
     ) -> Erasure | None:
-        """Start to erase documents past their retention; return None if none is due.
+        """Start to erase the documents past their retention; return None if there are none.
 
         Tombstones, which contain only hashes, prevent a document from being added again until it
         changes in its source. Pushed records and staged rows are deleted immediately.
 
         Args:
-            held: names of the sources with documents that stay until a person confirms.
+            held: names of the sources whose documents stay until a person confirms their deletion.
         """
         with self._database.begin_exclusive(ref) as connection:
             due = [
@@ -308,7 +308,7 @@ class ErasureTable(CatalogQueries):
             return made
 
     def restore_tombstones(self, ref: TenantRef, sealed: Sequence[str]) -> None:
-        """Restore tombstones of documents that were purged after the dump of a restored catalog."""
+        """Restore the tombstones of documents that were purged after the catalog was dumped."""
         with self._database.begin_exclusive(ref) as connection:
             add_sealed_tombstones(connection, ref, sealed)
 
@@ -392,7 +392,7 @@ class ErasureTable(CatalogQueries):
                 progress={"generation": number, "made_at": generation.created_at.isoformat()},
             )
 
-    def note(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
+    def record_counts(self, erasure: Erasure, store: str, counts: Mapping[str, int]) -> Erasure:
         """Record how many items will be deleted from a store; return the changed erasure."""
         return self._update(erasure, counts={**erasure.counts, store: dict(counts)})
 
@@ -422,7 +422,7 @@ class ErasureTable(CatalogQueries):
         """Delete a removed tenant's rows in all tables except `tenants` and those in _OUTLIVING."""
         ref = erasure.ref
         with self._database.begin() as connection:
-            for table in reversed(all_tables()):
+            for table in reversed(list_all_tables()):
                 if "tenant" in table.c and table.name not in _OUTLIVING:
                     connection.execute(sa.delete(table).where(table.c.tenant == ref.id))
 

@@ -18,14 +18,14 @@ from rag_assets.common.errors import OnHold, UnknownDocument, UnknownSource
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    build_row_upsert,
     is_of_documents,
     matches_any,
     matches_document,
-    put_row,
     write_event,
 )
 from rag_assets.storage.catalog.erasure.receipts import (
-    document_hashes,
+    compute_document_hashes,
     held_records,
     held_texts,
     holds,
@@ -102,7 +102,7 @@ class HoldTable(CatalogQueries):
         with self._database.begin_tenant(ref) as connection:
             _require_known(connection, ref, scope)
             _record_change(connection, ref, "hold_set", scope)
-            connection.execute(put_row(holds, {"tenant": ref.id, **row}, said))
+            connection.execute(build_row_upsert(holds, {"tenant": ref.id, **row}, said))
             _write_event(connection, ref, "hold_set", scope, said)
 
     def lift(self, ref: TenantRef, scope: HoldScope, *, reason: str, by: str) -> bool:
@@ -209,7 +209,7 @@ def _record_change(
     connection: sa.Connection, ref: TenantRef, kind: ChangeKind, scope: HoldScope
 ) -> None:
     held = () if scope.document_id is None else (scope.document_id,)
-    about = (scope.source or "", *document_hashes(connection, held))
+    about = (scope.source or "", *compute_document_hashes(connection, held))
     record_change(connection, ref, kind, "", about)
 
 

@@ -129,8 +129,8 @@ class Receipt:
 
     Attributes:
         number: counted from 1, over all tenants.
-        kind: prune: by retention; purge: documents, on request; removal: a tenant; discard: a
-            build; secrets: credentials that new rules found.
+        kind: what was erased: documents past their retention (prune), documents on request (purge),
+            a tenant (removal), a build (discard), or credentials that new rules found (secrets).
         rule: the setting, or the request, that demanded the erasure.
         proof: the search for traces afterwards: its scope, its results, and the locations that
             cannot be reached.
@@ -200,10 +200,12 @@ class ReceiptTable(CatalogQueries):
         with self._database.begin() as connection:
             return verify_chain(connection)
 
-    def ids_by_hash(self, document_ids: Sequence[str]) -> dict[str, str]:
+    def map_ids_by_hash(self, document_ids: Sequence[str]) -> dict[str, str]:
         """Return the ids of these documents by the keyed hashes that stand for them in receipts."""
         with self._database.begin() as connection:
-            return dict(zip(document_hashes(connection, document_ids), document_ids, strict=True))
+            return dict(
+                zip(compute_document_hashes(connection, document_ids), document_ids, strict=True)
+            )
 
 
 def verify_chain(connection: sa.Connection) -> ChainReport:
@@ -237,7 +239,7 @@ def append_receipt(
         Receipt,
         erasure,
         number=1 if last is None else last.number + 1,
-        documents=tuple(sorted(document_hashes(connection, erasure.document_ids))),
+        documents=tuple(sorted(compute_document_hashes(connection, erasure.document_ids))),
         proof=proof,
         previous=FIRST if last is None else last.hash,
     )
@@ -246,13 +248,13 @@ def append_receipt(
     return receipt
 
 
-def document_hashes(connection: sa.Connection, document_ids: Sequence[str]) -> list[str]:
-    """Return the keyed hashes by which receipts and the journal name documents."""
-    key = receipt_key(connection)
+def compute_document_hashes(connection: sa.Connection, document_ids: Sequence[str]) -> list[str]:
+    """Return the keyed hashes that stand for documents in receipts and in the journal."""
+    key = fetch_receipt_key(connection)
     return [keyed_digest(key, "document", document_id) for document_id in document_ids]
 
 
-def receipt_key(connection: sa.Connection) -> bytes:
+def fetch_receipt_key(connection: sa.Connection) -> bytes:
     """Return the key of the keyed hashes in receipts, which is stored only in the catalog."""
     return bytes(connection.execute(sa.select(receipt_keys.c.key)).scalar_one())
 
@@ -265,11 +267,11 @@ def _read_receipt(row: sa.Row[Any]) -> Receipt:
     return read_row(
         Receipt,
         row,
-        counts=_ensure_shape(row.counts, {}),
-        documents=tuple(_ensure_shape(row.documents, [])),
-        proof=_ensure_shape(row.proof, {}),
+        counts=_ensure_type(row.counts, {}),
+        documents=tuple(_ensure_type(row.documents, [])),
+        proof=_ensure_type(row.proof, {}),
     )
 
 
-def _ensure_shape(value: Any, empty: _Shape) -> _Shape:
+def _ensure_type(value: Any, empty: _Shape) -> _Shape:
     return value if isinstance(value, type(empty)) else empty

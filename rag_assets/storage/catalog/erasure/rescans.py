@@ -27,14 +27,14 @@ from rag_assets.storage.catalog.database import (
 from rag_assets.storage.catalog.documents.model import (
     Document,
     DocumentChange,
+    build_document_upsert,
     build_row,
     read_document,
-    record_statement,
 )
 from rag_assets.storage.catalog.documents.status import (
-    reindex_statement,
+    build_reindex_update,
+    build_withholding_update,
     select_entry_count,
-    withhold_statement,
 )
 from rag_assets.storage.catalog.erasure.erasures import (
     Erasure,
@@ -93,7 +93,11 @@ class MaskedDocument:
 def has_texts(
     ref: TenantRef, parse_keys: Sequence[str], *, unknown: bool = False
 ) -> tuple[sa.ColumnElement[bool], ...]:
-    """Return the SQL conditions for versions with one of these texts, or with an unknown text."""
+    """Return the SQL conditions that a version of a tenant has one of these texts.
+
+    Args:
+        unknown: whether indexed versions without a recorded text match, too.
+    """
     held = document_index.c
     either = matches_any(held.parse_key, parse_keys)
     if unknown:
@@ -137,11 +141,11 @@ def reindex_documents(
     for requests in sorted(set(present.values())):
         ids = [id_ for id_, number in present.items() if number == requests]
         which = (matches_any(row.document_id, ids), row.edition == requests)
-        connection.execute(reindex_statement(ref, 0, *which).values(title=None))
+        connection.execute(build_reindex_update(ref, 0, *which).values(title=None))
 
 
-def names_statement(ref: TenantRef, document: MaskedDocument) -> Any:
-    """Return the statement that masks a document's title; if it was deleted, all its names."""
+def build_name_masking_update(ref: TenantRef, document: MaskedDocument) -> Any:
+    """Return the statement that masks a document's title, or all names of a deleted document."""
     values: dict[str, Any] = {"title": document.title}
     if document.before.status == "DELETED":
         names = ("path", "uri", "source_type", "said_title", "metadata")
@@ -173,7 +177,7 @@ class RescanTable(CatalogQueries):
                 return None
             scanned = {**known, "version": version}
             connection.execute(sa.update(tenants).where(*of_tenant).values(scanned=scanned))
-            if not _holds_anything(connection, ref):
+            if not _has_stored_data(connection, ref):
                 return None
             progress = asdict(ScanPosition("texts"))
             return insert_erasure(
@@ -191,7 +195,7 @@ class RescanTable(CatalogQueries):
         rows = self._database.fetch_rows(queries[0].union(queries[1]))
         return [RecordedKeys(*row) for row in rows]
 
-    def documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
+    def list_documents_after(self, tenant_id: str, after: str, limit: int) -> list[Document]:
         """Return a tenant's next documents, also deleted ones, in the order of their ids."""
         query = (
             sa.select(documents)
@@ -259,10 +263,10 @@ class RescanTable(CatalogQueries):
             )
             if living:
                 rows = [build_row(ref, one.change, 0) for one in living]
-                connection.execute(record_statement(), rows)
+                connection.execute(build_document_upsert(), rows)
             for document in masked:
-                connection.execute(names_statement(ref, document))
-            connection.execute(withhold_statement(ref, ids))
+                connection.execute(build_name_masking_update(ref, document))
+            connection.execute(build_withholding_update(ref, ids))
             return _record_batch(
                 connection,
                 scan,
@@ -307,7 +311,7 @@ def read_hashes(scan: Erasure) -> set[str]:
     return set(scan.progress.get("hashes", ()))
 
 
-def _holds_anything(connection: sa.Connection, ref: TenantRef) -> bool:
+def _has_stored_data(connection: sa.Connection, ref: TenantRef) -> bool:
     texts = {
         name.partition(".")[0] for system in installed_systems() for name in system.system.texts
     }

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from rag_assets.plugins.registry import installed_systems
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
 from rag_assets.storage.catalog.erasure.holds import is_held
-from rag_assets.storage.catalog.installation.clock import time_to_record
+from rag_assets.storage.catalog.installation.clock import select_time_to_record
 from rag_assets.storage.catalog.tables import documents, syncs
 from rag_assets.storage.catalog.uploads.rows import has_unlisted_content
 
@@ -22,7 +22,7 @@ class Cutoffs:
     """The times before which content is past its retention.
 
     Attributes:
-        others: the time for all other source types; None: they are kept.
+        others: the time for source types that `each` does not name; None: they are kept.
     """
 
     each: Mapping[str, datetime]
@@ -80,10 +80,11 @@ class RetentionQuery(CatalogQueries):
     def list_aging(
         self, tenant_id: str, cutoffs: Cutoffs, later: Cutoffs
     ) -> list[tuple[str, timedelta, int]]:
-        """Return by source type how soon documents are past their retention, and how many will be.
+        """Return, by source type, the time left until the first document is past its retention.
 
         Args:
-            later: the cutoffs at the time for which documents are counted.
+            later: the cutoffs at a later time. The last value of each tuple is the number of
+                documents that will be past their retention then.
         """
         age, kind = select_age_start(), documents.c.source_type
         left = sa.func.min(age - cutoffs.select_cutoff(kind))
@@ -148,7 +149,7 @@ def select_age_start() -> sa.ColumnElement[Any]:
     )
 
 
-def embedding_columns(clock_skew: sa.ColumnElement[Any]) -> dict[str, sa.ColumnElement[Any]]:
+def build_embedding_columns(clock_skew: sa.ColumnElement[Any]) -> dict[str, sa.ColumnElement[Any]]:
     """Return the column values that record that a document's current content is embedded.
 
     A copy is as old as its content, and so is a renamed document: the row of its former name has
@@ -164,7 +165,7 @@ def embedding_columns(clock_skew: sa.ColumnElement[Any]) -> dict[str, sa.ColumnE
         .correlate(documents)
         .scalar_subquery()
     )
-    first = sa.func.least(time_to_record() + clock_skew, oldest)
+    first = sa.func.least(select_time_to_record() + clock_skew, oldest)
     return {
         "embedded_at": sa.case((_is_embedded(), documents.c.embedded_at), else_=first),
         "embedded_sha256": documents.c.content_sha256,

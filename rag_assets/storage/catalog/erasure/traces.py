@@ -38,8 +38,8 @@ from rag_assets.storage.catalog.database import (
 )
 from rag_assets.storage.catalog.tables import (
     SCHEMA,
-    all_tables,
     documents,
+    list_all_tables,
     metadata,
     now_column,
     source_records,
@@ -101,9 +101,9 @@ them: they are part of keys, and are masked together with their rows. A test lis
 out, with reasons."""
 
 
-def scanned_columns() -> tuple[TextColumn, ...]:
+def list_scanned_columns() -> tuple[TextColumn, ...]:
     """Return SCANNED, followed by the text columns that installed systems declare."""
-    tables = {table.name: table for table in all_tables()}
+    tables = {table.name: table for table in list_all_tables()}
     added = []
     for system in installed_systems():
         for text_column in system.system.texts:
@@ -248,7 +248,7 @@ class TraceQuery(CatalogQueries):
             return set(connection.scalars(query, given))
 
     def find_existing(self, ref: TenantRef, document_ids: Sequence[str]) -> set[str]:
-        """Return which of these documents exist, because they were added again after erasure."""
+        """Return which of these erased documents exist, because they were added again."""
         queries = [
             sa.select(table.c.document_id).where(is_of_documents(table.c, ref.id, document_ids))
             for table in (documents, source_records, uploads)
@@ -258,7 +258,11 @@ class TraceQuery(CatalogQueries):
             return {id_ for query in queries for id_ in connection.scalars(query)}
 
     def redact(self, tenant_id: str, names: Sequence[str], phrases: Sequence[str] = ()) -> int:
-        """Replace names and phrases in a tenant's events and run records; return how many rows."""
+        """Replace names and phrases in a tenant's events and run records.
+
+        Returns:
+            the number of changed rows.
+        """
         if not names and not phrases:
             return 0
         given = {"tenant": tenant_id, "pattern": _build_pattern(names, phrases), "purged": PURGED}
@@ -371,13 +375,13 @@ def _build_pattern(names: Sequence[str], phrases: Sequence[str] = ()) -> str:
     """Return a Postgres regular expression that finds names and phrases within JSON."""
     found = []
     if names:
-        found.append(rf"(?<![\w./-])(?:{_match_any(names)})(?![\w/-]|\.\w)")
+        found.append(rf"(?<![\w./-])(?:{_build_alternatives(names)})(?![\w/-]|\.\w)")
     if phrases:
-        found.append(_match_any(phrases))
+        found.append(_build_alternatives(phrases))
     return "|".join(found)
 
 
-def _match_any(texts: Sequence[str]) -> str:
+def _build_alternatives(texts: Sequence[str]) -> str:
     spelled = {spelling for text_ in texts for spelling in _escape_for_json(text_)}
     return "|".join(re.escape(text_) for text_ in sorted(spelled, key=len, reverse=True))
 

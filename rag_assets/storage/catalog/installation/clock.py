@@ -18,7 +18,13 @@ from rag_assets.common.times import LAST_DAY
 from rag_assets.ingest.sources.model import READ_AGAIN_NS
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef
-from rag_assets.storage.catalog.tables import TimeKind, all_tables, documents, metadata, now_column
+from rag_assets.storage.catalog.tables import (
+    TimeKind,
+    documents,
+    list_all_tables,
+    metadata,
+    now_column,
+)
 
 _WRITE_INTERVAL = timedelta(minutes=1)
 _NANOSECONDS = 1_000_000_000
@@ -42,7 +48,7 @@ class TrustedTime:
     """The trusted time, and the time of Postgres's machine.
 
     Attributes:
-        boot: the machine's uptime at that time; None if its system does not report it.
+        boot: the machine's uptime at that time; None if the operating system does not report it.
     """
 
     at: datetime
@@ -84,7 +90,7 @@ class ClockTable(CatalogQueries):
         )
         return self._database.fetch_row(query.limit(1)) is not None
 
-    def future_count(self, tenant_id: str, now: datetime) -> int:
+    def count_future_times(self, tenant_id: str, now: datetime) -> int:
         """Return the number of a tenant's rows with a time in the future.
 
         Args:
@@ -99,7 +105,7 @@ class ClockTable(CatalogQueries):
                     .where(table.c.tenant == tenant_id, sa.or_(*(at > latest for at in times)))
                 )
                 or 0
-                for table, times in _find_tables("event")
+                for table, times in _iter_tables("event")
             )
 
     def correct_future_times(self, ref: TenantRef, now: datetime) -> int:
@@ -121,7 +127,7 @@ class ClockTable(CatalogQueries):
         return corrected
 
 
-def time_to_record(now: datetime | None = None) -> sa.ColumnElement[Any]:
+def select_time_to_record(now: datetime | None = None) -> sa.ColumnElement[Any]:
     """Return the SQL expression of the current time, or of the trusted time if that is later.
 
     A slow clock would record the start of an age too early, and the row would be deleted as too old
@@ -132,7 +138,7 @@ def time_to_record(now: datetime | None = None) -> sa.ColumnElement[Any]:
     )
 
 
-def latest_trusted_time() -> sa.ColumnElement[Any]:
+def select_latest_trusted_time() -> sa.ColumnElement[Any]:
     """Return the SQL expression of the current time, but at most a day after the trusted time.
 
     Expiry is judged by this time, so that nothing expires only because the clock is far too fast.
@@ -152,9 +158,9 @@ def _build_clock_columns(now: datetime, boot: BootTime | None) -> dict[str, obje
     }
 
 
-def _find_tables(kind: TimeKind) -> Iterator[tuple[sa.Table, list[sa.Column[Any]]]]:
-    """Yield each table with times of this kind, and those columns; includes systems' tables."""
-    for table in all_tables():
+def _iter_tables(kind: TimeKind) -> Iterator[tuple[sa.Table, list[sa.Column[Any]]]]:
+    """Yield each table with columns for times of this kind, and the columns; also of systems."""
+    for table in list_all_tables():
         times = [column for column in table.c if column.info.get("time") == kind]
         if times:
             yield table, times
@@ -163,7 +169,7 @@ def _find_tables(kind: TimeKind) -> Iterator[tuple[sa.Table, list[sa.Column[Any]
 def _correct_times(connection: sa.Connection, ref: TenantRef, kind: TimeKind, now: datetime) -> int:
     """Replace a tenant's future times of a kind; return the number of corrected rows."""
     corrected = 0
-    for table, times in _find_tables(kind):
+    for table, times in _iter_tables(kind):
         # Times from LAST_DAY on stay, because such a retry waits for a person.
         wrong = {at: (at > now + MOST_SKEW) & (at < LAST_DAY) for at in times}
         values = {at.name: sa.case((is_wrong, now), else_=at) for at, is_wrong in wrong.items()}
@@ -173,7 +179,7 @@ def _correct_times(connection: sa.Connection, ref: TenantRef, kind: TimeKind, no
 
 
 def _correct_lifetimes(connection: sa.Connection, ref: TenantRef, now: datetime) -> int:
-    """End panel sessions created in the future, and make such tokens valid from now; count them."""
+    """End panel sessions, and restart tokens, with a future start; return the number of rows."""
     latest = now + MOST_SKEW
     ended = sum(
         connection.execute(
@@ -188,7 +194,7 @@ def _correct_lifetimes(connection: sa.Connection, ref: TenantRef, now: datetime)
 
 
 def _mark_to_read_again(connection: sa.Connection, ref: TenantRef, now: datetime) -> int:
-    """Mark files to be read again whose listing time is in the future; return their number.
+    """Mark files with a future listing time to be read again; return their number.
 
     Such a time would hide later changes to the files.
     """

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import insert
 
 from rag_assets.storage.catalog.accounts.tables import panel_codes, panel_sessions, service_tokens
-from rag_assets.storage.catalog.database import CatalogQueries, put_row
+from rag_assets.storage.catalog.database import CatalogQueries, build_row_upsert
 from rag_assets.storage.catalog.tables import (
     catalog_marks,
     generations,
@@ -214,14 +214,14 @@ class InstallationTable(CatalogQueries):
         """Record that a home folder uses this catalog, and when."""
         seen = {"path": path, "host": host, "seen_at": sa.func.now()}
         with self._database.begin() as connection:
-            connection.execute(put_row(homes, {"id": home_id}, seen))
+            connection.execute(build_row_upsert(homes, {"id": home_id}, seen))
 
     def find_home(self, path: str, host: str) -> UUID | None:
         """Return the id of the last recorded home folder with this path and host."""
         query = sa.select(homes.c.id).where(homes.c.path == path, homes.c.host == host)
         return self._database.fetch_value(query.order_by(homes.c.seen_at.desc()).limit(1))
 
-    def home_name(self, home_id: UUID) -> str:
+    def describe_home(self, home_id: UUID) -> str:
         """Return the path and host of a home folder, for messages."""
         query = sa.select(homes.c.path, homes.c.host).where(homes.c.id == home_id)
         row = self._database.fetch_row(query)

@@ -49,12 +49,12 @@ In all other tables, requests may add, change and delete rows.
 """
 
 
-def roles_sql() -> str:
+def build_roles_sql() -> str:
     """Return SQL that creates the roles, transfers existing objects to them, and grants rights."""
-    return f"{_read_sql('roles.sql')}\n{grants_sql()}"
+    return f"{_read_sql('roles.sql')}\n{build_grants_sql()}"
 
 
-def grants_sql() -> str:
+def build_grants_sql() -> str:
     """Return SQL that grants the roles their rights after an upgrade; no effect without roles."""
     return _read_sql("grants.sql").replace("SERVICE_RIGHTS", json.dumps(service_rights()))
 
@@ -78,7 +78,7 @@ def create_roles(url: str, passwords: Mapping[Role, str]) -> None:
     from psycopg import sql
 
     with psycopg.connect(url) as connection:
-        connection.execute(roles_sql().encode())
+        connection.execute(build_roles_sql().encode())
         database = connection.info.dbname
         for role, password in passwords.items():
             name, secret = sql.Identifier(f"{database}_{role}"), sql.Literal(password)

@@ -69,8 +69,8 @@ def prepare_run_storage(
         if _list_tables(connection, DAGSTER_SCHEMA):
             return None
         if not is_embedded:
-            return _find_former(connection)
-        if _has_former(connection):
+            return _read_former_tables(connection)
+        if _has_former_tables(connection):
             before_move()
             _move_tables(connection)
     return None
@@ -83,7 +83,7 @@ def find_former_tables(url: str) -> FormerTables | None:
         ConfigurationError: a pooler does not pass on the name of the schema.
     """
     with _connect(url) as connection:
-        return _find_former(connection)
+        return _read_former_tables(connection)
 
 
 def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
@@ -100,7 +100,7 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
     with _connect(url) as connection:
         _create_schema(connection, owner_url)
         _require_schema(connection)
-        found = _find_former(connection)
+        found = _read_former_tables(connection)
         if found is None or found.is_shared:
             return None
         if present := sorted(_list_tables(connection, DAGSTER_SCHEMA)):
@@ -111,10 +111,10 @@ def replace_run_tables(url: str, owner_url: str) -> FormerTables | None:
 
 
 def move_run_tables(url: str) -> None:
-    """Move Dagster's tables from `public` to our schema, unless that has tables already."""
+    """Move Dagster's tables from `public` to our schema; do nothing if the schema has tables."""
     with _connect(url) as connection:
         _create_schema(connection, url)
-        if not _list_tables(connection, DAGSTER_SCHEMA) and _has_former(connection):
+        if not _list_tables(connection, DAGSTER_SCHEMA) and _has_former_tables(connection):
             _move_tables(connection)
 
 
@@ -179,12 +179,12 @@ def _build_unnamed_schema_error() -> ConfigurationError:
     )
 
 
-def _has_former(connection: Connection) -> bool:
+def _has_former_tables(connection: Connection) -> bool:
     return _list_tables(connection, "public").issuperset(SIGNATURE)
 
 
-def _find_former(connection: Connection) -> FormerTables | None:
-    if not _has_former(connection):
+def _read_former_tables(connection: Connection) -> FormerTables | None:
+    if not _has_former_tables(connection):
         return None
     row = connection.execute(FORMER_CONTENTS).fetchone()
     if row is None or not row[3]:

@@ -31,9 +31,9 @@ from rag_assets.storage.catalog.tables import (
 )
 from rag_assets.storage.catalog.tenants.table import (
     TenantRecord,
+    build_unknown_tenant_error,
     read_tenant,
     select_tenants,
-    unknown_tenant,
 )
 
 Record = Mapping[str, Any]
@@ -55,7 +55,7 @@ class AuditRecords:
         self._connection = connection
         row = connection.execute(select_tenants().where(tenants.c.id == tenant_id)).first()
         if row is None:
-            raise unknown_tenant(tenant_id)
+            raise build_unknown_tenant_error(tenant_id)
         self.record: TenantRecord = read_tenant(row)
         self.created_at: datetime = row.created_at
         self.read_at: datetime = connection.execute(sa.select(sa.func.now())).scalar_one()
@@ -179,7 +179,7 @@ class AuditRecords:
         )
         return self._stream(query)
 
-    def former_receipt_count(self) -> int:
+    def count_former_receipts(self) -> int:
         """Return the number of receipts of former tenants with the same id."""
         query = sa.select(sa.func.count()).where(
             receipts.c.tenant == self.ref.id, receipts.c.incarnation != self.ref.incarnation

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    build_row_upsert,
     matches_any,
     matches_document,
-    put_row,
     read_row,
 )
 from rag_assets.storage.catalog.tables import (
@@ -28,7 +28,7 @@ from rag_assets.storage.catalog.tables import (
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The result of a check of one tenant: of one evaluation, or the last result that is stored.
+    """The result of a check of one tenant: a new result, or the last stored result.
 
     Attributes:
         passed, severity, description: the verdict; None if the evaluation failed, or before the
@@ -92,7 +92,7 @@ class CheckResultTable(CatalogQueries):
                     values |= {name: getattr(outcome, name) for name in verdict}
                     values["evaluated_at"] = sa.func.now()
                 if first:
-                    connection.execute(put_row(check_results, key, values))
+                    connection.execute(build_row_upsert(check_results, key, values))
                 else:
                     same = [check_results.c[name] == value for name, value in key.items()]
                     connection.execute(sa.update(check_results).where(*same).values(values))
@@ -143,7 +143,7 @@ class CheckResultTable(CatalogQueries):
         with self._database.begin() as connection:
             connection.execute(query)
 
-    def evaluated_since(
+    def count_evaluated_since(
         self, checks: Collection[tuple[str, str]], age: timedelta
     ) -> Mapping[str, int]:
         """Return, by tenant, how many of these checks were evaluated within this age.
@@ -165,7 +165,7 @@ class CheckResultTable(CatalogQueries):
         return found
 
     def lags(self) -> dict[str, CatalogLag]:
-        """Return the lag of each tenant that lacks changes or has held deletions, by tenant."""
+        """Return, by tenant, the lag of indexes that lack changes or wait for a confirmation."""
         behind = (
             sa.select(documents.c.tenant, sa.func.min(documents.c.changed_at).label("since"))
             .outerjoin(serving, serving.c.tenant == documents.c.tenant)

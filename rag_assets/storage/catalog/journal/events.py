@@ -81,7 +81,7 @@ class Event:
 
 
 @cache
-def _build_insertion() -> sa.Insert:
+def _build_events_insertion() -> sa.Insert:
     """Return the statement that inserts many events at once, which is faster than one by one."""
     given = (
         sa.func.unnest(
@@ -124,7 +124,7 @@ class EventTable(CatalogQueries):
             "times": list(times),
             "payloads": [json.dumps(payload) for payload in payloads],
         }
-        self._database.write(ref, _build_insertion(), columns)
+        self._database.write(ref, _build_events_insertion(), columns)
 
     def delete_before(self, ref: TenantRef, kinds: Collection[EventKind], before: datetime) -> int:
         """Delete events of these kinds before a time; return their number.
@@ -175,7 +175,7 @@ class EventTable(CatalogQueries):
             found.append(read_row(Event, row, payload=shown))
         return found
 
-    def tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
+    def find_tenants_since(self, last: int | None, kind: EventKind) -> tuple[int, set[str]]:
         """Return the tenants with an event of this kind since an earlier event of any tenant.
 
         Returns:

@@ -1,4 +1,4 @@
-"""Security changes and marks, by which a catalog that was restored from a dump is recognized.
+"""Security changes, and marks (counts of changes), which reveal a catalog restored from a dump.
 
 The journal has changes of tokens, grants, holds and erasures. Each change raises the installation's
 epoch. The mark of a tenant counts its changes, and never decreases: published versions, uploads,

@@ -33,7 +33,7 @@ from rag_assets.storage.catalog.tables import (
     source_records,
 )
 from rag_assets.storage.catalog.uploads.model import NewUpload, record_files, uploads
-from rag_assets.storage.catalog.uploads.rows import is_of_record, upload_values
+from rag_assets.storage.catalog.uploads.rows import build_upload_columns, is_of_record
 
 
 def keep_texts(connection: sa.Connection, ref: TenantRef, contents: Mapping[str, str]) -> None:
@@ -54,7 +54,7 @@ def keep_texts(connection: sa.Connection, ref: TenantRef, contents: Mapping[str,
         columns.content_sha256 != new.c.content_sha256,
     )
     _keep(connection, record_texts, former)
-    connection.execute(_forget_statement(record_texts, ref, [*contents]))
+    connection.execute(_build_former_contents_deletion(record_texts, ref, [*contents]))
 
 
 def find_pages_with_blocks(
@@ -90,7 +90,7 @@ def keep_file(connection: sa.Connection, ref: TenantRef, document_id: str) -> li
         own.tenant == ref.id, own.document_id == document_id
     )
     _keep(connection, record_files, former)
-    forget = _forget_statement(record_files, ref, [document_id])
+    forget = _build_former_contents_deletion(record_files, ref, [document_id])
     return [*connection.scalars(forget.returning(record_files.c.content_sha256))]
 
 
@@ -131,7 +131,9 @@ def _keep(connection: sa.Connection, table: sa.Table, former: sa.Select[Any]) ->
     )
 
 
-def _forget_statement(table: sa.Table, ref: TenantRef, document_ids: Collection[str]) -> sa.Delete:
+def _build_former_contents_deletion(
+    table: sa.Table, ref: TenantRef, document_ids: Collection[str]
+) -> sa.Delete:
     """Return the statement that deletes former contents that no run can have listed.
 
     Contents kept by this transaction stay, because a run that starts now lists them.
@@ -212,11 +214,11 @@ class FileContents(CatalogQueries):
                 "tenant": ref.id,
                 "document_id": document_id,
                 "path": path,
-                **upload_values(new),
+                **build_upload_columns(new),
             }
             forgotten = keep_file(connection, ref, document_id)
             written = upsert(uploads).values(values)
-            changed = {**upload_values(new), "updated_at": sa.func.clock_timestamp()}
+            changed = {**build_upload_columns(new), "updated_at": sa.func.clock_timestamp()}
             connection.execute(
                 written.on_conflict_do_update(
                     index_elements=["tenant", "document_id"], set_=changed

@@ -154,7 +154,7 @@ class ManifestTable(CatalogQueries):
         with begin(ref) as connection:
             connection.execute(_TABLE)
             for batch in batched(lines, _BATCH):
-                connection.execute(_INSERT, _columns(batch))
+                connection.execute(_INSERT, _build_columns(batch))
             compared = {"tenant": ref.id, "source": source, "as_of": as_of}
             connection.execute(_COMPARED, compared)
             found = _read_comparison(connection)
@@ -212,7 +212,7 @@ def _find_removals(connection: sa.Connection, ref: TenantRef) -> set[str]:
     )
 
 
-def _columns(batch: Sequence[ManifestLine]) -> dict[str, list[object]]:
+def _build_columns(batch: Sequence[ManifestLine]) -> dict[str, list[object]]:
     return {
         "types": [line.source_type for line in batch],
         "ids": [line.source_id for line in batch],

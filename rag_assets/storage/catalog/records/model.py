@@ -21,7 +21,7 @@ from rag_assets.ingest.parsing.media_types import TYPED_RECORD
 from rag_assets.ingest.sources.model import SourceMetadata
 from rag_assets.ingest.sources.records import compute_record_document_id
 from rag_assets.storage.catalog.database import TenantRef, is_of_documents, matches_document
-from rag_assets.storage.catalog.installation.clock import latest_trusted_time
+from rag_assets.storage.catalog.installation.clock import select_latest_trusted_time
 from rag_assets.storage.catalog.tables import documents, source_records, tenants
 from rag_assets.storage.catalog.uploads.model import uploads
 from rag_assets.tenants.application_settings import SECTION
@@ -71,7 +71,7 @@ class PushedRecord:
         )
 
 
-def record_values(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
+def build_record_row(ref: TenantRef, record: PushedRecord) -> dict[str, Any]:
     """Return the row of a record, except for its revision and the time of its change."""
     metadata = record.source_metadata
     return {
@@ -102,7 +102,8 @@ class WriteClock:
     def is_before(self, other: WriteClock) -> bool:
         """Return whether this write is older than another one, by version or else by time.
 
-        False if the two writes have no value in common.
+        False if the writes cannot be compared: they neither both have a version nor both have a
+        time.
         """
         if self.version is not None and other.version is not None:
             return self.version < other.version
@@ -163,7 +164,7 @@ class CurrentState:
     Attributes:
         standing: pages that the plan must not delete, because they still have another record; their
             documents stay.
-        etags: ETags of the records that a write may be conditional on, by document.
+        etags: ETags of the records to which conditional writes refer, by document.
     """
 
     records: Mapping[str, PushedRecord]
@@ -195,7 +196,8 @@ def is_found() -> sa.ColumnElement[bool]:
 def is_expired() -> sa.ColumnElement[bool]:
     """Return the SQL condition that a record is a comment resolved too long ago to be found."""
     return sa.and_(
-        source_records.c.resolved_at.is_not(None), build_expiry_time() < latest_trusted_time()
+        source_records.c.resolved_at.is_not(None),
+        build_expiry_time() < select_latest_trusted_time(),
     )
 
 
@@ -214,7 +216,7 @@ def build_expiry_time() -> sa.ColumnElement[datetime]:
 def find_wait_starts(
     connection: sa.Connection, ref: TenantRef, document_ids: Collection[str]
 ) -> dict[str, datetime]:
-    """Return, by document, since when a record whose current version is not listed waits."""
+    """Return, by document, the start of the wait of records whose current version is not listed."""
     record, row = source_records.c, documents.c
     living = sa.exists().where(matches_document(row, record), row.status != "DELETED")
     listed = sa.exists().where(
@@ -288,13 +290,16 @@ def restart_waits(connection: sa.Connection, ref: TenantRef, document_ids: Colle
 def start_waits_of_comments(
     connection: sa.Connection, tenant_id: str, former: Mapping[str, Any], config: Mapping[str, Any]
 ) -> None:
-    """Start the wait of comments that a changed number of days adds to or removes from listings."""
-    before, after = _resolved_days(former), _resolved_days(config)
+    """Start the wait of resolved comments that enter or leave listings with a new configuration.
+
+    Listings contain a resolved comment for the configured number of days.
+    """
+    before, after = _read_resolved_days(former), _read_resolved_days(config)
     if before == after:
         return
     record = source_records.c
     was_out, is_out = (
-        record.resolved_at + days < latest_trusted_time() for days in (before, after)
+        record.resolved_at + days < select_latest_trusted_time() for days in (before, after)
     )
     connection.execute(
         sa.update(source_records)
@@ -303,6 +308,6 @@ def start_waits_of_comments(
     )
 
 
-def _resolved_days(config: Mapping[str, Any]) -> timedelta:
+def _read_resolved_days(config: Mapping[str, Any]) -> timedelta:
     days = config.get(SECTION, {}).get("resolved_comment_days")
     return timedelta(days=RESOLVED_DAYS if days is None else days)

@@ -25,7 +25,7 @@ from rag_assets.storage.catalog.database import (
     matches_any,
 )
 from rag_assets.storage.catalog.documents.model import DocumentChange
-from rag_assets.storage.catalog.documents.status import is_out_of_builds
+from rag_assets.storage.catalog.documents.status import is_excluded_from_builds
 from rag_assets.storage.catalog.tables import documents, pages, source_records
 
 
@@ -94,11 +94,13 @@ class PageTable(CatalogQueries):
         """Return, by document id, the access scope of the living documents of these pages."""
         table = documents.c
         query = sa.select(table.document_id, table.access_scope).where(
-            table.tenant == tenant_id, matches_any(table.page_uuid, uuids), ~is_out_of_builds()
+            table.tenant == tenant_id,
+            matches_any(table.page_uuid, uuids),
+            ~is_excluded_from_builds(),
         )
         return {row.document_id: row.access_scope for row in self._database.fetch_rows(query)}
 
-    def mark_followed(self, ref: TenantRef, moved: MovedPages) -> None:
+    def mark_scopes_updated(self, ref: TenantRef, moved: MovedPages) -> None:
         """Record that entries of moved pages now have their documents' scope.
 
         Args:
@@ -232,9 +234,9 @@ def select_excluded_pages(tenant_id: str, uuids: sa.Select[Any] | None = None) -
     path = path.union_all(upwards)
     above, distance = path.c, path.c.distance
     says = sa.or_(~above.inherit, sa.func.cardinality(above.readers) > 0)
-    nearest = _first_value(sa.case((says, above.uuid)), distance, sa.Text())
+    nearest = _select_first_value(sa.case((says, above.uuid)), distance, sa.Text())
     out = sa.or_(above.archived, ~above.ai)
-    highest = _first_value(sa.case((out, above.archived)), distance.desc(), sa.Boolean())
+    highest = _select_first_value(sa.case((out, above.archived)), distance.desc(), sa.Boolean())
     known = sa.func.bool_or(above.kind == "root")
     scope = sa.func.coalesce(sa.case((known, sa.literal(build_page_scope("")) + nearest)), NOBODY)
     return (
@@ -244,7 +246,7 @@ def select_excluded_pages(tenant_id: str, uuids: sa.Select[Any] | None = None) -
     )
 
 
-def _first_value(
+def _select_first_value(
     value: sa.ColumnElement[Any], order: sa.ColumnElement[Any], type_: TypeEngine[Any]
 ) -> sa.ColumnElement[Any]:
     """Return the SQL expression of the first value of a group, in this order, that is not null."""

@@ -144,7 +144,10 @@ def _may_see(placed: sa.FromClause, principals: Collection[str] | None) -> sa.Co
 
 
 def add_excluded_scopes(rows: sa.Select[Any], excluded: sa.FromClause) -> sa.FromClause:
-    """Return the query for records; on an excluded page, with the scope it would otherwise have."""
+    """Return the query for records with their scopes, also on excluded pages.
+
+    A record on an excluded page has the scope that it would have if the page were not excluded.
+    """
     placed = rows.subquery()
     is_out = placed.c.access_scope == EXCLUDED
     said = [column for column in placed.c if column.name not in {"state", "access_scope"}]

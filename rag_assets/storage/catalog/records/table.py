@@ -48,12 +48,12 @@ from rag_assets.storage.catalog.records.model import (
     RecordPlan,
     RecordPut,
     WriteClock,
+    build_record_row,
     find_wait_starts,
     find_waiting_lanes,
     is_expired,
     is_found,
     prioritize_waiting,
-    record_values,
 )
 from rag_assets.storage.catalog.records.pages import (
     find_descendants,
@@ -100,7 +100,7 @@ class RecordTable(CatalogQueries):
 
         Args:
             above: pages that the plan may delete, so that it needs to know the pages below them.
-                Each maps to the document of its record that may be deleted.
+                Each page maps to the document of the page's own record, which may be deleted.
 
         Raises:
             TenantBusy: other transactions of the tenant did not end in time.
@@ -146,7 +146,7 @@ class RecordTable(CatalogQueries):
             return delete_unneeded_contents(connection, ref)
 
     def renew_stale(self, ref: TenantRef) -> int:
-        """Make the next listing update records whose modification time changed; return how many.
+        """Make the next listing update records with a new modification time; return their number.
 
         A push that changes only the time of a record has no effect until then.
         """
@@ -214,7 +214,7 @@ class TenantRecords:
                     changed_ns=int(row.changed_at.timestamp() * 1e6) * 1_000,
                     media_type=row.file_type if is_file else row.media_type,
                     content_sha256=row.file_sha256 if is_file else row.content_sha256,
-                    source_metadata=_source_metadata(row.said, row.modified_at),
+                    source_metadata=_build_source_metadata(row.said, row.modified_at),
                 )
 
     def list_withheld(self, source: str) -> frozenset[str]:
@@ -279,11 +279,11 @@ def _select_records(tenant_id: str) -> sa.Select[Any]:
 
 
 def _read_record(row: sa.Row[Any]) -> PushedRecord:
-    metadata = _source_metadata(dict(row.said), row.modified_at)
+    metadata = _build_source_metadata(dict(row.said), row.modified_at)
     return read_row(PushedRecord, row, source_metadata=metadata)
 
 
-def _source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> SourceMetadata:
+def _build_source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> SourceMetadata:
     tags = tuple(fields.pop("tags", ()))
     return SourceMetadata(**fields, tags=tags, modified_at=modified_at)
 
@@ -291,11 +291,12 @@ def _source_metadata(fields: dict[str, Any], modified_at: datetime | None) -> So
 _IDENTITY = frozenset({"tenant", "source", "source_type", "source_id"})
 
 
-def leave_scopes(connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
+def apply_new_scopes(connection: sa.Connection, ref: TenantRef, puts: Sequence[RecordPut]) -> None:
     """Restrict documents of changed records immediately, without waiting for the next listing.
 
-    A document with another access scope gets it now; a document on another page is hidden until it
-    is listed there. Both get a document_key that no listing computes, so that it finds a change.
+    If the access scope of a record changed, its document gets the new scope now. If the page of a
+    record changed, its document is hidden until it is listed there. Both documents get a
+    document_key that no listing computes, so that the next listing finds a change.
     """
     row, record = documents.c, source_records.c
     of_pages = [put.record.document_id for put in puts if put.scope is None]
@@ -367,7 +368,7 @@ def write_records(
     _mark_changed(connection, ref, betrayed - changed)
     changed |= betrayed
     delete_former_texts(connection, ref, betrayed)
-    leave_scopes(connection, ref, [put for put in stored if put.record.document_id in changed])
+    apply_new_scopes(connection, ref, [put for put in stored if put.record.document_id in changed])
     gone, blobs = delete_records_with_contents(connection, ref, [*removals, *pruned])
     expired = _find_expired(connection, ref, [put.record.document_id for put in stored])
     withdraw_documents(connection, ref, {*removals, *expired, *betrayed}, by)
@@ -382,7 +383,7 @@ def delete_records_with_contents(
     """Delete pushed records, their former texts and their contents.
 
     Returns:
-        the documents whose record existed, and hashes of contents.
+        the documents whose record existed, and the hashes of the deleted contents.
     """
     if not document_ids:
         return frozenset(), ()
@@ -401,7 +402,7 @@ def _store_records(
     lanes = find_waiting_lanes(connection, ref, ids)
     rows = [
         {
-            **record_values(ref, put.record),
+            **build_record_row(ref, put.record),
             "lane": min(put.lane, lanes.get(put.record.document_id, put.lane)),
             "since": since.get(put.record.document_id),
         }

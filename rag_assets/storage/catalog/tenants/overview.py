@@ -207,7 +207,7 @@ class Overview(CatalogQueries):
         """Return the first `limit` quarantined documents of a tenant, sorted by URI."""
         return self.page(tenant_id, status="FAILED", limit=limit)
 
-    def held_entries(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
+    def list_held_entries(self, tenant_id: str, document_id: str) -> list[HeldEntries]:
         """Return the entries of a document in each generation, the newest generation first."""
         indexed = document_index.c
         current = sa.func.coalesce(indexed.document_key == documents.c.document_key, False)

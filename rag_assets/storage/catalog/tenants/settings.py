@@ -18,8 +18,8 @@ from rag_assets.storage.catalog.database import (
     TENANTS,
     CatalogQueries,
     TenantRef,
+    build_row_upsert,
     notify,
-    put_row,
     read_row,
     write_event,
 )
@@ -165,10 +165,10 @@ class ApplicationSettingsTable(CatalogQueries):
     def change(
         self, ref: TenantRef, change: Change, by: str
     ) -> tuple[ApplicationSettings, ApplicationSettings]:
-        """Change the settings of a tenant; return the settings before and after, now in force.
+        """Change the settings of a tenant; return the former and the new settings.
 
-        Concurrent changes run one after another. A tenant that is enabled by the change takes its
-        pending model, and is fully indexed again.
+        Concurrent changes run one after another. If the change enables the tenant, its pending
+        embedding model takes effect, and all its documents are indexed again.
         """
         with self._database.begin_exclusive(ref) as connection:
             row = connection.execute(_select_settings(ref.id)).one()
@@ -176,7 +176,7 @@ class ApplicationSettingsTable(CatalogQueries):
             may_be = row.state == "ACTIVE" if row.operator_enabled is None else row.operator_enabled
             former = read_settings(row)
             present = change(former, operators, _is_unused(connection, ref.id))
-            if _setting_values(present) == _setting_values(former):
+            if _build_setting_columns(present) == _build_setting_columns(former):
                 return former, former
             enabled = may_be and present.enabled is not False
             begins = enabled and row.state != "ACTIVE"
@@ -184,13 +184,13 @@ class ApplicationSettingsTable(CatalogQueries):
                 wanted = find_wanted_embedder(present, get_configured_embedder(operators))
                 present = replace(present, embedder=wanted)
             values = {
-                **_setting_values(present),
+                **_build_setting_columns(present),
                 "operator_config": operators,
                 "operator_enabled": may_be,
                 "updated_at": sa.func.clock_timestamp(),
                 "updated_by": by,
             }
-            connection.execute(put_row(rag_settings, {"tenant": ref.id}, values))
+            connection.execute(build_row_upsert(rag_settings, {"tenant": ref.id}, values))
             config = overlay_settings(operators, present)
             start_waits_of_comments(connection, ref.id, row.config, config)
             connection.execute(
@@ -211,7 +211,7 @@ class ApplicationSettingsTable(CatalogQueries):
         return former, read_settings(saved)
 
     def take_pending_model(self, ref: TenantRef, by: str) -> bool:
-        """Use the pending model for the next build; return whether a model was pending."""
+        """Use the pending embedding model for the next build; return whether one was pending."""
 
         def take_over(
             settings: ApplicationSettings, operators: Mapping[str, Any], _: bool
@@ -223,7 +223,7 @@ class ApplicationSettingsTable(CatalogQueries):
         return former.embedder != present.embedder
 
 
-def setting_columns() -> list[sa.ColumnElement[Any]]:
+def list_setting_columns() -> list[sa.ColumnElement[Any]]:
     """Return the columns with a tenant's settings, which read_settings() reads."""
     own = rag_settings.c
     named = [own[name] for name in _SETTINGS if name not in {"updated_at", "updated_by"}]
@@ -237,7 +237,7 @@ def setting_columns() -> list[sa.ColumnElement[Any]]:
 
 
 def read_settings(row: sa.Row[Any]) -> ApplicationSettings:
-    """Return the settings in a row with setting_columns()."""
+    """Return the settings in a row with list_setting_columns()."""
     values = {name: getattr(row, name) for name in _SETTABLE}
     return ApplicationSettings(**values, updated_at=row.settings_at, updated_by=row.settings_by)
 
@@ -293,7 +293,7 @@ def _find_embedder_in_force(
         return settings.embedder
     if _is_unused(connection, tenant_id):
         return find_wanted_embedder(settings, operators)
-    return find_settled_embedder(settings, former, operators, is_same=_is_same)
+    return find_settled_embedder(settings, former, operators, is_same=_have_same_vectors)
 
 
 def _is_model_kept(config: Mapping[str, Any]) -> bool:
@@ -308,7 +308,7 @@ def _is_unused(connection: sa.Connection, tenant_id: str) -> bool:
     return not connection.scalar(sa.select(indexed))
 
 
-def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+def _have_same_vectors(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     try:
         configs = [EmbedderConfig.model_validate(embedder) for embedder in (one, other)]
     except ValueError:
@@ -318,16 +318,16 @@ def _is_same(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 def _select_settings(tenant_id: str) -> sa.Select[Any]:
     return (
-        sa.select(tenants.c.config, tenants.c.state, *setting_columns())
+        sa.select(tenants.c.config, tenants.c.state, *list_setting_columns())
         .select_from(tenants.outerjoin(rag_settings, rag_settings.c.tenant == tenants.c.id))
         .where(tenants.c.id == tenant_id)
     )
 
 
-def _setting_values(settings: ApplicationSettings) -> dict[str, Any]:
+def _build_setting_columns(settings: ApplicationSettings) -> dict[str, Any]:
     return {name: value for name, value in asdict(settings).items() if name in _SETTABLE}
 
 
 def _list_changed_names(former: ApplicationSettings, present: ApplicationSettings) -> set[str]:
-    before, after = _setting_values(former), _setting_values(present)
+    before, after = _build_setting_columns(former), _build_setting_columns(present)
     return {name for name in _SETTABLE if before[name] != after[name]}

@@ -35,9 +35,9 @@ from rag_assets.storage.catalog.tables import incarnations, organizations, tenan
 from rag_assets.storage.catalog.tenants.settings import (
     add_organizations,
     apply_operator_config,
+    list_setting_columns,
     rag_settings,
     read_settings,
-    setting_columns,
 )
 from rag_assets.tenants.application_settings import NO_SETTINGS, ApplicationSettings
 from rag_assets.tenants.profiles import DEFAULT_PROFILE, get_profile
@@ -55,8 +55,8 @@ class TenantRecord:
     """One row of `tenants`, with its organization's settings.
 
     Attributes:
-        config: the tenant's configuration as plain JSON, with its application's settings. A tenant
-            created over the API has its organization's chat model, unless it has its own.
+        config: the tenant's configuration as plain JSON, including its application's settings. A
+            tenant that was created over the API and names no chat model has its organization's.
         operator_config, operator_enabled: the operator's values, which the application's settings
             override; None if the application has not set any.
     """
@@ -110,7 +110,7 @@ class TenantTable(CatalogQueries):
         """Return every tenant, sorted by id."""
         return _fetch_tenants(self._database, select_tenants().order_by(tenants.c.id))
 
-    def active_versions(self) -> dict[str, tuple[int, datetime]]:
+    def list_active_versions(self) -> dict[str, tuple[int, datetime]]:
         """Return (incarnation, time of the last change) of each active tenant, by id."""
         query = sa.select(tenants.c.id, tenants.c.incarnation, tenants.c.updated_at)
         rows = self._database.fetch_rows(query.where(tenants.c.state == "ACTIVE").order_by("id"))
@@ -145,7 +145,7 @@ class TenantTable(CatalogQueries):
         """
         record = self.find(tenant_id)
         if record is None:
-            raise unknown_tenant(tenant_id)
+            raise build_unknown_tenant_error(tenant_id)
         return record
 
     def is_alive(self, ref: TenantRef) -> bool:
@@ -178,7 +178,7 @@ class TenantTable(CatalogQueries):
                     "state": "ACTIVE" if is_on else "DISABLED",
                     "origin": origin,
                     "home": home,
-                    **configuration_columns(in_force),
+                    **build_configuration_columns(in_force),
                 }
                 changed = {**values, "updated_at": sa.func.now()}
                 connection.execute(
@@ -232,7 +232,7 @@ class TenantTable(CatalogQueries):
             )
             notify(connection, TENANTS)
         if not changed.rowcount:
-            raise unknown_tenant(tenant_id)
+            raise build_unknown_tenant_error(tenant_id)
 
 
 def select_tenants() -> sa.Select[Any]:
@@ -241,7 +241,7 @@ def select_tenants() -> sa.Select[Any]:
         tenants,
         organizations.c.has_opted_in,
         organizations.c.chat_model.label("organization_chat_model"),
-        *setting_columns(),
+        *list_setting_columns(),
     ).select_from(
         tenants.outerjoin(organizations, organizations.c.id == tenants.c.organization).outerjoin(
             rag_settings, rag_settings.c.tenant == tenants.c.id
@@ -268,7 +268,7 @@ def _fetch_tenants(database: Database, query: sa.Select[Any]) -> list[TenantReco
     return [read_tenant(row) for row in database.fetch_rows(query)]
 
 
-def configuration_columns(config: Mapping[str, Any]) -> dict[str, Any]:
+def build_configuration_columns(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of `tenants` that a configuration determines."""
     profile = config.get("profile", DEFAULT_PROFILE)
     return {
@@ -287,7 +287,7 @@ def note_change(connection: sa.Connection, config: Mapping[str, Any]) -> None:
     notify(connection, TENANTS)
 
 
-def unknown_tenant(tenant_id: str) -> UnknownTenant:
+def build_unknown_tenant_error(tenant_id: str) -> UnknownTenant:
     """Return the error for an unknown tenant id."""
     return UnknownTenant(
         f"no tenant {tenant_id!r}",
@@ -367,7 +367,7 @@ class ProjectTable(CatalogQueries):
                 created = {"id": tenant_id, "incarnation": incarnations.next_value()}
                 config = compose(tenant_id, None)
                 state = {"state": "ACTIVE", "origin": "api"}
-                values = {**created, **state, **configuration_columns(config)}
+                values = {**created, **state, **build_configuration_columns(config)}
                 connection.execute(sa.insert(tenants).values(values))
                 changed = True
             else:
@@ -375,7 +375,7 @@ class ProjectTable(CatalogQueries):
                 config = compose(row.id, row.config)
                 changed = config != row.config
                 if changed:
-                    values = {**configuration_columns(config), "updated_at": sa.func.now()}
+                    values = {**build_configuration_columns(config), "updated_at": sa.func.now()}
                     connection.execute(
                         sa.update(tenants).where(tenants.c.id == row.id).values(values)
                     )
@@ -385,7 +385,7 @@ class ProjectTable(CatalogQueries):
         return PutProject(record, created=row is None, changed=changed)
 
 
-def configured_by_operator(tenant_id: str) -> ConfiguredByOperator:
+def build_configured_by_operator_error(tenant_id: str) -> ConfiguredByOperator:
     """Return the error for a request to change a project that tenants.yaml defines."""
     return ConfiguredByOperator(
         f"tenants.yaml defines this project, as tenant {tenant_id!r}",
@@ -415,7 +415,7 @@ def require_changeable(record: TenantRecord) -> None:
             "this project is being removed", hint="try again when its removal is finished"
         )
     if record.origin != "api":
-        raise configured_by_operator(record.id)
+        raise build_configured_by_operator_error(record.id)
 
 
 def _find_unused_id(connection: sa.Connection, project: Project) -> str:

@@ -14,7 +14,7 @@ from rag_assets.storage.catalog.tables import documents, record_revisions, sourc
 from rag_assets.storage.catalog.uploads.model import NewUpload, record_files, uploads
 
 
-def upload_values(new: NewUpload) -> dict[str, Any]:
+def build_upload_columns(new: NewUpload) -> dict[str, Any]:
     """Return the columns of `uploads` for a received file, with a new revision."""
     return {
         "source": new.source,
@@ -52,7 +52,7 @@ def delete_uploads(
 
 
 def is_pushed_again() -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a document's record or upload changed after its listing."""
+    """Return the SQL condition that a document's record or upload changed since it was listed."""
     return sa.or_(
         *(
             sa.exists().where(
@@ -81,7 +81,7 @@ def _has_content() -> sa.ColumnElement[bool]:
 
 
 def has_unlisted_content() -> sa.ColumnElement[bool]:
-    """Return the SQL condition that a document's record or upload has content not listed yet."""
+    """Return the SQL condition that a record or upload has content that is not listed yet."""
     return sa.or_(
         *(
             sa.exists().where(

@@ -50,7 +50,11 @@ from rag_assets.storage.catalog.uploads.model import (
     record_files,
     uploads,
 )
-from rag_assets.storage.catalog.uploads.rows import delete_uploads, is_of_record, upload_values
+from rag_assets.storage.catalog.uploads.rows import (
+    build_upload_columns,
+    delete_uploads,
+    is_of_record,
+)
 
 
 class UploadTable(CatalogQueries):
@@ -90,7 +94,7 @@ class UploadTable(CatalogQueries):
             if present is None:
                 path = uuid4().hex[:16]
                 values = {"document_id": compute_document_id(new.source, path), "path": path}
-                values |= {"tenant": ref.id, **upload_values(new)}
+                values |= {"tenant": ref.id, **build_upload_columns(new)}
                 id_ = connection.scalar(
                     sa.insert(uploads).values(values).returning(table.document_id)
                 )
@@ -104,7 +108,7 @@ class UploadTable(CatalogQueries):
             changed = (
                 sa.update(uploads)
                 .where(table.tenant == ref.id, table.document_id == present.document_id)
-                .values(**upload_values(new), updated_at=sa.func.clock_timestamp())
+                .values(**build_upload_columns(new), updated_at=sa.func.clock_timestamp())
             )
             connection.execute(changed)
             notify(connection, ref.id)
@@ -132,7 +136,8 @@ class UploadTable(CatalogQueries):
     def set_enabled(self, ref: TenantRef, upload_id: str, by: str, *, enabled: bool) -> bool:
         """Exclude an upload from searches, or include it again; return whether it was changed.
 
-        Computed data of a disabled upload is kept, so that its chunks need not be embedded again.
+        The results of parsing and embedding a disabled upload are kept, so that its chunks need not
+        be embedded again.
 
         Raises:
             UnknownDocument: the upload does not exist.
@@ -191,7 +196,7 @@ def _find_replaced(
             *(table.document_id, table.file_name, table.content_sha256, table.size),
             documents.c.status,
         )
-        .outerjoin(documents, _is_its_document())
+        .outerjoin(documents, _match_document())
         .where(table.tenant == ref.id, table.source == new.source)
     )
     if replaces is None:
@@ -199,7 +204,7 @@ def _find_replaced(
         return connection.execute(query.where(same).order_by(table.created_at).limit(1)).first()
     row = connection.execute(query.where(table.document_id == replaces)).first()
     if row is None:
-        raise _build_unknown_upload()
+        raise _build_unknown_upload_error()
     return row
 
 
@@ -218,14 +223,16 @@ def _require_room(
     )
     count, size = connection.execute(query).one()
     if replaced is None and new.max_documents is not None and count >= new.max_documents:
-        raise _build_uploads_full(f"there are already {count:,} files, and no more are allowed")
+        raise _build_uploads_full_error(
+            f"there are already {count:,} files, and no more are allowed"
+        )
     if new.max_total_bytes is not None and size - (replaced or 0) + new.size > new.max_total_bytes:
-        raise _build_uploads_full(
+        raise _build_uploads_full_error(
             f"all files together must not exceed {format_size(new.max_total_bytes)}"
         )
 
 
-def _build_uploads_full(why: str) -> UploadsFull:
+def _build_uploads_full_error(why: str) -> UploadsFull:
     return UploadsFull(why, hint="delete files that are not needed, or replace one of them")
 
 
@@ -242,12 +249,12 @@ def _select_uploads(tenant_id: str) -> sa.Select[Any]:
             state.retry_at,
             (state.revision.is_distinct_from(uploads.c.revision)).label("waits"),
         )
-        .outerjoin(documents, _is_its_document())
+        .outerjoin(documents, _match_document())
         .where(uploads.c.tenant == tenant_id)
     )
 
 
-def _is_its_document() -> sa.ColumnElement[bool]:
+def _match_document() -> sa.ColumnElement[bool]:
     return matches_document(documents.c, uploads.c)
 
 
@@ -256,7 +263,7 @@ def _get_upload(connection: sa.Connection, tenant_id: str, upload_id: str) -> Up
         _select_uploads(tenant_id).where(uploads.c.document_id == upload_id)
     ).first()
     if row is None:
-        raise _build_unknown_upload()
+        raise _build_unknown_upload_error()
     return _read_upload(row)
 
 
@@ -276,7 +283,7 @@ def _read_upload(row: sa.Row[Any]) -> Upload:
     )
 
 
-def _build_unknown_upload() -> UnknownDocument:
+def _build_unknown_upload_error() -> UnknownDocument:
     return UnknownDocument(
         "there is no upload with this id", hint="use an id from the list of uploads"
     )
@@ -430,7 +437,7 @@ class UploadStates(CatalogQueries):
             table.created_at.desc(), table.document_id.desc()
         )
         if status is not None:
-            query = query.where(_case_status() == status)
+            query = query.where(_select_status() == status)
         if after is not None:
             query = query.where(sa.tuple_(table.created_at, table.document_id) < sa.tuple_(*after))
         return [_read_state(row) for row in self._database.fetch_rows(query.limit(limit))]
@@ -447,8 +454,8 @@ def _select_states(tenant_id: str) -> sa.Select[Any]:
     return (
         sa.select(
             uploads,
-            _case_status().label("status"),
-            (~_is_waiting()).label("listed"),
+            _select_status().label("status"),
+            (~_is_unlisted()).label("listed"),
             state.error_kind,
             state.retry_at,
             state.dropped_count,
@@ -471,15 +478,15 @@ def _select_states(tenant_id: str) -> sa.Select[Any]:
     )
 
 
-def _is_waiting() -> sa.ColumnElement[bool]:
-    """Return the SQL condition that an upload changed after its last listing."""
+def _is_unlisted() -> sa.ColumnElement[bool]:
+    """Return the SQL condition that an upload changed since its source was last listed."""
     return documents.c.revision.is_distinct_from(uploads.c.revision)
 
 
-def _case_status() -> sa.ColumnElement[str]:
+def _select_status() -> sa.ColumnElement[str]:
     return sa.case(
         (~uploads.c.enabled, "READY"),
-        (_is_waiting(), "PROCESSING"),
+        (_is_unlisted(), "PROCESSING"),
         (documents.c.status.in_(UPLOAD_STATUSES), documents.c.status),
         else_="PROCESSING",
     )

@@ -21,12 +21,12 @@ from rag_assets.storage.index.elasticsearch.entries import build_search_header, 
 from rag_assets.storage.index.elasticsearch.errors import (
     CONDITION_SETTINGS,
     convert_response_error,
-    index_errors,
+    list_index_errors,
     translated_errors,
 )
-from rag_assets.storage.index.elasticsearch.mapping import create_index, flat_settings
+from rag_assets.storage.index.elasticsearch.mapping import create_index, iter_flat_settings
 from rag_assets.storage.index.elasticsearch.ownership import Ownership
-from rag_assets.storage.index.elasticsearch.server import node_disks
+from rag_assets.storage.index.elasticsearch.server import list_node_disks
 from rag_assets.storage.index.model import (
     BuildCount,
     CountedBuild,
@@ -53,7 +53,8 @@ class ElasticsearchIndexes:
     """Administers indexes in Elasticsearch (see IndexAdministration).
 
     Args:
-        shared_limit: when a shared index has this many entries, new generations use a new one.
+        shared_limit: when a shared index has this many entries, new generations use a new shared
+            index.
     """
 
     def __init__(
@@ -78,7 +79,7 @@ class ElasticsearchIndexes:
         self._ownership.adopt(indexes)
 
     def take_over(self, former: UUID) -> None:
-        self._ownership.take_over([*self._names.patterns, f"{self._names.marks}*"], former)
+        self._ownership.take_over([*self._names.patterns, f"{self._names.notes_index}*"], former)
 
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
         with translated_errors():
@@ -87,7 +88,7 @@ class ElasticsearchIndexes:
                 if not self._fits(name, spec):
                     self.drop(name)  # has the name of the tenant's index, but another mapping
             else:
-                name = self._shared_with_room(spec)
+                name = self._find_shared_index_with_room(spec)
             self._create(name, spec)
             uuid = self._find_uuid(name)
         if uuid is None:
@@ -113,7 +114,7 @@ class ElasticsearchIndexes:
         patterns = self._names.patterns
         return conditions(self._client, patterns, is_serverless=is_serverless)
 
-    def layout_differences(self) -> list[str]:
+    def list_layout_differences(self) -> list[str]:
         with translated_errors():
             is_serverless = self._server.is_serverless
             settings = self._client.indices.get_settings(
@@ -135,11 +136,13 @@ class ElasticsearchIndexes:
     ) -> list[str]:
         """Return descriptions of the settings that differ between this index and a new index."""
         body = {
-            "index": mapping.index_settings(self._read_layout(name), is_serverless=is_serverless)
+            "index": mapping.build_index_settings(
+                self._read_layout(name), is_serverless=is_serverless
+            )
         }
         return [
             f"{setting} is {live.get(setting, 'not set')}, but {value} in a new index"
-            for setting, value in flat_settings(body)
+            for setting, value in iter_flat_settings(body)
             if live.get(setting) != str(value)
         ]
 
@@ -321,7 +324,7 @@ class ElasticsearchIndexes:
         return TenantView(name, is_tenant_filter(tenant, alias[1]), tenants)
 
     def _build_filter(self, owner: Owner) -> dict[str, Any]:
-        return self._ownership.named(queries.entries(owner))
+        return self._ownership.named(queries.build_entries_query(owner))
 
     def _find_alias(self, tenant: str) -> tuple[str, Mapping[str, Any]] | None:
         alias = self._names.alias(tenant)
@@ -348,7 +351,7 @@ class ElasticsearchIndexes:
             return True
         return mapping.fits(answer[name]["mappings"], spec)
 
-    def _shared_with_room(self, spec: IndexSpec) -> str:
+    def _find_shared_index_with_room(self, spec: IndexSpec) -> str:
         stem = self._names.shared_stem(spec)
         settings = self._client.indices.get_settings(index=f"{stem}*", name="index.uuid")
         # The stem of the default vector index is a prefix of the other stems, so match the number
@@ -379,7 +382,7 @@ class ElasticsearchIndexes:
 
     def _create(self, name: str, spec: IndexSpec) -> None:
         if not self._client.indices.exists(index=name):
-            body = mapping.index_body(
+            body = mapping.build_index_body(
                 spec,
                 self._ownership.meta,
                 self._read_layout(name),
@@ -402,10 +405,10 @@ def is_tenant_filter(tenant: str, query: Mapping[str, Any]) -> bool:
     clauses = inner.get("filter") if isinstance(inner, Mapping) else None
     if not isinstance(clauses, Sequence):
         return False
-    return any(_is_term(clause, tenant) for clause in clauses)
+    return any(_is_tenant_term(clause, tenant) for clause in clauses)
 
 
-def _is_term(clause: object, tenant: str) -> bool:
+def _is_tenant_term(clause: object, tenant: str) -> bool:
     term = clause.get("term") if isinstance(clause, Mapping) else None
     value = term.get("tenant") if isinstance(term, Mapping) else None
     return value == tenant or (isinstance(value, Mapping) and value.get("value") == tenant)
@@ -414,7 +417,7 @@ def _is_term(clause: object, tenant: str) -> bool:
 def conditions(
     client: Elasticsearch, patterns: Sequence[str], *, is_serverless: bool = False
 ) -> list[RagAssetsError]:
-    """Return the errors that requests for the indexes would raise, also for nearly full disks.
+    """Return the errors that requests for the indexes would raise, and errors for full disks.
 
     Each request waits two seconds at most.
 
@@ -435,7 +438,7 @@ def conditions(
     return full + [
         error
         for name in sorted({*health, *settings})
-        for error in index_errors(
+        for error in list_index_errors(
             name,
             health.get(name, {}).get("status"),
             settings.get(name, {}).get("settings", {}),
@@ -447,7 +450,7 @@ def conditions(
 def _list_disks(client: Elasticsearch) -> list[DiskSpace]:
     """Return the disks of the nodes; empty if this account may not see them."""
     try:
-        return node_disks(client)
+        return list_node_disks(client)
     except (ApiError, TransportError):
         return []
 
@@ -498,10 +501,10 @@ def _iter_count_searches(build: CountedBuild, alias: str) -> Iterator[Mapping[st
     """
     owner = build.owner
     yield build_search_header(build.index.name, owner.tenant)
-    yield queries.entry_count(owner, build.recent_keys)
+    yield queries.build_entry_count_search(owner, build.recent_keys)
     if build.is_serving:
         of_index = {"term": {"_index": build.index.name}}
-        shown = {"filter": queries.entries(owner, [of_index])}
+        shown = {"filter": queries.build_entries_query(owner, [of_index])}
         yield build_search_header(alias, None)
         yield {"size": 0, "track_total_hits": True, "aggs": {"shown": shown}}
 

@@ -18,7 +18,7 @@ from rag_assets.storage.index import fields
 from rag_assets.storage.index.elasticsearch import mapping, queries
 from rag_assets.storage.index.elasticsearch.errors import (
     TRANSIENT,
-    bulk_item_error,
+    build_bulk_item_error,
     convert_response_error,
     translated_errors,
 )
@@ -58,12 +58,14 @@ class ElasticsearchEntries:
 
     def write(self, index_name: str, entries: Iterable[Entry]) -> int:
         self._ownership.require(index_name)
-        written = self._bulk(queries.upsert_action(index_name, entry) for entry in entries)
+        written = self._execute_actions(
+            queries.build_upsert_action(index_name, entry) for entry in entries
+        )
         return self._refresh_after(index_name, written)
 
     def delete(self, index_name: str, tenant: str, ids: Iterable[str]) -> int:
         self._ownership.require(index_name)
-        deleted = self._bulk(_build_deletion(index_name, tenant, id_) for id_ in ids)
+        deleted = self._execute_actions(_build_deletion(index_name, tenant, id_) for id_ in ids)
         return self._refresh_after(index_name, deleted)
 
     def delete_other_versions(
@@ -82,7 +84,9 @@ class ElasticsearchEntries:
         for document_ids in batched(kept, _QUERY_DOCUMENTS):
             ids = list(self._iter_other_versions(index_name, owner, document_ids, kept))
             guard()
-            deleted += self._bulk(_build_deletion(index_name, owner.tenant, id_) for id_ in ids)
+            deleted += self._execute_actions(
+                _build_deletion(index_name, owner.tenant, id_) for id_ in ids
+            )
         return self._refresh_after(index_name, deleted)
 
     def set_scopes(
@@ -97,7 +101,7 @@ class ElasticsearchEntries:
         for scope, ids in by_scope.items():
             for document_ids in batched(ids, _QUERY_DOCUMENTS):
                 guard()
-                changed += self._bulk(
+                changed += self._execute_actions(
                     self._iter_scope_updates(index_name, owner, document_ids, scope)
                 )
         return self._refresh_after(index_name, changed)
@@ -113,20 +117,23 @@ class ElasticsearchEntries:
         batches = [None] if document_ids is None else batched(document_ids, _QUERY_DOCUMENTS)
         for batch in batches:
             clauses = [] if batch is None else [{"terms": {"document_id": batch}}]
-            query = {"bool": {"filter": [queries.reachable(tenant), *clauses]}}
-            for hit in self._iter_pages(index_name, None, query, _STORED):
+            query = {"bool": {"filter": [queries.build_reachable_query(tenant), *clauses]}}
+            for hit in self._iter_hits(index_name, None, query, _STORED):
                 yield queries.parse_scanned_hit(hit, digest_key)
 
-    def strangers(
+    def iter_unowned_entries(
         self, index_name: str, tenant: str, owners: Collection[Owner]
     ) -> Iterator[ScannedEntry]:
         self._refresh(index_name)
-        ours = [queries.entries(owner, [{"term": {"_routing": owner.tenant}}]) for owner in owners]
-        query = {"bool": {"filter": [queries.reachable(tenant)], "must_not": ours}}
-        for hit in self._iter_pages(index_name, None, query, _STORED):
+        ours = [
+            queries.build_entries_query(owner, [{"term": {"_routing": owner.tenant}}])
+            for owner in owners
+        ]
+        query = {"bool": {"filter": [queries.build_reachable_query(tenant)], "must_not": ours}}
+        for hit in self._iter_hits(index_name, None, query, _STORED):
             yield queries.parse_scanned_hit(hit, None)
 
-    def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
+    def iter_version_counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         self._refresh(index_name)
         found = self._iter_versions(index_name, owner)
         for (document_id, index_key, access_scope), count in found:
@@ -134,16 +141,18 @@ class ElasticsearchEntries:
 
     def stored(self, index_name: str, owner: Owner) -> Iterator[StoredEntry]:
         self._refresh(index_name)
-        for hit in self._iter_pages(index_name, owner.tenant, queries.entries(owner), _STORED):
+        for hit in self._iter_hits(
+            index_name, owner.tenant, queries.build_entries_query(owner), _STORED
+        ):
             yield queries.parse_stored_hit(owner, hit)
 
     def of_documents(
         self, index_name: str, owner: Owner, document_ids: Collection[str]
     ) -> Iterator[StoredEntry]:
         for ids in batched(document_ids, _QUERY_DOCUMENTS):
-            clauses = queries.filter_clauses(EntryFilter(documents=tuple(ids)))
-            query = queries.entries(owner, clauses)
-            for hit in self._iter_pages(index_name, owner.tenant, query, _STORED):
+            clauses = queries.build_filter_clauses(EntryFilter(documents=tuple(ids)))
+            query = queries.build_entries_query(owner, clauses)
+            for hit in self._iter_hits(index_name, owner.tenant, query, _STORED):
                 yield queries.parse_stored_hit(owner, hit)
 
     def count(self, index_name: str, owner: Owner) -> int:
@@ -151,7 +160,7 @@ class ElasticsearchEntries:
         with translated_errors(index_name=index_name):
             try:
                 answer = self._client.count(
-                    index=index_name, query=queries.entries(owner), routing=owner.tenant
+                    index=index_name, query=queries.build_entries_query(owner), routing=owner.tenant
                 )
             except NotFoundError:
                 return 0
@@ -162,13 +171,13 @@ class ElasticsearchEntries:
     ) -> list[str]:
         self._refresh(index_name)
         query = _match_tenant(tenant, {"terms": {field: list(values)}})
-        found = self._iter_pages(index_name, None, query, ["ordinal"])
+        found = self._iter_hits(index_name, None, query, ["ordinal"])
         return [str(hit["_id"]) for hit in found]
 
     def containing(self, index_name: str, tenant: str, phrase: str) -> dict[str, str]:
         held = {"multi_match": {"query": phrase, "type": "phrase", "fields": ["text", "context"]}}
         query = _match_tenant(tenant, held)
-        found = self._iter_pages(index_name, None, query, ["text_sha256"])
+        found = self._iter_hits(index_name, None, query, ["text_sha256"])
         return {str(hit["_id"]): str(hit["_source"]["text_sha256"]) for hit in found}
 
     def vectors(
@@ -176,20 +185,20 @@ class ElasticsearchEntries:
     ) -> Iterator[EntryVector]:
         self._refresh(index_name)
         for clause in _iter_text_clauses(texts):
-            query = queries.entries(owner, [clause])
-            for hit in self._iter_pages(index_name, owner.tenant, query, _STORED, vectors=True):
-                yield queries.entry_vector(owner, hit)
+            query = queries.build_entries_query(owner, [clause])
+            for hit in self._iter_hits(index_name, owner.tenant, query, _STORED, vectors=True):
+                yield queries.parse_entry_vector(owner, hit)
 
-    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+    def iter_ids_without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         self._refresh(index_name)
-        query = queries.entries(owner, excluding={"exists": {"field": "vector"}})
-        for hit in self._iter_pages(index_name, owner.tenant, query, ["ordinal"]):
+        query = queries.build_entries_query(owner, excluding={"exists": {"field": "vector"}})
+        for hit in self._iter_hits(index_name, owner.tenant, query, ["ordinal"]):
             yield str(hit["_id"])
 
-    def _bulk(self, actions: Iterable[dict[str, Any]]) -> int:
+    def _execute_actions(self, actions: Iterable[dict[str, Any]]) -> int:
         return bulk(self._client, actions, self._ownership.make_writable)
 
-    def _iter_pages(
+    def _iter_hits(
         self,
         index_name: str,
         routing: str | None,
@@ -201,7 +210,7 @@ class ElasticsearchEntries:
         """Yield every hit of a query, from one snapshot of the index; empty if it is missing.
 
         Args:
-            routing: the tenant with the shard to search; None searches all shards.
+            routing: the tenant whose shard is searched; None searches all shards.
         """
         size = _PAGE_WITH_VECTORS if vectors else _PAGE
         asked: dict[str, Any] = {
@@ -255,7 +264,7 @@ class ElasticsearchEntries:
                     answer = self._client.search(
                         index=index_name,
                         routing=owner.tenant,
-                        query=queries.entries(owner),
+                        query=queries.build_entries_query(owner),
                         size=0,
                         aggs={"found": {"composite": composite}},
                         allow_partial_search_results=False,
@@ -291,8 +300,8 @@ class ElasticsearchEntries:
     def _iter_other_versions(
         self, index_name: str, owner: Owner, document_ids: list[str], kept: Mapping[str, str | None]
     ) -> Iterator[str]:
-        query = queries.entries(owner, [{"terms": {"document_id": document_ids}}])
-        for hit in self._iter_pages(index_name, owner.tenant, query, ["document_id", "index_key"]):
+        query = queries.build_entries_query(owner, [{"terms": {"document_id": document_ids}}])
+        for hit in self._iter_hits(index_name, owner.tenant, query, ["document_id", "index_key"]):
             found = hit["_source"]
             if found["index_key"] != kept[found["document_id"]]:
                 yield str(hit["_id"])
@@ -300,12 +309,12 @@ class ElasticsearchEntries:
     def _iter_scope_updates(
         self, index_name: str, owner: Owner, document_ids: list[str], scope: str
     ) -> Iterator[dict[str, Any]]:
-        query = queries.entries(
+        query = queries.build_entries_query(
             owner,
             [{"terms": {"document_id": document_ids}}],
             excluding={"term": {"access_scope": scope}},
         )
-        for hit in self._iter_pages(index_name, owner.tenant, query, _STORED):
+        for hit in self._iter_hits(index_name, owner.tenant, query, _STORED):
             changed = fields.with_scope(hit["_source"], scope, owner.digest_key)
             yield {
                 "_op_type": "update",
@@ -393,7 +402,7 @@ def _send_once(
     """
     done = 0
     aliased = (
-        {**action, "_index": mapping.alias_for_writes(action["_index"])} for action in actions
+        {**action, "_index": mapping.build_write_alias(action["_index"])} for action in actions
     )
     with translated_errors(client):
         for ok, item in streaming_bulk(
@@ -414,7 +423,7 @@ def _send_once(
             operation, result = next(iter(item.items()))
             is_missing = operation == "delete" and result["status"] == _NOT_FOUND
             if not ok and not (is_missing and (may_be_gone or "error" not in result)):
-                raise bulk_item_error(result, client)
+                raise build_bulk_item_error(result, client)
             done += 1
     return done
 

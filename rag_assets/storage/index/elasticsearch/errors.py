@@ -85,7 +85,7 @@ _TOO_LONG: Final = _Condition(
 )
 
 
-def _build_read_only(setting: str) -> _Condition:
+def _build_read_only_condition(setting: str) -> _Condition:
     return _Condition(
         IndexUnavailable,
         f"{{index}} is blocked by the setting {setting}",
@@ -93,7 +93,7 @@ def _build_read_only(setting: str) -> _Condition:
     )
 
 
-def _build_cluster_read_only(setting: str) -> _Condition:
+def _build_cluster_read_only_condition(setting: str) -> _Condition:
     return _Condition(
         IndexUnavailable,
         f"Elasticsearch is read-only because of the setting {setting}",
@@ -105,18 +105,18 @@ _BLOCKS: Final[Mapping[int, _Condition]] = {
     1: _NO_MASTER,
     2: _NO_MASTER,
     4: _CLOSED,
-    5: _build_read_only("index.blocks.read_only"),
-    6: _build_cluster_read_only("cluster.blocks.read_only"),
-    7: _build_read_only("index.blocks.read"),
-    8: _build_read_only("index.blocks.write"),
-    9: _build_read_only("index.blocks.metadata"),
+    5: _build_read_only_condition("index.blocks.read_only"),
+    6: _build_cluster_read_only_condition("cluster.blocks.read_only"),
+    7: _build_read_only_condition("index.blocks.read"),
+    8: _build_read_only_condition("index.blocks.write"),
+    9: _build_read_only_condition("index.blocks.metadata"),
     12: _Condition(
         IndexUnavailable,
         "the disk of Elasticsearch is nearly full{free}: {index} accepts no entries",
         "free or add disk space there; Elasticsearch lifts the block by itself within a minute."
         " Then sync again",
     ),
-    13: _build_cluster_read_only("cluster.blocks.read_only_allow_delete"),
+    13: _build_cluster_read_only_condition("cluster.blocks.read_only_allow_delete"),
 }
 """Conditions by the number of an Elasticsearch block (ClusterBlock.id)."""
 
@@ -211,17 +211,17 @@ def translated_errors(
     try:
         yield
     except (TransportConnectionError, ConnectionTimeout) as error:
-        raise _build_unavailable(type(error).__name__) from None
+        raise _build_unavailable_error(type(error).__name__) from None
     except UnsupportedProductError as error:
-        raise _build_other_product(error.body) from None
+        raise _build_other_product_error(error.body) from None
     except ApiError as error:
         if error.status_code == _NOT_ACCEPTABLE and "x-elastic-product" not in error.meta.headers:
-            raise _build_other_product(error.body) from None
+            raise _build_other_product_error(error.body) from None
         raise convert_response_error(
             error.status_code, error.body, index_name, client=client
         ) from None
     except TransportError as error:
-        raise _build_unavailable(type(error).__name__) from None
+        raise _build_unavailable_error(type(error).__name__) from None
 
 
 def convert_response_error(
@@ -240,13 +240,13 @@ def convert_response_error(
     causes = list(_iter_causes(body.get("error") if isinstance(body, Mapping) else None))
     known = ((cause, found) for cause in causes if (found := _find_condition(cause)))
     cause, condition = next(known, (causes[0] if causes else {}, _find_status_condition(status)))
-    names = (_find_index(cause) for cause in causes)
+    names = (_find_index_name(cause) for cause in causes)
     name = next((named for named in names if named), index_name)
     kind = str(cause.get("type", "no reason given"))
     return _build_error(condition, name, tenant_id, client, kind=kind, status=status)
 
 
-def index_errors(
+def list_index_errors(
     index_name: str, health: str | None, settings: Mapping[str, Any], client: Elasticsearch
 ) -> list[RagAssetsError]:
     """Return the errors that requests for an index would raise."""
@@ -256,7 +256,7 @@ def index_errors(
     return [_build_error(condition, index_name, "TENANT", client) for condition in found]
 
 
-def _build_other_product(body: object) -> IndexUnavailable:
+def _build_other_product_error(body: object) -> IndexUnavailable:
     distribution = _read_distribution(body)
     name = f"{distribution}, " if distribution else ""
     return IndexUnavailable(
@@ -290,7 +290,7 @@ def _build_error(
     return condition.error(condition.message.format(**values), hint=condition.hint.format(**values))
 
 
-def bulk_item_error(
+def build_bulk_item_error(
     result: Mapping[str, Any], client: Elasticsearch | None = None
 ) -> RagAssetsError:
     """Return the error for a failed item of a bulk request."""
@@ -333,7 +333,7 @@ def _find_condition(cause: Mapping[str, Any]) -> _Condition | None:
     return _CONDITIONS.get(str(kind))
 
 
-def _find_index(cause: Mapping[str, Any]) -> str | None:
+def _find_index_name(cause: Mapping[str, Any]) -> str | None:
     """Return the name of the index that a cause of an error names; None if it names none."""
     if isinstance(name := cause.get("index"), str):
         return name
@@ -362,7 +362,7 @@ def _iter_causes(error: object, depth: int = 0) -> Iterator[Mapping[str, Any]]:
     yield error
 
 
-def _build_unavailable(reason: str) -> ServiceUnavailable:
+def _build_unavailable_error(reason: str) -> ServiceUnavailable:
     return ServiceUnavailable(
         f"Elasticsearch does not answer ({reason})",
         hint=hint_to_start("RAG_ASSETS_ELASTICSEARCH_URL"),

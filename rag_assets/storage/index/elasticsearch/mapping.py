@@ -79,7 +79,7 @@ class IndexNames:
         return re.fullmatch(stem + re.escape(tenant), index_name) is not None
 
     @property
-    def marks(self) -> str:
+    def notes_index(self) -> str:
         """Return the name of the index that keeps notes about the catalog."""
         return f"{self.prefix}-marks"
 
@@ -94,12 +94,12 @@ class IndexNames:
         return (self.prefix, *self.former)
 
 
-def alias_for_writes(index_name: str) -> str:
+def build_write_alias(index_name: str) -> str:
     """Return the alias for writing to an index; it disappears with the index."""
     return f"{index_name}-write"
 
 
-def index_settings(layout: IndexLayout, *, is_serverless: bool = False) -> dict[str, Any]:
+def build_index_settings(layout: IndexLayout, *, is_serverless: bool = False) -> dict[str, Any]:
     """Return the settings that the installation chooses for an index.
 
     Args:
@@ -122,7 +122,7 @@ def index_settings(layout: IndexLayout, *, is_serverless: bool = False) -> dict[
     return settings
 
 
-def index_body(
+def build_index_body(
     spec: IndexSpec,
     meta: Mapping[str, Any] = MappingProxyType({}),
     layout: IndexLayout = IndexLayout(),  # noqa: B008 - frozen
@@ -136,14 +136,14 @@ def index_body(
     """
     options: dict[str, Any] = {
         "type": spec.vector_index,
-        "flat_index_threshold": flat_index_threshold(spec),
+        "flat_index_threshold": compute_flat_index_threshold(spec),
     }
     if spec.vector_index in _OVERSAMPLE:
         options["rescore_vector"] = {"oversample": _OVERSAMPLE[spec.vector_index]}
     return {
         "settings": {
             "index": {
-                **index_settings(layout, is_serverless=is_serverless),
+                **build_index_settings(layout, is_serverless=is_serverless),
                 "mapping": {"total_fields": {"limit": 64}},
             },
             "analysis": {"analyzer": {"prose": {"type": "standard", "stopwords": "_english_"}}},
@@ -206,7 +206,7 @@ def index_body(
     }
 
 
-def flat_index_threshold(spec: IndexSpec) -> int:
+def compute_flat_index_threshold(spec: IndexSpec) -> int:
     """Return the threshold below which Elasticsearch builds no graph for a segment's vectors.
 
     By default, Elasticsearch builds a graph from about a thousand vectors on, and again in every
@@ -222,7 +222,7 @@ def flat_index_threshold(spec: IndexSpec) -> int:
 
 def fits(mappings: Mapping[str, Any], spec: IndexSpec) -> bool:
     """Return whether mappings match a spec and store whole entries; extra fields are allowed."""
-    wanted = index_body(spec)["mappings"]["properties"]
+    wanted = build_index_body(spec)["mappings"]["properties"]
     fields = mappings.get("properties", {})
     vector = fields.get("vector", {})
     kind = vector.get("index_options", {}).get("type")
@@ -234,7 +234,7 @@ def fits(mappings: Mapping[str, Any], spec: IndexSpec) -> bool:
     )
 
 
-def owner_clauses(owner: Owner) -> list[dict[str, Any]]:
+def build_owner_clauses(owner: Owner) -> list[dict[str, Any]]:
     """Return filter clauses that match exactly one generation of one tenant."""
     return [
         {"term": {"tenant": owner.tenant}},
@@ -273,7 +273,7 @@ def create_index(
         if error.error == _EXISTS:
             return
         if _find_templates(client, name):
-            raise _build_refusal(
+            raise _build_template_error(
                 client, name, f"Elasticsearch rejects the request ({error.error})"
             ) from None
         raise
@@ -281,7 +281,7 @@ def create_index(
     difference = next(differences(live["mappings"], live["settings"], body), None)
     if difference is not None:
         client.indices.delete(index=name, ignore_unavailable=True)
-        raise _build_refusal(client, name, difference)
+        raise _build_template_error(client, name, difference)
 
 
 def differences(
@@ -300,7 +300,7 @@ def differences(
         complete = "dims" in field or live.keys() <= field.keys()
         if not (complete and _is_within(field, live)):
             yield f"its field `{name}` has a different mapping"
-    requested = dict(flat_settings(body["settings"]))
+    requested = dict(iter_flat_settings(body["settings"]))
     for name, value in settings.items():
         if name in requested:
             if _normalize(requested[name]) != _normalize(value):
@@ -323,17 +323,19 @@ def _normalize(value: Any) -> str:
     return str(value).lower()
 
 
-def flat_settings(settings: Mapping[str, Any], prefix: str = "index") -> Iterator[tuple[str, Any]]:
-    """Yield full name and value of each of an index's nested settings."""
+def iter_flat_settings(
+    settings: Mapping[str, Any], prefix: str = "index"
+) -> Iterator[tuple[str, Any]]:
+    """Yield the full name ("index.refresh_interval") and the value of each nested setting."""
     for key, value in settings.items():
         name = key if key == prefix else f"{prefix}.{key}"
         if isinstance(value, Mapping):
-            yield from flat_settings(value, name)
+            yield from iter_flat_settings(value, name)
         else:
             yield name, value
 
 
-def _build_refusal(client: Elasticsearch, name: str, difference: str) -> IndexUnavailable:
+def _build_template_error(client: Elasticsearch, name: str, difference: str) -> IndexUnavailable:
     templates = _find_templates(client, name)
     if not templates:
         return IndexUnavailable(

@@ -15,8 +15,8 @@ from elasticsearch import ApiError, Elasticsearch, NotFoundError
 
 from rag_assets.common.errors import ForeignInstallation
 from rag_assets.storage.index.elasticsearch.errors import translated_errors
-from rag_assets.storage.index.elasticsearch.mapping import alias_for_writes
-from rag_assets.storage.index.elasticsearch.server import Server, stated_cluster_id
+from rag_assets.storage.index.elasticsearch.mapping import build_write_alias
+from rag_assets.storage.index.elasticsearch.server import Server, parse_cluster_id
 
 _META: Final = "rag_assets"
 _FILTER_NAME: Final = "rag-assets installation "
@@ -46,7 +46,7 @@ class Ownership:
     def write_aliases(self, index_name: str) -> dict[str, Any]:
         """Return the aliases of a new index: one alias, for writing entries; see entries.bulk."""
         every = self.named({"bool": {"filter": [{"match_all": {}}]}})
-        return {alias_for_writes(index_name): {"filter": every}}
+        return {build_write_alias(index_name): {"filter": every}}
 
     def named(self, alias_filter: Mapping[str, Any]) -> dict[str, Any]:
         """Return an alias's filter with its owner in the name (`_name`) of the filter."""
@@ -74,7 +74,7 @@ class Ownership:
             if type(error).__module__.startswith("elastic_transport"):
                 return None
             raise
-        return stated_cluster_id(state.get("cluster_uuid"))
+        return parse_cluster_id(state.get("cluster_uuid"))
 
     def select(self, patterns: Iterable[str]) -> list[str]:
         """Return the owner's indexes that match a pattern, sorted, including closed indexes."""

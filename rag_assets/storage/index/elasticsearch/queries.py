@@ -28,15 +28,15 @@ from rag_assets.storage.index.model import (
     RankingRequest,
     ScannedEntry,
     StoredEntry,
-    entry_ids,
+    make_entry_id_function,
 )
 from rag_assets.storage.index.terms import (
     MARK,
     TITLE_WEIGHT,
     QueryWords,
     WeighedWord,
-    present_analyses,
-    weighed_words,
+    list_analyses,
+    weigh_words,
 )
 
 ENTRY_OPTIONS: Mapping[str, Any] = {"_source": {"excludes": ["terms"]}, "track_total_hits": False}
@@ -65,7 +65,7 @@ _MARKS = "marks"
 _PHRASES = "phrases"
 
 
-def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
+def build_candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
     """Return the options of a search that returns candidates."""
     # Generations of the first schemas have neither a digest key nor text_key.
     older = ("text_sha256",) if owner.digest_key is None else ()
@@ -79,59 +79,59 @@ def candidate_options(owner: Owner, *, symbols: bool = False) -> dict[str, Any]:
     }
 
 
-def entry_count(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
-    """Return the search that counts a generation's entries, all and with these index keys."""
+def build_entry_count_search(owner: Owner, recent_keys: Sequence[str]) -> dict[str, Any]:
+    """Return the search that counts a generation's entries, and those with these index keys."""
     recent = {"filter": {"terms": {"index_key": list(recent_keys)}}}
     return {
         "size": 0,
         "track_total_hits": True,
-        "query": entries(owner),
+        "query": build_entries_query(owner),
         "aggs": {"recent": recent},
     }
 
 
-def reachable(tenant: str) -> dict[str, Any]:
+def build_reachable_query(tenant: str) -> dict[str, Any]:
     """Return a query for all entries that have this tenant as their tenant or as their routing."""
     return {"bool": {"should": [{"term": {"tenant": tenant}}, {"term": {"_routing": tenant}}]}}
 
 
-def entries(
+def build_entries_query(
     owner: Owner,
     clauses: Sequence[Mapping[str, Any]] = (),
     *,
     excluding: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return a query for a generation's entries, without a score."""
-    query: dict[str, Any] = {"filter": [*mapping.owner_clauses(owner), *clauses]}
+    query: dict[str, Any] = {"filter": [*mapping.build_owner_clauses(owner), *clauses]}
     if excluding is not None:
         query["must_not"] = [excluding]
     return {"bool": query}
 
 
-def ranking(owner: Owner, request: RankingRequest) -> dict[str, Any]:
-    """Return the search for a ranking that is not by words; see words_ranking for words."""
-    clauses = filter_clauses(request.entry_filter)
+def build_ranking_search(owner: Owner, request: RankingRequest) -> dict[str, Any]:
+    """Return the search for a ranking that is not by words; see build_words_search for words."""
+    clauses = build_filter_clauses(request.entry_filter)
     if isinstance(request.by, str):
-        raise TypeError("a ranking by words needs weights: see words_ranking")
+        raise TypeError("a ranking by words needs weights: see build_words_search")
     if request.by is None:
-        return {"query": entries(owner, clauses), "size": request.returned}
+        return {"query": build_entries_query(owner, clauses), "size": request.returned}
     if isinstance(request.by, Places):
         return _rank_by_place(owner, request.by, request.returned, clauses)
     if isinstance(request.by, EqualTexts):
         # The field is not indexed: the values of the tenant's entries are compared.
         equal = {"terms": {"text_key": list(request.by.keys)}}
-        return {"query": entries(owner, [*clauses, equal]), "size": request.returned}
+        return {"query": build_entries_query(owner, [*clauses, equal]), "size": request.returned}
     # The limit decides how the vectors are searched, regardless of how many hits are returned.
-    found = cosine_search(owner, request.by, clauses, request.limit)
+    found = build_cosine_search(owner, request.by, clauses, request.limit)
     return {**found, "size": request.returned}
 
 
-def id_clause(ids: Sequence[str]) -> dict[str, Any]:
+def build_id_clause(ids: Sequence[str]) -> dict[str, Any]:
     """Return a clause that matches the entries with these ids."""
     return {"ids": {"values": list(ids)}}
 
 
-def filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
+def build_filter_clauses(entry_filter: EntryFilter) -> list[dict[str, Any]]:
     """Return the query clauses that an entry must match to pass a filter."""
     clauses: list[dict[str, Any]] = []
     if entry_filter.scopes is not None:
@@ -205,7 +205,7 @@ def _match_modification_time(
     return [{"range": {"modified_at": limits}}] if limits else []
 
 
-def cosine_search(
+def build_cosine_search(
     owner: Owner, vector: npt.NDArray[np.float32], clauses: Sequence[Mapping[str, Any]], limit: int
 ) -> dict[str, Any]:
     """Return a search for the entries most similar to a vector among those that match clauses."""
@@ -214,7 +214,7 @@ def cosine_search(
         "query_vector": vector,
         "k": limit,
         "num_candidates": min(_MOST_CANDIDATES, max(100, 2 * limit)),
-        "filter": [*mapping.owner_clauses(owner), *clauses],
+        "filter": [*mapping.build_owner_clauses(owner), *clauses],
     }
     return {"knn": nearest, "size": limit}
 
@@ -222,9 +222,9 @@ def cosine_search(
 def _rank_by_place(
     owner: Owner, places: Places, limit: int, clauses: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """Return a search that scores entries by their place; the first place scores highest."""
+    """Return a search that scores entries by which place they match; the first scores highest."""
     last = len(places.of)
-    found = entries(owner, clauses)
+    found = build_entries_query(owner, clauses)
     found["bool"] |= {
         "should": [
             {
@@ -248,7 +248,9 @@ def _match_place(place: Place) -> dict[str, Any]:
     return {"bool": {"filter": [document, {"term": {SYMBOL_FIELD: place.symbol}}]}}
 
 
-def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dict[str, Any]:
+def build_word_count_search(
+    owner: Owner, request: RankingRequest, words: QueryWords
+) -> dict[str, Any]:
     """Return the search that counts, for each word, the filtered entries that contain it.
 
     It also counts the entries of each analysis, which decide in which forms words are searched.
@@ -264,16 +266,20 @@ def word_counts(owner: Owner, request: RankingRequest, words: QueryWords) -> dic
     return {
         "size": 0,
         "track_total_hits": True,
-        "query": entries(owner, filter_clauses(request.entry_filter)),
+        "query": build_entries_query(owner, build_filter_clauses(request.entry_filter)),
         "aggs": {
             name: {"filters": {"filters": filters}} for name, filters in counts.items() if filters
         },
     }
 
 
-def word_weights(words: QueryWords, answer: Mapping[str, Any]) -> dict[str, WeighedWord]:
-    """Return the weight of each word that some entry contains, from a `word_counts` answer."""
-    return weighed_words(
+def parse_word_weights(words: QueryWords, answer: Mapping[str, Any]) -> dict[str, WeighedWord]:
+    """Return the weight of each word that some entry contains, from the counts of words.
+
+    Args:
+        answer: the answer to the search that build_word_count_search() returns.
+    """
+    return weigh_words(
         words,
         answer["hits"]["total"]["value"],
         forms=_read_counts(answer, _TERMS),
@@ -282,9 +288,13 @@ def word_weights(words: QueryWords, answer: Mapping[str, Any]) -> dict[str, Weig
     )
 
 
-def counted_analyses(answer: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the analyses of the entries that pass a filter, from the answer to `word_counts`."""
-    return present_analyses(answer["hits"]["total"]["value"], _read_counts(answer, _MARKS))
+def parse_counted_analyses(answer: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the analyses of the entries that pass a filter, from the counts of words.
+
+    Args:
+        answer: the answer to the search that build_word_count_search() returns.
+    """
+    return list_analyses(answer["hits"]["total"]["value"], _read_counts(answer, _MARKS))
 
 
 def _read_counts(answer: Mapping[str, Any], name: str) -> dict[str, int]:
@@ -292,7 +302,7 @@ def _read_counts(answer: Mapping[str, Any], name: str) -> dict[str, int]:
     return {key: bucket["doc_count"] for key, bucket in buckets.items()}
 
 
-def words_ranking(
+def build_words_search(
     owner: Owner, request: RankingRequest, words: QueryWords, weights: Mapping[str, WeighedWord]
 ) -> dict[str, Any]:
     """Return the search for a ranking by words.
@@ -302,7 +312,8 @@ def words_ranking(
     read.
 
     Args:
-        weights: the weights by word, see `word_weights`; words without a weight are not searched.
+        weights: the weights by word (see `parse_word_weights`); words without a weight are not
+            searched.
     """
     clauses = [
         # The clause is named, so that each hit shows which words it contains.
@@ -315,7 +326,7 @@ def words_ranking(
         if held:
             weight = TITLE_WEIGHT * max(held)
             clauses.append(_match_best(_build_interval(field, word, weight) for field in _TITLES))
-    found = entries(owner, filter_clauses(request.entry_filter))
+    found = build_entries_query(owner, build_filter_clauses(request.entry_filter))
     found["bool"] |= {"should": clauses, "minimum_should_match": 1}
     # Indexes of earlier versions lack the field.
     by_length = {"field": "length_weight", "missing": 1}
@@ -356,7 +367,7 @@ def _match_best(queries: Iterable[Mapping[str, Any]], *, name: str | None = None
     return {"dis_max": {"queries": [*queries], **named}}
 
 
-def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
+def build_upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
     """Return the bulk action that writes an entry; its vector is packed."""
     return {
         "_op_type": "index",
@@ -364,7 +375,7 @@ def upsert_action(index_name: str, entry: Entry) -> dict[str, Any]:
         "_id": entry.id,
         "routing": entry.owner.tenant,
         "_source": {
-            **fields.entry_source(entry),
+            **fields.build_entry_source(entry),
             "vector": pack_dense_vector(np.ascontiguousarray(entry.vector, dtype=np.float32)),
         },
     }
@@ -377,15 +388,15 @@ def parse_stored_hit(
     return fields.build_stored_entry(owner, hit["_id"], hit["_source"], cosine)
 
 
-def entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
+def parse_entry_vector(owner: Owner, hit: Mapping[str, Any]) -> EntryVector:
     """Return the entry's vector in a hit that was requested with all stored fields."""
     stored = dict(hit["_source"])
     numbers = stored.pop("vector", None)
     vector = None if numbers is None else np.asarray(numbers, dtype=np.float32)
-    return fields.entry_vector(owner, hit["_id"], stored, vector)
+    return fields.build_entry_vector(owner, hit["_id"], stored, vector)
 
 
-def passage_vector(hit: Mapping[str, Any]) -> PassageVector:
+def parse_passage_vector(hit: Mapping[str, Any]) -> PassageVector:
     """Return the vector in a hit of a search with VECTOR_OPTIONS."""
     found = hit["_source"]
     return PassageVector(found["chunk_id"], np.asarray(found["vector"], dtype=np.float32))
@@ -394,7 +405,7 @@ def passage_vector(hit: Mapping[str, Any]) -> PassageVector:
 def parse_candidate(
     id_of: Callable[[str, str, int], str], hit: Mapping[str, Any], score: float
 ) -> Candidate:
-    """Return the candidate in a hit of a search with candidate_options()."""
+    """Return the candidate in a hit of a search with build_candidate_options()."""
     values = hit["fields"]
     [document_id], [index_key], [ordinal] = (
         values["document_id"],
@@ -419,13 +430,13 @@ def parse_ranking(
     owner: Owner, request: RankingRequest, found: Iterable[Mapping[str, Any]]
 ) -> list[Candidate]:
     """Return the candidates in the hits of one ranking, best first."""
-    score = _read_words_score if isinstance(request.by, str) else cosine
-    id_of = entry_ids(owner)
+    score = _read_words_score if isinstance(request.by, str) else parse_cosine
+    id_of = make_entry_id_function(owner)
     candidates = [parse_candidate(id_of, hit, score(hit)) for hit in found]
     return sorted(candidates, key=lambda one: (-one.score, one.id))
 
 
-def cosine(hit: Mapping[str, Any]) -> float:
+def parse_cosine(hit: Mapping[str, Any]) -> float:
     """Return the cosine of a hit by vector, which Elasticsearch scores as (1 + cosine) / 2."""
     return 2.0 * float(hit["_score"]) - 1.0
 

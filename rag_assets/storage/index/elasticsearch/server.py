@@ -1,4 +1,4 @@
-"""Version, disk space and privileges that an Elasticsearch server reports, and its check.
+"""Version, disk space and privileges that an Elasticsearch server reports, and a check of it.
 
 Elastic Serverless manages nodes, shards and files itself. It answers no request about them, and
 refuses index settings that concern them.
@@ -92,13 +92,13 @@ class Server:
         info = ServerInfo(
             version.get("number"),
             version.get("build_flavor") == "serverless",
-            stated_cluster_id(cluster_id),
+            parse_cluster_id(cluster_id),
         )
         self._info = None if cluster_id == _WITHOUT_MASTER else info
         return info
 
 
-def stated_cluster_id(text: str | None) -> str | None:
+def parse_cluster_id(text: str | None) -> str | None:
     """Return a cluster's id as stated by a node; None if the node does not know it yet."""
     return None if text == _WITHOUT_MASTER else text
 
@@ -112,7 +112,7 @@ _UNITS: Final = {"b": 1, "kb": 1 << 10, "mb": 1 << 20, "gb": 1 << 30, "tb": 1 <<
 _SIZE: Final = re.compile(r"(\d+(?:\.\d+)?)([kmgt]?b)")
 
 
-def node_disks(client: Elasticsearch) -> list[DiskSpace]:
+def list_node_disks(client: Elasticsearch) -> list[DiskSpace]:
     """Return the disk of each node; empty if the cluster's disk thresholds are disabled."""
     answer = client.cluster.get_settings(
         include_defaults=True, flat_settings=True, filter_path=[f"*.{_DISK}*"]
@@ -127,14 +127,14 @@ def node_disks(client: Elasticsearch) -> list[DiskSpace]:
         DiskSpace(
             f"Elasticsearch (node {node.get('name', '?')})",
             int(total["available_in_bytes"]),
-            flood_stage_bytes(int(total["total_in_bytes"]), settings),
+            compute_flood_stage_bytes(int(total["total_in_bytes"]), settings),
         )
         for node in nodes
         if (total := node.get("fs", {}).get("total"))
     ]
 
 
-def flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
+def compute_flood_stage_bytes(size: int, settings: Mapping[str, str]) -> int:
     """Return how many bytes of a disk must be free so that its indexes accept entries."""
     flood = settings.get(_FLOOD, _DEFAULT_FLOOD)
     if (absolute := _parse_bytes(flood)) is not None:
@@ -325,7 +325,7 @@ class _Checker:
 
     def _check_disks(self) -> None:
         self._problems += [
-            disk.error.advice for disk in node_disks(self._client) if disk.is_nearly_full
+            disk.error.advice for disk in list_node_disks(self._client) if disk.is_nearly_full
         ]
 
     def _try_reading(self, what: str, ask: Callable[[], str | None]) -> str | None:

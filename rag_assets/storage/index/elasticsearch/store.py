@@ -27,6 +27,7 @@ from rag_assets.storage.index.elasticsearch.ownership import Ownership
 from rag_assets.storage.index.model import (
     NONE_MOVED,
     Candidate,
+    EntryCounts,
     EntryFilter,
     IndexRef,
     MovedPages,
@@ -71,7 +72,7 @@ class ElasticsearchNotes:
     def read(self, name: str) -> str | None:
         with translated_errors():
             try:
-                found = self._client.get(index=self._index, id=self._id(name))
+                found = self._client.get(index=self._index, id=self._build_note_id(name))
             except NotFoundError:
                 return None
         return str(found["_source"]["text"])
@@ -80,12 +81,12 @@ class ElasticsearchNotes:
         with translated_errors():
             self._require_index()
             document = {"installation": self._installation, "name": name, "text": text}
-            self._client.index(index=self._index, id=self._id(name), document=document)
+            self._client.index(index=self._index, id=self._build_note_id(name), document=document)
 
     def delete(self, name: str) -> None:
         with translated_errors():
             try:
-                self._client.delete(index=self._index, id=self._id(name))
+                self._client.delete(index=self._index, id=self._build_note_id(name))
             except NotFoundError:
                 return
 
@@ -97,7 +98,7 @@ class ElasticsearchNotes:
             create_index(self._client, self._index, body)
         self._ownership.require(self._index)
 
-    def _id(self, name: str) -> str:
+    def _build_note_id(self, name: str) -> str:
         return f"{self._installation}/{name}"
 
 
@@ -119,7 +120,7 @@ def open_store(config: StoreConfig) -> VectorStore:
         max_retries=3,
         retry_on_status=TRANSIENT,
         retry_on_timeout=True,
-        serializers=json_serializers(),
+        serializers=build_json_serializers(),
     )
     ownership = Ownership(client, config.installation)
     names = IndexNames(config.prefix, config.former_prefixes)
@@ -127,7 +128,7 @@ def open_store(config: StoreConfig) -> VectorStore:
         entries=ElasticsearchEntries(client, ownership),
         indexes=ElasticsearchIndexes(client, names, config.shared_limit, ownership, config.layout),
         searcher=partial(ElasticsearchSearcher, connection),
-        notes=ElasticsearchNotes(client, names.marks, ownership, config.installation),
+        notes=ElasticsearchNotes(client, names.notes_index, ownership, config.installation),
         close=client.close,
     )
 
@@ -139,7 +140,7 @@ _MAX_BUILDS = 4_096
 _JSON = ("application/json", "application/vnd.elasticsearch+json")
 
 
-def json_serializers() -> dict[str, OrjsonSerializer]:
+def build_json_serializers() -> dict[str, OrjsonSerializer]:
     """Return serializers, based on orjson, for the requests and answers of a client."""
     return {kind: OrjsonSerializer() for kind in _JSON}
 
@@ -154,7 +155,7 @@ class ElasticsearchSearcher:
             request_timeout=_SECONDS,
             max_retries=2,
             retry_on_status=TRANSIENT,
-            serializers=json_serializers(),
+            serializers=build_json_serializers(),
         )
         self._analyses: LRUCache[tuple[str, Owner], tuple[str, ...]] = LRUCache(_MAX_BUILDS)
 
@@ -168,20 +169,24 @@ class ElasticsearchSearcher:
             if isinstance(r.by, str)
         }
         first = [
-            queries.word_counts(owner, request, words[number])
+            queries.build_word_count_search(owner, request, words[number])
             if number in words
-            else _add_candidate_options(owner, request, queries.ranking(owner, request))
+            else _add_candidate_options(
+                owner, request, queries.build_ranking_search(owner, request)
+            )
             for number, request in enumerate(requests)
         ]
         answers = [*await self._fetch_answers(index_name, owner, first)]
-        await self._count_missed(index_name, owner, requests, words, answers)
+        await self._repeat_word_counts(index_name, owner, requests, words, answers)
         # A word is weighted by its rarity among readable entries, so these must be counted first.
-        weighed = {number: queries.word_weights(words[number], answers[number]) for number in words}
+        weighed = {
+            number: queries.parse_word_weights(words[number], answers[number]) for number in words
+        }
         second = {
             number: _add_candidate_options(
                 owner,
                 requests[number],
-                queries.words_ranking(owner, requests[number], words[number], weights),
+                queries.build_words_search(owner, requests[number], words[number], weights),
             )
             for number, weights in weighed.items()
             if weights
@@ -200,9 +205,9 @@ class ElasticsearchSearcher:
     ) -> dict[str, float]:
         if not ids:
             return {}
-        body = queries.cosine_search(owner, vector, [queries.id_clause(ids)], len(ids))
+        body = queries.build_cosine_search(owner, vector, [queries.build_id_clause(ids)], len(ids))
         [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.SCORE_OPTIONS}])
-        return {hit["_id"]: queries.cosine(hit) for hit in found}
+        return {hit["_id"]: queries.parse_cosine(hit) for hit in found}
 
     async def entries(
         self,
@@ -217,16 +222,16 @@ class ElasticsearchSearcher:
         if not ids:
             return {}
         entry_filter = EntryFilter(None if scopes is None else frozenset(scopes), moved)
-        readable = queries.filter_clauses(entry_filter)
-        clauses = [queries.id_clause(ids), *readable]
+        readable = queries.build_filter_clauses(entry_filter)
+        clauses = [queries.build_id_clause(ids), *readable]
         if vector is None:
-            body = {"query": queries.entries(owner, clauses), "size": len(ids)}
+            body = {"query": queries.build_entries_query(owner, clauses), "size": len(ids)}
         else:
-            body = queries.cosine_search(owner, vector, clauses, len(ids))
+            body = queries.build_cosine_search(owner, vector, clauses, len(ids))
         [found] = await self._fetch_hits(index_name, owner, [{**body, **queries.ENTRY_OPTIONS}])
         return {
             hit["_id"]: queries.parse_stored_hit(
-                owner, hit, None if vector is None else queries.cosine(hit)
+                owner, hit, None if vector is None else queries.parse_cosine(hit)
             )
             for hit in found
         }
@@ -236,20 +241,23 @@ class ElasticsearchSearcher:
     ) -> dict[str, PassageVector]:
         if not ids:
             return {}
-        query = queries.entries(owner, [queries.id_clause(ids)])
+        query = queries.build_entries_query(owner, [queries.build_id_clause(ids)])
         body = {"query": query, "size": len(ids), **queries.VECTOR_OPTIONS}
         [found] = await self._fetch_hits(index_name, owner, [body])
         return {
-            hit["_id"]: queries.passage_vector(hit) for hit in found if "vector" in hit["_source"]
+            hit["_id"]: queries.parse_passage_vector(hit)
+            for hit in found
+            if "vector" in hit["_source"]
         }
 
-    async def count(
+    async def count_entries(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
-    ) -> tuple[int, int]:
+    ) -> EntryCounts:
         [answer] = await self._fetch_answers(
-            index_name, owner, [queries.entry_count(owner, recent_keys)]
+            index_name, owner, [queries.build_entry_count_search(owner, recent_keys)]
         )
-        return answer["hits"]["total"]["value"], answer["aggregations"]["recent"]["doc_count"]
+        total, recent = answer["hits"]["total"], answer["aggregations"]["recent"]
+        return EntryCounts(total["value"], recent["doc_count"])
 
     async def presence(self, index: IndexRef) -> Presence:
         with translated_errors():
@@ -264,7 +272,7 @@ class ElasticsearchSearcher:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _count_missed(
+    async def _repeat_word_counts(
         self,
         index_name: str,
         owner: Owner,
@@ -281,16 +289,18 @@ class ElasticsearchSearcher:
         missed = {
             number: parse_query_words(str(requests[number].by))
             for number, of in words.items()
-            if not {*queries.counted_analyses(answers[number])} <= {*of.analyses}
+            if not {*queries.parse_counted_analyses(answers[number])} <= {*of.analyses}
         }
         if missed:
             words |= missed
-            again = [queries.word_counts(owner, requests[n], of) for n, of in missed.items()]
+            again = [
+                queries.build_word_count_search(owner, requests[n], of) for n, of in missed.items()
+            ]
             counted = await self._fetch_answers(index_name, owner, again)
             for number, answer in zip(missed, counted, strict=True):
                 answers[number] = answer
         for number in words:
-            present = {*queries.counted_analyses(answers[number])}
+            present = {*queries.parse_counted_analyses(answers[number])}
             known = {*self._analyses.get((index_name, owner), ())}
             # Entries without an analysis mark will soon be written again, so they are not cached.
             if present and FORMER not in present and not present <= known:
@@ -329,4 +339,4 @@ def _add_candidate_options(
     owner: Owner, request: RankingRequest, search: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a search, extended by the options that make it return candidates."""
-    return {**queries.candidate_options(owner, symbols=request.symbols), **search}
+    return {**queries.build_candidate_options(owner, symbols=request.symbols), **search}

@@ -20,6 +20,7 @@ from rag_assets.storage.index.model import (
     NONE_MOVED,
     SYMBOL,
     Candidate,
+    EntryCounts,
     EntryFilter,
     EqualTexts,
     IndexRef,
@@ -34,7 +35,7 @@ from rag_assets.storage.index.model import (
     entry_id,
     is_within,
 )
-from rag_assets.storage.index.terms import MARK, TITLE_WEIGHT, parse_query_words, weighed_words
+from rag_assets.storage.index.terms import MARK, TITLE_WEIGHT, parse_query_words, weigh_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ def _is_owned(stored: Mapping[str, Any], owner: Owner) -> bool:
     return found == (owner.tenant, owner.incarnation, owner.generation)
 
 
-def missing_index(index_name: str) -> IndexInconsistent:
+def build_missing_index_error(index_name: str) -> IndexInconsistent:
     """Return the error for an index that does not exist."""
     return IndexInconsistent(
         f"index {index_name!r} is gone", hint="restore it with `rag-assets sync --repair`"
@@ -126,13 +127,13 @@ class MemorySearcher:
         self, index_name: str, owner: Owner, requests: Sequence[RankingRequest]
     ) -> list[list[Candidate]]:
         rows = self._list_rows(index_name, owner)
-        return [ranking(rows, owner, request) for request in requests]
+        return [rank_rows(rows, owner, request) for request in requests]
 
     async def cosines(
         self, index_name: str, owner: Owner, vector: npt.NDArray[np.float32], ids: Sequence[str]
     ) -> dict[str, float]:
         rows = self._list_rows(index_name, owner)
-        return {row.id: cosine(row, vector) for row in rows if row.id in set(ids)}
+        return {row.id: compute_cosine(row, vector) for row in rows if row.id in set(ids)}
 
     async def entries(
         self,
@@ -147,7 +148,7 @@ class MemorySearcher:
         wanted = set(ids)
         return {
             row.id: fields.build_stored_entry(
-                owner, row.id, row.fields, None if vector is None else cosine(row, vector)
+                owner, row.id, row.fields, None if vector is None else compute_cosine(row, vector)
             )
             for row in self._list_rows(index_name, owner)
             if row.id in wanted and (scopes is None or is_readable(row.fields, scopes, moved))
@@ -163,11 +164,12 @@ class MemorySearcher:
             if row.id in wanted and row.vector.any()
         }
 
-    async def count(
+    async def count_entries(
         self, index_name: str, owner: Owner, recent_keys: Sequence[str]
-    ) -> tuple[int, int]:
+    ) -> EntryCounts:
         rows = self._list_rows(index_name, owner)
-        return len(rows), sum(row.fields["index_key"] in recent_keys for row in rows)
+        recent = sum(row.fields["index_key"] in recent_keys for row in rows)
+        return EntryCounts(len(rows), recent)
 
     async def presence(self, index: IndexRef) -> Presence:
         return self._memory.presence(index)
@@ -177,7 +179,7 @@ class MemorySearcher:
 
     def _list_rows(self, index_name: str, owner: Owner) -> list[Row]:
         if index_name not in self._memory.indexes:
-            raise missing_index(index_name)
+            raise build_missing_index_error(index_name)
         return self._memory.list_owned_rows(index_name, owner)
 
 
@@ -186,7 +188,7 @@ _TITLES = ("title", "heading_path")
 _WRITTEN = ("text", "context", *_TITLES)
 
 
-def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
+def rank_rows(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[Candidate]:
     """Return the candidates of a request among rows, best first, ties broken by id."""
     rows = [row for row in rows if _passes_filter(row.fields, request.entry_filter)]
     matched: Mapping[str, int] = {}
@@ -201,7 +203,7 @@ def ranking(rows: Sequence[Row], owner: Owner, request: RankingRequest) -> list[
     elif request.by is None:
         scores = {row.id: 0.0 for row in rows}
     else:
-        scores = {row.id: cosine(row, request.by) for row in rows if row.vector.any()}
+        scores = {row.id: compute_cosine(row, request.by) for row in rows if row.vector.any()}
     found = [
         _build_candidate(row, owner, scores[row.id], request, matched.get(row.id, 0))
         for row in rows
@@ -229,7 +231,7 @@ def _build_candidate(
     )
 
 
-def cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
+def compute_cosine(row: Row, vector: npt.NDArray[np.float32]) -> float:
     """Return the cosine of an entry's vector and a query vector; 0 if one of them is zero."""
     product = float(np.linalg.norm(row.vector) * np.linalg.norm(vector))
     return float(row.vector @ vector) / product if product else 0.0
@@ -286,7 +288,7 @@ def _compute_word_scores(rows: Sequence[Row], query: str) -> dict[str, tuple[flo
     terms = {row.id: Counter(row.fields["terms"].split()) for row in rows}
     written = {row.id: [_read_text(row, name) for name in _WRITTEN] for row in rows}
     phrases = {one: _build_phrase_pattern(one) for one in (*words.phrases, *words.title_words)}
-    weighed = weighed_words(
+    weighed = weigh_words(
         words,
         len(rows),
         forms={form: sum(form in counts for counts in terms.values()) for form in words.forms},

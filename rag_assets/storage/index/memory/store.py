@@ -13,7 +13,12 @@ import numpy as np
 from rag_assets.common.errors import IndexInconsistent, RagAssetsError
 from rag_assets.common.hashing import HashRange
 from rag_assets.storage.index import fields
-from rag_assets.storage.index.memory.searcher import Memory, MemorySearcher, Row, missing_index
+from rag_assets.storage.index.memory.searcher import (
+    Memory,
+    MemorySearcher,
+    Row,
+    build_missing_index_error,
+)
 from rag_assets.storage.index.model import (
     BuildCount,
     CountedBuild,
@@ -50,7 +55,11 @@ class MemoryIndexes:
     def place(self, spec: IndexSpec, tenant: str, placement: Placement) -> IndexRef:
         is_dedicated = placement == "dedicated"
         stem = f"{self._memory.prefix}-{spec.dimensions}-{spec.vector_index}-"
-        name = f"{stem}own-{tenant}" if is_dedicated else self._shared_with_room(f"{stem}shared-")
+        name = (
+            f"{stem}own-{tenant}"
+            if is_dedicated
+            else self._find_shared_index_with_room(f"{stem}shared-")
+        )
         index = self._memory.create(name, spec, tenant if is_dedicated else None)
         return IndexRef(name, index.identity)
 
@@ -63,7 +72,7 @@ class MemoryIndexes:
     def conditions(self) -> list[RagAssetsError]:
         return []
 
-    def layout_differences(self) -> list[str]:
+    def list_layout_differences(self) -> list[str]:
         return []
 
     def count(self, builds: Sequence[CountedBuild]) -> list[BuildCount]:
@@ -107,7 +116,7 @@ class MemoryIndexes:
 
     def publish(self, index_name: str, owner: Owner) -> None:
         if index_name not in self._memory.indexes:
-            raise missing_index(index_name)
+            raise build_missing_index_error(index_name)
         self._memory.views[owner.tenant] = (index_name, owner)
 
     def withdraw(self, tenant: str) -> None:
@@ -132,7 +141,7 @@ class MemoryIndexes:
         is_shown = not build.is_serving or self.is_published(build.index.name, build.owner)
         return BuildCount(presence, len(rows), recent, is_shown)
 
-    def _shared_with_room(self, stem: str) -> str:
+    def _find_shared_index_with_room(self, stem: str) -> str:
         number = 1
         while len(self._memory.rows(f"{stem}{number}")) >= self._memory.shared_limit:
             number += 1
@@ -150,7 +159,7 @@ class MemoryEntries:
             Row(
                 entry.id,
                 entry.owner.tenant,
-                fields.entry_source(entry),
+                fields.build_entry_source(entry),
                 np.array(entry.vector, dtype=np.float32),
             )
             for entry in entries
@@ -158,7 +167,7 @@ class MemoryEntries:
         with self._memory.lock:
             index = self._memory.indexes.get(index_name)
             if index is None:
-                raise missing_index(index_name)
+                raise build_missing_index_error(index_name)
             for row in rows:
                 if len(row.vector) != index.spec.dimensions:
                     raise IndexInconsistent(
@@ -227,7 +236,7 @@ class MemoryEntries:
             if wanted and tenant in {row.tenant, row.fields["tenant"]}:
                 yield fields.build_scanned_entry(row.id, row.fields, row.tenant, digest_key)
 
-    def strangers(
+    def iter_unowned_entries(
         self, index_name: str, tenant: str, owners: Collection[Owner]
     ) -> Iterator[ScannedEntry]:
         ours = {(owner.incarnation, owner.generation) for owner in owners}
@@ -236,7 +245,7 @@ class MemoryEntries:
             if not (known and entry.correctly_routed):
                 yield entry
 
-    def counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
+    def iter_version_counts(self, index_name: str, owner: Owner) -> Iterator[VersionCount]:
         counter = Counter(
             (row.fields["document_id"], row.fields["index_key"], row.fields["access_scope"])
             for row in self._memory.list_owned_rows(index_name, owner)
@@ -277,9 +286,9 @@ class MemoryEntries:
         for row in self._memory.list_owned_rows(index_name, owner):
             if row.fields["text_sha256"] in texts:
                 vector = row.vector if row.vector.any() else None
-                yield fields.entry_vector(owner, row.id, row.fields, vector)
+                yield fields.build_entry_vector(owner, row.id, row.fields, vector)
 
-    def without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
+    def iter_ids_without_vector(self, index_name: str, owner: Owner) -> Iterator[str]:
         return (
             row.id
             for row in self._memory.list_owned_rows(index_name, owner)

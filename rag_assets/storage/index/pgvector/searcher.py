@@ -27,9 +27,9 @@ from rag_assets.storage.index.pgvector.tables import (
     OF_A_BUILD,
     OPTIONS,
     SECONDS,
-    driver_url,
+    build_driver_url,
+    build_unavailable_error,
     format_vector,
-    unavailable,
 )
 
 
@@ -156,8 +156,8 @@ class PgVectorSearcher:
     """Ranks a build's entries by similarity to a vector."""
 
     def __init__(self, url: str, prefix: str) -> None:
-        self._url = driver_url(url)
-        self._layout = tables.Layout(prefix)
+        self._url = build_driver_url(url)
+        self._layout = tables.SchemaNames(prefix)
         self._pool: AsyncConnectionPool[psycopg.AsyncConnection[Any]] | None = None
         self._away_until = 0.0
 
@@ -173,7 +173,7 @@ class PgVectorSearcher:
             VectorsUnavailable: the server does not answer, or did not a moment ago.
         """
         if time.monotonic() < self._away_until:
-            raise unavailable(TimeoutError())
+            raise build_unavailable_error(TimeoutError())
         try:
             async with asyncio.timeout(SECONDS):
                 return await self._rank(owner, vector, request)
@@ -182,7 +182,7 @@ class PgVectorSearcher:
             # server.
             if not isinstance(error, OF_A_BUILD):
                 self._away_until = time.monotonic() + _PAUSE_SECONDS
-            raise unavailable(error) from None
+            raise build_unavailable_error(error) from None
 
     async def close(self) -> None:
         """Close the connections, in the event loop that opened them."""
@@ -200,7 +200,7 @@ class PgVectorSearcher:
                 found = await search.nearest(connection)
                 if len(found) >= request.returned:
                     return found
-            return await search.each(connection)
+            return await search.compare_all(connection)
 
     async def _open_pool(self) -> AsyncConnectionPool[psycopg.AsyncConnection[Any]]:
         if self._pool is None:
@@ -244,7 +244,7 @@ class _Search:
         rows = await self._fetch(connection, _NEAREST, distance=tables.distance(self._dimensions))
         return [_read_candidate(row) for row in rows]
 
-    async def each(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
+    async def compare_all(self, connection: psycopg.AsyncConnection[Any]) -> list[Candidate]:
         """Return the most similar entries after comparing all entries that pass the filter."""
         return [_read_candidate(row) for row in await self._fetch(connection, _EACH)]
 

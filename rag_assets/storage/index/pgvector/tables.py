@@ -40,7 +40,7 @@ FAILURES = (psycopg.OperationalError, psycopg.InterfaceError, *OF_A_BUILD)
 """Errors after which a build's vectors count as unavailable."""
 
 
-def driver_url(url: str) -> str:
+def build_driver_url(url: str) -> str:
     """Return the address with the scheme `postgresql://`, which the driver requires."""
     return _SCHEME.sub("postgresql://", url)
 
@@ -51,10 +51,10 @@ def translate_errors() -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        raise unavailable(error) from None
+        raise build_unavailable_error(error) from None
 
 
-def unavailable(error: Exception) -> VectorsUnavailable:
+def build_unavailable_error(error: Exception) -> VectorsUnavailable:
     """Return the error for a server that does not answer, without the server's own message."""
     return VectorsUnavailable(
         f"the server of vectors does not answer: {type(error).__name__}",
@@ -68,7 +68,7 @@ _HALF = 4_000
 """Up to this many dimensions, the extension indexes vectors in half precision."""
 
 
-class Layout:
+class SchemaNames:
     """Computes the names of an installation's schemas."""
 
     def __init__(self, prefix: str) -> None:
@@ -80,10 +80,10 @@ class Layout:
 
     def of_tenant(self, tenant: str) -> str:
         """Return the common prefix of the names of a tenant's schemas."""
-        return f"{self._prefix}{tenant_part(tenant)}"
+        return f"{self._prefix}{hash_tenant(tenant)}"
 
 
-def tenant_part(tenant: str) -> str:
+def hash_tenant(tenant: str) -> str:
     """Return the part of a schema's name that stands for the tenant: a hash of its id."""
     # A tenant's id may be longer than the limit of names in Postgres.
     return f"{compute_key('tenant', tenant)[:16]}_"
@@ -137,7 +137,7 @@ def build_table_statements(schema: str, dimensions: int, comment: str) -> Iterat
         )
 
 
-def vector_index(schema: str, dimensions: int) -> sql.Composed | None:
+def build_vector_index_statement(schema: str, dimensions: int) -> sql.Composed | None:
     """Return the statement that creates a vector index; None if vectors are too long for one."""
     if dimensions > _HALF:
         return None
@@ -189,7 +189,7 @@ COLUMNS = (
 
 def build_row(entry: Entry) -> dict[str, Any]:
     """Return the table row of an entry."""
-    return build_row_of_stored(entry.id, fields.entry_source(entry), entry.vector)
+    return build_row_of_stored(entry.id, fields.build_entry_source(entry), entry.vector)
 
 
 def build_row_of_stored(
@@ -261,8 +261,8 @@ class PgVectors:
     """
 
     def __init__(self, url: str, prefix: str, installation: UUID | None = None) -> None:
-        self._url = driver_url(url)
-        self._layout = Layout(prefix)
+        self._url = build_driver_url(url)
+        self._layout = SchemaNames(prefix)
         self._comment = format_comment(installation)
         self._pool: ConnectionPool[psycopg.Connection[Any]] | None = None
 
@@ -298,7 +298,7 @@ class PgVectors:
         self.require()
         schema = self._layout.schema(owner)
         self._require_own(schema)
-        is_former = self._is_former(owner)
+        is_former = self._has_former_columns(owner)
         with self._connect() as connection, connection.transaction():
             if is_former:
                 connection.execute(_DROP.format(sql.Identifier(schema)))
@@ -308,7 +308,7 @@ class PgVectors:
     def index(self, owner: Owner, dimensions: int) -> None:
         """Create a build's vector index if it is missing, and analyze its tables."""
         schema = self._layout.schema(owner)
-        statement = vector_index(schema, dimensions)
+        statement = build_vector_index_statement(schema, dimensions)
         with self._connect() as connection:
             if statement is not None:
                 with connection.transaction():
@@ -380,7 +380,7 @@ class PgVectors:
         for batch in batched(scopes, _DOCUMENTS):
             self._execute(statement, [list(batch), [scopes[one] for one in batch]])
 
-    def counts(self, owner: Owner) -> Iterator[VersionCount]:
+    def iter_version_counts(self, owner: Owner) -> Iterator[VersionCount]:
         """Yield the number and checksum of a build's vectors for each version of each document.
 
         Yield no counts if the tables are missing or have the columns of an earlier version, because
@@ -390,12 +390,12 @@ class PgVectors:
             "SELECT c.document_id, c.index_key, c.access_scope, count(*), sum({})::text"
             " FROM {} AS c JOIN {} AS v USING (rag_chunk_id) GROUP BY 1, 2, 3"
         ).format(_CHECKSUM, self._chunks(owner), self._vectors(owner))
-        if not self._list_schemas(self._layout.schema(owner)) or self._is_former(owner):
+        if not self._list_schemas(self._layout.schema(owner)) or self._has_former_columns(owner):
             return
         for document_id, key, scope, count, ids in self._execute(query):
             yield VersionCount(document_id, key, scope, count, int(ids))
 
-    def unsound(self, owner: Owner) -> int:
+    def count_unsound(self, owner: Owner) -> int:
         """Return the number of a build's vectors whose length is not 1; 0 without tables."""
         if not self._list_schemas(self._layout.schema(owner)):
             return 0
@@ -444,7 +444,7 @@ class PgVectors:
 
     def schemas(self, tenant: str | None = None) -> list[str]:
         """Return the sorted names of the schemas of a tenant's builds, or of all builds."""
-        ending = "" if tenant is None else tenant_part(tenant)
+        ending = "" if tenant is None else hash_tenant(tenant)
         return [str(row[0]) for row in self._execute(_OWN_SCHEMAS, [ending, self._comment])]
 
     def adopt(self, owners: Iterable[Owner]) -> None:
@@ -480,9 +480,10 @@ class PgVectors:
         ):
             return
         raise ForeignInstallation(
-            f"schema {schema!r} of the server of vectors belongs to"
-            f" {owner or 'an unknown installation'}, and not to {self._comment}",
-            hint="set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation uses there",
+            f"schema {schema!r} on the vector server belongs to"
+            f" {owner or 'an unknown installation'}, not to {self._comment}",
+            hint="set RAG_ASSETS_INDEX_PREFIX to a prefix that no other installation on that server"
+            " uses",
         )
 
     def _find_owner_comment(self, schema: str) -> str | None:
@@ -498,7 +499,7 @@ class PgVectors:
     def _vectors(self, owner: Owner) -> sql.Identifier:
         return sql.Identifier(self._layout.schema(owner), "rag_vectors")
 
-    def _is_former(self, owner: Owner) -> bool:
+    def _has_former_columns(self, owner: Owner) -> bool:
         """Return whether a build's tables lack columns, because an earlier version created them."""
         table = self._chunks(owner).as_string()
         found = {str(row[0]) for row in self._execute(_COLUMNS, [table])}

@@ -28,19 +28,19 @@ from rag_assets.common.batches import batched
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    build_row_upsert,
     matches_any,
     matches_document,
     notify,
-    put_row,
     read_row,
 )
 from rag_assets.storage.catalog.documents.status import (
+    build_deletion_update,
+    build_withholding_update,
     is_of_generation,
     is_same_document,
-    mark_deleted_statement,
-    withhold_statement,
 )
-from rag_assets.storage.catalog.records.model import PushedRecord, record_values
+from rag_assets.storage.catalog.records.model import PushedRecord, build_record_row
 from rag_assets.storage.catalog.tables import (
     document_index,
     documents,
@@ -269,7 +269,7 @@ def _put_records(connection: Connection, ref: TenantRef, records: Sequence[Pushe
     changes = {name: new.excluded[name] for name in changed}
     statement = new.on_conflict_do_update(index_elements=identity, set_=changes)
     for batch in batched(records, _BATCH):
-        connection.execute(statement, [record_values(ref, record) for record in batch])
+        connection.execute(statement, [build_record_row(ref, record) for record in batch])
 
 
 def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequence[str]) -> None:
@@ -278,11 +278,13 @@ def _delete_records(connection: Connection, ref: TenantRef, document_ids: Sequen
         table = source_records.c
         wanted = table.tenant == ref.id, matches_any(table.document_id, ids)
         connection.execute(delete(source_records).where(*wanted))
-        connection.execute(mark_deleted_statement(ref, ids))
-        connection.execute(withhold_statement(ref, ids))
+        connection.execute(build_deletion_update(ref, ids))
+        connection.execute(build_withholding_update(ref, ids))
 
 
 def _set_derivation(connection: Connection, ref: TenantRef, derived: DerivedRecords) -> None:
     unresolved = [statement.as_json for statement in derived.unresolved]
     values = {"fingerprint": derived.fingerprint, "unresolved": unresolved}
-    connection.execute(put_row(derivations, {"tenant": ref.id, "source": derived.of}, values))
+    connection.execute(
+        build_row_upsert(derivations, {"tenant": ref.id, "source": derived.of}, values)
+    )

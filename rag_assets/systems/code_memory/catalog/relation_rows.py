@@ -33,12 +33,12 @@ from sqlalchemy.dialects.postgresql import insert as upsert
 
 from rag_assets.common.batches import batched
 from rag_assets.common.hashing import HashRange
-from rag_assets.storage.catalog.accounts.access import readable_scopes
+from rag_assets.storage.catalog.accounts.access import select_readable_scopes
 from rag_assets.storage.catalog.database import (
     CatalogQueries,
     TenantRef,
+    build_texts_parameter,
     matches_any,
-    texts_parameter,
 )
 from rag_assets.storage.catalog.documents.status import is_of_generation, is_same_document
 from rag_assets.storage.catalog.statements import Statement
@@ -170,7 +170,9 @@ class ReadableState:
 STATE = select(*_STATE_COLUMNS)
 """SQL query that returns only the state."""
 
-_SCOPES = readable_scopes(_TENANT, texts_parameter("principals"), literal(None, Integer))
+_SCOPES = select_readable_scopes(
+    _TENANT, build_texts_parameter("principals"), literal(None, Integer)
+)
 READABLE_STATE = Statement(select(*_STATE_COLUMNS, _SCOPES.scalar_subquery()))
 """SQL query that returns the state, and the scopes that principals may read."""
 

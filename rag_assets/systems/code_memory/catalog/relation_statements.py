@@ -39,7 +39,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.types import TypeEngine
 
 from rag_assets.storage.catalog.accounts.access import is_readable
-from rag_assets.storage.catalog.database import matches_any, matches_document, texts_parameter
+from rag_assets.storage.catalog.database import build_texts_parameter, matches_any, matches_document
 from rag_assets.storage.catalog.documents.readable import select_returnable
 from rag_assets.storage.catalog.statements import Statement
 from rag_assets.storage.catalog.tables import document_index, documents
@@ -53,7 +53,7 @@ from rag_assets.systems.code_memory.catalog.tables import (
 
 _TENANT = bindparam("tenant", type_=Text)
 _GENERATION = bindparam("generation", type_=Integer)
-_PRINCIPALS = texts_parameter("principals")
+_PRINCIPALS = build_texts_parameter("principals")
 _LIMIT = bindparam("limit", type_=Integer)
 _NUMBERS: TypeEngine[list[int]] = ARRAY(Integer)  # type: ignore[assignment]
 _POSITIONS = bindparam("positions", type_=_NUMBERS)
@@ -82,7 +82,7 @@ _APART: ColumnElement[int] = literal_column("0")
 
 
 def _unnest_parameter(parameter: str) -> FunctionElement[str]:
-    texts: BindParameter[list[str]] = texts_parameter(parameter)
+    texts: BindParameter[list[str]] = build_texts_parameter(parameter)
     return func.unnest(cast(texts, ARRAY(Text)))
 
 
@@ -246,9 +246,9 @@ def _select_matching_edges(parameter: str, wanted: _Condition) -> Subquery:
 
 
 def _has_requested_kind() -> _Condition:
-    only = texts_parameter("only")
+    only = build_texts_parameter("only")
     return and_(
-        edges.c.kind != all_(texts_parameter("without")),
+        edges.c.kind != all_(build_texts_parameter("without")),
         or_(func.cardinality(cast(only, ARRAY(Text))) == 0, matches_any(edges.c.kind, only)),
     )
 
@@ -286,7 +286,7 @@ def _select_documents_by_uri() -> Select[Any]:
 
 
 def _select_evidence() -> Select[Any]:
-    parameters = texts_parameter("documents"), texts_parameter("texts")
+    parameters = build_texts_parameter("documents"), build_texts_parameter("texts")
     arrays = (cast(parameter, ARRAY(Text)) for parameter in parameters)
     wanted = (
         func.unnest(*arrays, cast(_POSITIONS, ARRAY(Integer)))

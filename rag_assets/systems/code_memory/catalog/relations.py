@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias, TypeVar
 
 from rag_assets.ingest.sources.model import build_uri
-from rag_assets.storage.catalog.accounts.access import PUBLIC, reads_public
+from rag_assets.storage.catalog.accounts.access import PUBLIC, may_read_public
 from rag_assets.storage.catalog.database import Database
 from rag_assets.storage.catalog.statements import BlockingRunner, Statement
 from rag_assets.systems.code_memory.catalog import relation_statements as statements
@@ -487,7 +487,7 @@ class RelationTable:
         """Return the state of a tenant's relations, and the scopes that principals may read."""
         values = {"tenant": tenant_id, "principals": [*principals]}
         [(changes, rows, scopes)] = self._statements.rows(READABLE_STATE, values)
-        public = (PUBLIC,) if reads_public(principals) else ()
+        public = (PUBLIC,) if may_read_public(principals) else ()
         return ReadableState(RelationState(changes, rows), frozenset((*(scopes or ()), *public)))
 
 

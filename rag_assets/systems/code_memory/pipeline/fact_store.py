@@ -157,7 +157,7 @@ def _find_differing_relations(
     ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
     """Return the correct relations of texts whose recorded rows differ, by chunk_set_key."""
-    lost = ctx.lake.missing_chunk_sets(media_types)
+    lost = ctx.lake.find_missing_chunk_sets(media_types)
     readable = {key: media_type for key, media_type in media_types.items() if key not in lost}
     stated = build_relations_of_texts(ctx, readable)
     wanted = build_rows(ctx.ref, stated)
@@ -268,7 +268,7 @@ def _derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
     settled = find_settled_sources(ctx.catalog, ctx.tenant, serving.number)
     indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, serving.number)
     texts = [(one.source, one.chunk_set_key) for one in indexed if one.source in settled]
-    lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
+    lost = ctx.lake.find_missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
     intact = {source: mark.fingerprint for source, mark in settled.items() if source not in damaged}
     return _derive_from_sources(ctx, serving.number, intact)[0]

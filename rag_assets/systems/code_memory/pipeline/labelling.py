@@ -302,7 +302,7 @@ def build_relations_of_texts(
 ) -> dict[str, Relations]:
     """Return the relations of texts with facts, by chunk_set_key, given their media types."""
     languages = {key: _get_language_of_type(media_type) for key, media_type in media_types.items()}
-    hashes = ctx.lake.definition_hashes(languages)
+    hashes = ctx.lake.read_definition_hashes(languages)
     return {
         key: build_relations(facts, hashes.get(key, {}), names=_STYLES.get(languages[key], "none"))
         for key, facts in ctx.lake.facts(languages).items()

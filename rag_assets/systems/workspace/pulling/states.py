@@ -18,7 +18,7 @@ from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import compute_key
 from rag_assets.privacy.masker import Masker
 from rag_assets.storage.catalog.database import CatalogQueries, TenantRef, matches_any
-from rag_assets.storage.catalog.lock import holds_lock, lock_key
+from rag_assets.storage.catalog.lock import compute_lock_key, holds_lock
 from rag_assets.storage.catalog.tables import source_records
 from rag_assets.systems.workspace.pulling import RecordType, SqlConfig
 from rag_assets.systems.workspace.tables import pulled_queries, pulled_rows, pulled_sources
@@ -369,4 +369,4 @@ class SourceLocks(CatalogQueries):
 
 
 def _compute_lock_key(tenant_id: str, source: str) -> int:
-    return lock_key(f"pull/{tenant_id}/{source}")
+    return compute_lock_key(f"pull/{tenant_id}/{source}")

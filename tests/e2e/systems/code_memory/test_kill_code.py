@@ -118,10 +118,10 @@ def killed_round(repository: Repository, **kill: float) -> Outcome:
     repository.done.append(str(kill))
     repository.ask()
     ctx = repository.installation.context(TENANT)
-    before = ctx.lake.vector_hashes(ctx.embedder.embedder_id)
+    before = ctx.lake.read_vector_hashes(ctx.embedder.embedder_id)
     again = repository.sync()
     assert again.code == 0, (again.err, killed.boundaries)
-    after = ctx.lake.readable().vector_hashes(ctx.embedder.embedder_id)
+    after = ctx.lake.readable().read_vector_hashes(ctx.embedder.embedder_id)
     # If the last run had nothing to embed, the stage is missing.
     embedded = again.json["stages"].get("embeddings", {}).get("embedded", 0)
     assert embedded == len(after - before), "a vector was paid twice"

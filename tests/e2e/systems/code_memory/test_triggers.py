@@ -149,7 +149,7 @@ def test_a_request_indexes_everything_again(added: Followed) -> None:
         return {one.reindex_requests for one in found if one.source == "repo"}
 
     def waiting() -> int:
-        return catalog.documents.counts(AT_HEAD).get("PROCESSING", 0)
+        return catalog.documents.count_by_status(AT_HEAD).get("PROCESSING", 0)
 
     before = editions()
     answer = request_reindexing(catalog, settings, record, (), by="a test")

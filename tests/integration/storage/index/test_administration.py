@@ -11,7 +11,7 @@ import pytest
 from elasticsearch import Elasticsearch
 
 from rag_assets.common.errors import IndexInconsistent
-from rag_assets.storage.index.elasticsearch.mapping import index_body
+from rag_assets.storage.index.elasticsearch.mapping import build_index_body
 from rag_assets.storage.index.model import Owner
 from rag_assets.storage.index.store import StoreConfig, open_store
 from tests.vector_stores import SPEC, Opened, entry, owner_of
@@ -103,7 +103,7 @@ def test_an_index_that_another_process_has_only_just_made_is_waited_for(
     with Elasticsearch(elasticsearch_url) as client:
         made = store.indexes.place(SPEC, "a", "shared")
         store.indexes.drop(made.name)
-        body = index_body(SPEC)
+        body = build_index_body(SPEC)
         body["settings"] = {**body["settings"], **nowhere}
         client.indices.create(index=made.name, **body, wait_for_active_shards="0")
         anywhere = Timer(

@@ -31,7 +31,7 @@ def test_an_entry_is_found_and_read_as_written(opened: Opened, owner: Owner) -> 
     assert stored.fields["tags"] == ["b", "a"]
     assert opened.found(owner) == ["pump"]
     assert opened.store.entries.count(opened.name, owner) == 1
-    assert list(opened.store.entries.without_vector(opened.name, owner)) == []
+    assert list(opened.store.entries.iter_ids_without_vector(opened.name, owner)) == []
 
 
 def test_writing_an_entry_again_replaces_it(opened: Opened, owner: Owner) -> None:
@@ -119,7 +119,7 @@ def test_a_missing_index_reads_as_empty_and_cannot_be_searched(
     entries, gone = opened.store.entries, f"{opened.name}-gone"
     assert list(entries.scan(gone, owner.tenant)) == []
     assert list(entries.stored(gone, owner)) == []
-    assert list(entries.without_vector(gone, owner)) == []
+    assert list(entries.iter_ids_without_vector(gone, owner)) == []
     assert [*entries.of_documents(gone, owner, ["pump"])] == []
     assert entries.count(gone, owner) == 0
     assert entries.delete_other_versions(gone, owner, {"pump": None}, guard=holds_lock) == 0
@@ -182,16 +182,16 @@ def test_entries_are_counted_by_version_and_strangers_are_told_apart(
     )
     counts = {
         (count.document_id, count.index_key, count.access_scope): count.count
-        for count in opened.store.entries.counts(opened.name, owner)
+        for count in opened.store.entries.iter_version_counts(opened.name, owner)
     }
     assert counts == {
         ("one", "v1", "public"): 2,
         ("one", "v2", "public"): 1,
         ("two", "v1", "team"): 1,
     }
-    found = opened.store.entries.strangers(opened.name, owner.tenant, [owner, beside])
+    found = opened.store.entries.iter_unowned_entries(opened.name, owner.tenant, [owner, beside])
     assert [stranger.incarnation for stranger in found] == [7]
     of_two = opened.store.entries.scan(opened.name, owner.tenant, KEY, ["two", "absent"])
     assert [(one.document_id, one.intact) for one in of_two] == [("two", True)]
-    assert list(opened.store.entries.counts("absent", owner)) == []
-    assert list(opened.store.entries.strangers("absent", owner.tenant, [owner])) == []
+    assert list(opened.store.entries.iter_version_counts("absent", owner)) == []
+    assert list(opened.store.entries.iter_unowned_entries("absent", owner.tenant, [owner])) == []

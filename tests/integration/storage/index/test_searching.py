@@ -16,8 +16,8 @@ import pytest
 from benchmarks.fusion.lists import build_entries
 from benchmarks.fusion.sets import load_handbook
 from rag_assets.storage.index import fields
-from rag_assets.storage.index.fields import entry_source
-from rag_assets.storage.index.memory.searcher import Row, ranking
+from rag_assets.storage.index.fields import build_entry_source
+from rag_assets.storage.index.memory.searcher import Row, rank_rows
 from rag_assets.storage.index.model import (
     MOST_PLACES,
     EntryFilter,
@@ -72,11 +72,11 @@ def test_words_rank_passages_of_a_real_corpus_as_in_memory(opened: Opened, owner
     vector = unit(1, 0, 0, 0)
     entries = [replace(one, vector=vector) for one in build_entries(judged, owner)]
     opened.write(*entries)
-    rows = [Row(one.id, owner.tenant, entry_source(one), vector) for one in entries]
+    rows = [Row(one.id, owner.tenant, build_entry_source(one), vector) for one in entries]
     for question, _ in judged.questions[:20]:
         found = opened.ranking(owner, question, limit=50)
         request = RankingRequest(question, 50, EntryFilter())
-        wanted = {one.id: one for one in ranking(rows, owner, request)}
+        wanted = {one.id: one for one in rank_rows(rows, owner, request)}
         assert len(found) == len(wanted) > 0
         assert [one.score for one in found] == pytest.approx(
             [one.score for one in wanted.values()], rel=1e-4
@@ -221,7 +221,7 @@ def test_entries_of_the_former_version_are_found_until_they_are_written_again(
     }
     new = entry(owner, "new", "Die größten Häuser.", language="de")
     with monkeypatch.context() as patched:
-        patched.setattr(fields, "entry_terms", lambda text, _: former[text])
+        patched.setattr(fields, "compute_entry_terms", lambda text, _: former[text])
         opened.write(*(entry(owner, text, text) for text in former))
     for rewritten in (False, True):
         for query in ("größten", "Häuser", "runs"):
@@ -270,7 +270,7 @@ def test_one_searcher_finds_entries_in_languages_that_are_written_between_its_se
         assert await found("logos") == {"italian", "english"}
         assert await found("logos", **public) == {"english"}
         with monkeypatch.context() as patched:
-            patched.setattr(fields, "entry_terms", lambda *_: "die größten häuser run")
+            patched.setattr(fields, "compute_entry_terms", lambda *_: "die größten häuser run")
             opened.write(entry(owner, "former", "Die größten Häuser running."))
         assert await found("größten", **public) == {"former"}
         assert await found("Häuser") == {"former", "german"}

@@ -62,7 +62,7 @@ def test_the_chain_works_through_tls_with_an_api_key(
         assert [hit.uri for hit in installation.search("acme", "turbine")] == ["files/b.md"]
         with installation.session() as session:
             assert session.store.indexes.conditions() == []
-            assert session.store.indexes.layout_differences() == []
+            assert session.store.indexes.list_layout_differences() == []
             [name] = session.store.indexes.names()
             left = session.store.indexes.expunge(name)
             assert (left is None) == (kind == "serverless")
@@ -183,9 +183,9 @@ def test_a_layout_applies_to_new_indexes_and_a_difference_is_named(elasticsearch
             assert live["index.refresh_interval"] == "5s"
             assert live["index.routing.allocation.include._tier_preference"] == "data_content"
             assert found[own]["settings"]["index.number_of_shards"] == "1"
-            assert store.indexes.layout_differences() == []
+            assert store.indexes.list_layout_differences() == []
             with closing(open_store(replace(config, layout=IndexLayout()))) as other:
-                lines = other.indexes.layout_differences()
+                lines = other.indexes.list_layout_differences()
             assert len(lines) == 2
             assert "index.number_of_shards is 2, but 1 in a new index" in lines[1] + lines[0]
             assert "index.refresh_interval is 5s, but 30s in a new index" in lines[0]

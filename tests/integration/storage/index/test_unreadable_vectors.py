@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from rag_assets.storage.index.elasticsearch import mapping
-from rag_assets.storage.index.model import Candidate, IndexSpec, Owner, suitable_index
+from rag_assets.storage.index.model import Candidate, IndexSpec, Owner, choose_vector_index
 from rag_assets.storage.index.pgvector import searcher as searching
 from rag_assets.storage.index.store import VectorStore
 from tests.vector_stores import Opened, entry, unit
@@ -25,7 +25,7 @@ LEAST_RECALL = 0.95
 def graph(module_store: VectorStore, tenant: str, monkeypatch: pytest.MonkeyPatch) -> Opened:
     """Return an index that walks graphs from a few hundred entries on."""
     monkeypatch.setattr(searching, "_FEW", 0)
-    spec = IndexSpec(DIMENSIONS, suitable_index(DIMENSIONS))
+    spec = IndexSpec(DIMENSIONS, choose_vector_index(DIMENSIONS))
     monkeypatch.setattr(mapping, "_SCANNED_NUMBERS", {spec.vector_index: 100 * DIMENSIONS})
     return Opened(module_store, module_store.indexes.place(spec, tenant, "dedicated"))
 

@@ -13,7 +13,12 @@ import pytest
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest
 from rag_assets.storage.index.pgvector import searcher as searching
 from rag_assets.storage.index.pgvector.searcher import PgVectorSearcher
-from rag_assets.storage.index.pgvector.tables import OPTIONS, Layout, PgVectors, driver_url
+from rag_assets.storage.index.pgvector.tables import (
+    OPTIONS,
+    PgVectors,
+    SchemaNames,
+    build_driver_url,
+)
 from tests.vector_stores import entry, owner_of, unit
 
 COUNT = 400
@@ -61,7 +66,7 @@ class Build:
     def graphs(self) -> list[str]:
         """Return the definitions of the build's graphs in Postgres."""
         query = "SELECT indexdef FROM pg_indexes WHERE schemaname LIKE %s AND indexdef LIKE %s"
-        with psycopg.connect(driver_url(self.url)) as connection:
+        with psycopg.connect(build_driver_url(self.url)) as connection:
             rows = connection.execute(query, [f"{self.prefix}%", "%hnsw%"])
             return [row[0] for row in rows]
 
@@ -122,8 +127,8 @@ def test_the_table_of_vectors_is_the_described_one(postgres_url: str) -> None:
         "SELECT attname, format_type(atttypid, atttypmod) FROM pg_attribute"
         " WHERE attrelid = to_regclass(%s) AND attnum > 0 ORDER BY attnum"
     )
-    table = f"{Layout(build.prefix).schema(build.owner)}.rag_vectors"
-    with psycopg.connect(driver_url(build.url)) as connection:
+    table = f"{SchemaNames(build.prefix).schema(build.owner)}.rag_vectors"
+    with psycopg.connect(build_driver_url(build.url)) as connection:
         columns = connection.execute(query, [table]).fetchall()
     assert columns == [("rag_chunk_id", "bigint"), ("embedding", "vector(3072)")]
 

@@ -189,7 +189,7 @@ def test_a_lake_that_lost_texts_takes_no_relation_and_no_derived_document_away(
                 file.unlink()
             damaged = replace(ctx, lake=ctx.lake.readable())
             texts = code_catalog(ctx.catalog).relation_rows.list_texts(TENANT, ALL.hash_range)
-            assert damaged.lake.missing_chunk_sets({text.chunk_set_key for text in texts})
+            assert damaged.lake.find_missing_chunk_sets({text.chunk_set_key for text in texts})
             assert compare_relations(damaged, ALL).none
             assert compare_relations(damaged, ALL, repairs=True).none
             assert rows(ctx) == whole

@@ -51,14 +51,14 @@ def test_what_was_compared_leaves_the_lake_with_its_entry(
 ) -> None:
     learn(local_learning, PROBLEM, STEPS)
     ctx = installed.context(local_learning.tenant, local_learning.driver.session)
-    kept = ctx.lake.vector_hashes(ctx.embedder.embedder_id)
+    kept = ctx.lake.read_vector_hashes(ctx.embedder.embedder_id)
     project = local_learning.project("bad")
     local_learning.failure(project, "The clock drifts.", "Set it by the network.")
     local_learning.learned(project)
-    assert len(ctx.lake.vector_hashes(ctx.embedder.embedder_id)) == len(kept) + 3
+    assert len(ctx.lake.read_vector_hashes(ctx.embedder.embedder_id)) == len(kept) + 3
     local_learning.ok("POST", "/retract", {"project_id": project}, role="admin")
     with local_learning.driver.locked(local_learning.tenant) as held:
         [receipt] = settle_open_erasures(held)
     assert receipt.proof is not None
     assert receipt.proof["complete"]
-    assert ctx.lake.vector_hashes(ctx.embedder.embedder_id) == kept
+    assert ctx.lake.read_vector_hashes(ctx.embedder.embedder_id) == kept

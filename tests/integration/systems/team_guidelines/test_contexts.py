@@ -15,7 +15,10 @@ import pytest
 from rag_assets.common.tokens import count_text
 from rag_assets.search.model import Caller
 from rag_assets.search.scoring import CALIBRATION_QUESTIONS
-from rag_assets.storage.catalog.builds.measurements import measured_floors, measured_value
+from rag_assets.storage.catalog.builds.measurements import (
+    get_measured_floors,
+    get_measured_threshold,
+)
 from rag_assets.storage.catalog.tenants.settings import OrganizationRef
 from rag_assets.storage.index.elasticsearch import mapping
 from rag_assets.storage.index.store import StoreConfig, open_store
@@ -103,7 +106,7 @@ def test_a_passage_counts_from_the_threshold_on(
     name = f"threshold-{graph}".lower()
     if graph:
         # Every segment of a dedicated index has a graph.
-        monkeypatch.setattr(mapping, "flat_index_threshold", lambda spec: 0)
+        monkeypatch.setattr(mapping, "compute_flat_index_threshold", lambda spec: 0)
         guidelines.begin_with(index={"placement": "dedicated"})
     cosines = ["0.7505", "0.7495", *(f"0.{number}" for number in range(10, 40))]
     rules = {f"rule{at}": f"Kept at cosine {cosine}.\n" for at, cosine in enumerate(cosines)}
@@ -288,10 +291,10 @@ def test_the_first_questions_calibrate_the_threshold(guidelines: Guidelines) -> 
     for number in range(2, CALIBRATION_QUESTIONS):
         guidelines.context(record, f"question {number}")
     serving = guidelines.catalog.generations.serving(record.id)
-    assert len(measured_floors(serving, None)) == CALIBRATION_QUESTIONS - 1
+    assert len(get_measured_floors(serving, None)) == CALIBRATION_QUESTIONS - 1
     guidelines.context(record, "the last question")
     serving = guidelines.catalog.generations.serving(record.id)
-    value = measured_value(serving, None)
+    value = get_measured_threshold(serving, None)
     assert value == pytest.approx(found.threshold, abs=0.05)
     assert guidelines.context(record, "afterwards").threshold == value
     shown = guidelines.installation.command("thresholds", "show", record.id, "--json").json

@@ -94,7 +94,7 @@ def test_edits_are_found_before_what_takes_long(
             time.sleep(1.0)
             edit(site, tell, 3)
             found = len(site.hits("dotterel", top_k=20))
-            counts = site.installation.session().catalog.documents.counts(site.id)
+            counts = site.installation.session().catalog.documents.count_by_status(site.id)
         assert counts["PROCESSING"] > 0, "the rest goes on"
         assert not found, "a large page is published whole"
         shared_installation.configure(tenant, embedder={**SLOW, "seconds_per_text": 0})

@@ -218,10 +218,10 @@ def test_only_pages_whose_documents_moved_are_to_be_followed(tree: Tree) -> None
     assert "b" in moved.uuids
     tree.put("a")
     # It was moved again: entries that followed the first move are outdated.
-    tree.catalog.pages.mark_followed(tree.ref, moved)
+    tree.catalog.pages.mark_scopes_updated(tree.ref, moved)
     again = tree.catalog.pages.find_moved(tree.ref.id)
     assert again is not None
-    tree.catalog.pages.mark_followed(tree.ref, again)
+    tree.catalog.pages.mark_scopes_updated(tree.ref, again)
     assert tree.catalog.pages.find_moved(tree.ref.id) is None
 
 

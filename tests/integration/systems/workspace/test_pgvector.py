@@ -148,7 +148,7 @@ def test_nothing_is_embedded_for_a_move(workspace: Workspace) -> None:
     assert counts["embedded"] == 0
     with workspace.driver.locked(workspace.id) as ctx:
         owner = ctx.owner(workspace.serving)
-    assert sum(count.count for count in workspace.vectors.counts(owner)) == len(WORDS)
+    assert sum(count.count for count in workspace.vectors.iter_version_counts(owner)) == len(WORDS)
 
 
 def test_edits_deletions_and_scopes_reach_it(workspace: Workspace) -> None:

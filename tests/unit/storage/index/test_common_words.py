@@ -4,9 +4,9 @@ import pytest
 
 from rag_assets.storage.index.common_words import (
     STOP_WORDS,
-    prose_language,
-    sentence_language,
-    significant_words,
+    find_prose_language,
+    find_sentence_language,
+    remove_common_words,
 )
 from rag_assets.storage.index.terms import parse_query_words
 
@@ -33,7 +33,7 @@ from rag_assets.storage.index.terms import parse_query_words
     ],
 )
 def test_common_words_are_dropped(query: str, left: str) -> None:
-    assert significant_words(query) == left
+    assert remove_common_words(query) == left
 
 
 def test_a_ranking_by_words_searches_significant_words_only() -> None:
@@ -72,14 +72,14 @@ def test_a_ranking_by_words_searches_significant_words_only() -> None:
     ],
 )
 def test_a_sentence_has_common_words_of_its_language(query: str, language: str | None) -> None:
-    assert sentence_language(query) == language
+    assert find_sentence_language(query) == language
 
 
 def test_the_language_of_prose_is_that_of_most_common_words() -> None:
     german = "Die Ware wird geprüft. Danach gibt der Kunde sie frei, wenn er will."
-    assert prose_language(german) == "de"
-    assert prose_language(f"{german} The customer says OK.") == "de"
-    assert prose_language("Lieferschein 4711") is None
+    assert find_prose_language(german) == "de"
+    assert find_prose_language(f"{german} The customer says OK.") == "de"
+    assert find_prose_language("Lieferschein 4711") is None
 
 
 def test_lists_hold_words_as_queries_are_compared_with_them() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rag_assets.storage.index.elasticsearch.server import flood_stage_bytes
+from rag_assets.storage.index.elasticsearch.server import compute_flood_stage_bytes
 
 GB = 1 << 30
 WATERMARK = "cluster.routing.allocation.disk.watermark.flood_stage"
@@ -24,4 +24,4 @@ WATERMARK = "cluster.routing.allocation.disk.watermark.flood_stage"
 def test_flood_stage_in_each_form_is_a_number_of_bytes(
     size: int, settings: dict[str, str], required: int
 ) -> None:
-    assert flood_stage_bytes(size, settings) == pytest.approx(required, abs=1_000)
+    assert compute_flood_stage_bytes(size, settings) == pytest.approx(required, abs=1_000)

@@ -14,10 +14,10 @@ from rag_assets.storage.index.terms import (
     TERMS_VERSION,
     build_forms,
     choose_analysis,
-    count_words,
-    lexical_terms,
+    compute_lexical_terms,
     list_words,
     parse_query_words,
+    sum_word_weights,
 )
 
 
@@ -39,21 +39,21 @@ from rag_assets.storage.index.terms import (
     ],
 )
 def test_words_whole_and_in_parts(text: str, terms: str) -> None:
-    assert lexical_terms(text) == terms
+    assert compute_lexical_terms(text) == terms
 
 
 @pytest.mark.parametrize("query", ["HTTPError", "httpError", "http_error", "http errors"])
 def test_an_identifier_is_found_in_any_spelling(query: str) -> None:
-    stored = set(lexical_terms("def handleHTTPError(request):").split())
-    assert {"http", "error"} <= stored & set(lexical_terms(query).split())
+    stored = set(compute_lexical_terms("def handleHTTPError(request):").split())
+    assert {"http", "error"} <= stored & set(compute_lexical_terms(query).split())
 
 
 @pytest.mark.slow
 @given(text=st.text(max_size=200))
 def test_terms_are_lower_case_words_without_spaces(text: str) -> None:
-    terms = lexical_terms(text).split(" ")
+    terms = compute_lexical_terms(text).split(" ")
     assert all(not any(c.isspace() for c in term) for term in terms)
-    assert lexical_terms(text) == lexical_terms(text)
+    assert compute_lexical_terms(text) == compute_lexical_terms(text)
     assert all(len(term) <= 300 for term in terms)
 
 
@@ -83,20 +83,22 @@ def test_terms_are_lower_case_words_without_spaces(text: str) -> None:
 )
 def test_spellings_and_forms_of_a_word_have_one_term(language: str, texts: list[str]) -> None:
     analysis = choose_analysis("", language)
-    forms = {lexical_terms(text, analysis) for text in texts}
+    forms = {compute_lexical_terms(text, analysis) for text in texts}
     assert len(forms) == 1
-    assert {lexical_terms(unicodedata.normalize("NFD", text), analysis) for text in texts} == forms
+    assert {
+        compute_lexical_terms(unicodedata.normalize("NFD", text), analysis) for text in texts
+    } == forms
 
 
 def test_vietnamese_words_differ_by_their_diacritics() -> None:
-    assert len({lexical_terms(word, "vi") for word in ("ma", "má", "mà", "mạ")}) == 4
+    assert len({compute_lexical_terms(word, "vi") for word in ("ma", "má", "mà", "mạ")}) == 4
 
 
 def test_a_korean_word_is_the_pairs_of_its_syllables() -> None:
-    stored = lexical_terms("학점인정은", "en").split()
+    stored = compute_lexical_terms("학점인정은", "en").split()
     asked = [word for word in list_words("학점인정") if word in stored]
     assert asked == ["학점", "점인", "인정"]
-    assert lexical_terms("값", "en") == "값"
+    assert compute_lexical_terms("값", "en") == "값"
 
 
 @pytest.mark.parametrize(
@@ -111,30 +113,30 @@ def test_a_korean_word_is_the_pairs_of_its_syllables() -> None:
     ],
 )
 def test_a_word_is_found_where_nothing_separates_it(word: str, text: str) -> None:
-    stored = lexical_terms(text, "en").split()
+    stored = compute_lexical_terms(text, "en").split()
     assert {part for part in list_words(word) if len(part) <= 3} <= {*stored}
-    assert {*lexical_terms(word, "en").split()} <= {*stored}
+    assert {*compute_lexical_terms(word, "en").split()} <= {*stored}
     assert not parse_query_words(word).title_words
 
 
 def test_sequences_of_letters_keep_the_marks_of_their_words() -> None:
-    assert lexical_terms("ปีใหม่ 12", "en") == "ปีใ ีให ใหม หม่ ปี ีใ ให หม ม่ 12"
+    assert compute_lexical_terms("ปีใหม่ 12", "en") == "ปีใ ีให ใหม หม่ ปี ีใ ให หม ม่ 12"
     assert list_words("ปีใหม่ ๑๒") == ["ปีใ", "ีให", "ใหม", "หม่", "12"]
     assert list_words("เมือง") == ["เมื", "มือ", "ือง"]
     assert list_words("໑໒ ၁၂ ១២") == ["12", "12", "12"]
-    assert "ใช้" not in lexical_terms("ใช", "en").split()
+    assert "ใช้" not in compute_lexical_terms("ใช", "en").split()
 
 
 def test_a_query_has_the_letters_between_marks_that_entries_of_former_versions_have() -> None:
     assert "บของแพนเธอร" in list_words("ทีมรับของแพนเธอร์")
-    assert max(map(len, lexical_terms("ทีมรับของแพนเธอร์", "en").split())) == 3
+    assert max(map(len, compute_lexical_terms("ทีมรับของแพนเธอร์", "en").split())) == 3
 
 
 def test_parts_of_words_count_for_less_than_words() -> None:
-    assert count_words("lang=en guid guid") == 2
-    assert count_words("lang=en 检查 查阀 阀门 api") == pytest.approx(3)
-    thai = "lang=en " + lexical_terms("ก" * 50 + " api", "en")
-    assert count_words(thai) == pytest.approx((48 + 49) / 10 + 1)
+    assert sum_word_weights("lang=en guid guid") == 2
+    assert sum_word_weights("lang=en 检查 查阀 阀门 api") == pytest.approx(3)
+    thai = "lang=en " + compute_lexical_terms("ก" * 50 + " api", "en")
+    assert sum_word_weights(thai) == pytest.approx((48 + 49) / 10 + 1)
 
 
 @pytest.mark.parametrize("analysis", ANALYSES)
@@ -143,7 +145,7 @@ def test_parts_of_words_count_for_less_than_words() -> None:
     ["TBK-4092", "lock_timeout", "handleHTTPError", "Häuser", "отчёты", "v2.1", "किताबें", "가나다"],
 )
 def test_a_query_has_the_terms_of_texts_in_every_language(text: str, analysis: str) -> None:
-    stored = lexical_terms(text, analysis).split()
+    stored = compute_lexical_terms(text, analysis).split()
     of_analysis = {
         form
         for word in list_words(text)
@@ -184,8 +186,8 @@ def test_source_code_is_analyzed_in_english() -> None:
 
 
 def test_words_in_latin_letters_are_english_in_other_scripts() -> None:
-    assert lexical_terms("настройки backups", "ru") == "настройк backup"
-    assert lexical_terms("備份 backups", "en").endswith("backup")
+    assert compute_lexical_terms("настройки backups", "ru") == "настройк backup"
+    assert compute_lexical_terms("備份 backups", "en").endswith("backup")
 
 
 SAMPLE = (
@@ -196,5 +198,5 @@ SAMPLE = (
 
 
 def test_terms_that_entries_have_do_not_change_without_another_version() -> None:
-    terms = "\n".join(lexical_terms(SAMPLE, analysis) for analysis in ANALYSES)
+    terms = "\n".join(compute_lexical_terms(SAMPLE, analysis) for analysis in ANALYSES)
     assert (TERMS_VERSION, sha256_hex(terms.encode())[:16]) == (3, "954a553389b0297a")

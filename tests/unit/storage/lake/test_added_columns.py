@@ -16,7 +16,7 @@ from rag_assets.ingest.parsing.model import (
     from_record,
     to_record,
 )
-from rag_assets.storage.lake.files import damaged_files
+from rag_assets.storage.lake.files import iter_damaged_files
 from rag_assets.storage.lake.model import ChunkSetRow, ParsedRow
 from rag_assets.storage.lake.rows import (
     CHUNKS,
@@ -24,8 +24,8 @@ from rag_assets.storage.lake.rows import (
     PARSED_TEXT,
     PARSED_TEXT_TABLE,
     TableKind,
-    chunk_sets_frame,
-    parsed_frame,
+    build_chunk_sets_frame,
+    build_parsed_frame,
 )
 from rag_assets.storage.lake.store import TenantLake
 from rag_assets.storage.lake.table import KeyedTable
@@ -65,14 +65,14 @@ def test_a_table_of_an_earlier_version_is_read_and_written_on(
     before = TableKind("key", first, 32, 16 << 20, "ZSTD")
     assert before.version == CHUNKS_TABLE.version == "9dc0441c7875"
     KeyedTable(before, table.location, lambda: None).append(
-        chunk_sets_frame([former]).drop(*CHUNKS_TABLE.added)
+        build_chunk_sets_frame([former]).drop(*CHUNKS_TABLE.added)
     )
     assert acme.chunk_sets([former.key]) == {former.key: former}
     assert acme.facts([former.key]) == {}
     acme.append_chunk_sets([code])
     both = {former.key: former, "code": code}
     assert acme.chunk_sets(list(both)) == both
-    assert list(damaged_files("chunks", table)) == []
+    assert list(iter_damaged_files("chunks", table)) == []
     acme.compact()
     assert acme.chunk_sets(list(both)) == both
 
@@ -101,7 +101,7 @@ def test_block_ids_are_read_as_written_beside_texts_of_an_earlier_version(
     rows = {
         name: ParsedRow(name, compute_parsed_digest(text), text) for name, text in TEXTS.items()
     }
-    frame = parsed_frame([rows["plain"]]).drop(*PARSED_TEXT_TABLE.added)
+    frame = build_parsed_frame([rows["plain"]]).drop(*PARSED_TEXT_TABLE.added)
     KeyedTable(before, table.location, lambda: None).append(frame)
     acme.append_parsed([rows["page"]])
     assert acme.parsed(["plain", "page"]) == rows

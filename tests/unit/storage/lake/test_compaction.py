@@ -11,8 +11,8 @@ from deltalake import write_deltalake
 
 from rag_assets.common.errors import TenantLocked
 from rag_assets.common.hashing import sha256_hex
-from rag_assets.storage.lake.files import files_to_merge, overlap_depth
-from rag_assets.storage.lake.location import embedder_slug
+from rag_assets.storage.lake.files import compute_overlap_depth, select_files_to_merge
+from rag_assets.storage.lake.location import build_embedder_slug
 from rag_assets.storage.lake.model import ChunkSetRow, DeadKeys, LiveKeys, ParsedRow
 from rag_assets.storage.lake.rows import EMBEDDINGS_TABLE
 from rag_assets.storage.lake.store import Lake, TenantLake
@@ -66,7 +66,7 @@ def test_compaction_keeps_every_row(
     assert acme.chunk_sets([c.key for c in chunks]) == {c.key: c for c in chunks}
     found = acme.vectors(E, texts).by_hash()
     assert all(np.array_equal(found[t], v) for t, v in zip(texts, vectors, strict=True))
-    assert embedding_tables(acme) == {f"embeddings/{embedder_slug(E)}"}
+    assert embedding_tables(acme) == {f"embeddings/{build_embedder_slug(E)}"}
 
 
 def test_compaction_sorts_by_key_in_small_row_groups(acme: TenantLake, folder: Path) -> None:
@@ -96,7 +96,7 @@ def test_duplicates_are_dropped(acme: TenantLake, parsed_row: ParsedMaker) -> No
     acme.append_parsed(rows[:1])
     done = acme.compact()["parsed_text"]
     assert (done.before.rows, done.after.rows, done.duplicates, done.dead) == (6, 3, 3, 0)
-    assert acme.parsed_keys() == {row.key for row in rows}
+    assert acme.read_parsed_keys() == {row.key for row in rows}
 
 
 @pytest.mark.slow
@@ -128,7 +128,7 @@ def test_dead_rows_leave_no_bytes_in_any_file(
     assert acme.parsed([kept.key, dead.key]) == {kept.key: kept}
     assert acme.chunk_sets([kept_set.key, dead_set.key]) == {kept_set.key: kept_set}
     assert acme.vectors(E, [kept_hash, dead_hash]).hashes == (kept_hash,)
-    assert embedding_tables(acme) == {f"embeddings/{embedder_slug(E)}"}
+    assert embedding_tables(acme) == {f"embeddings/{build_embedder_slug(E)}"}
 
 
 def test_incomplete_files_of_a_killed_writer_are_deleted(
@@ -145,18 +145,18 @@ def test_incomplete_files_of_a_killed_writer_are_deleted(
         path.write_text("forbidden")
     acme.compact()
     assert [path for path in left if path.exists()] == []
-    assert acme.parsed_keys() == {parsed_row("a").key}
+    assert acme.read_parsed_keys() == {parsed_row("a").key}
 
 
 def test_a_table_can_lose_all_its_rows(acme: TenantLake, parsed_row: ParsedMaker) -> None:
     acme.append_parsed([parsed_row("a")])
     acme.compact(LiveKeys(parsed=set()))
-    assert acme.parsed_keys() == set()
+    assert acme.read_parsed_keys() == set()
     assert acme.parsed(["a"]) == {}
-    assert acme.missing_parsed(["a"]) == {"a"}
+    assert acme.find_missing_parsed(["a"]) == {"a"}
     assert acme.size()["parsed_text"].rows == 0
     acme.append_parsed([parsed_row("a")])
-    assert acme.parsed_keys() == {parsed_row("a").key}
+    assert acme.read_parsed_keys() == {parsed_row("a").key}
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ def test_many_small_files_make_compaction_due(lake: Lake, acme: TenantLake) -> N
     assert (result.before.files, result.after.files, result.dead) == (32, 1, 0)
     assert acme.due() == []
     assert acme.compact_due() == {}
-    assert acme.missing_vectors(E, texts) == set()
+    assert acme.find_missing_vectors(E, texts) == set()
 
 
 @pytest.mark.slow
@@ -204,7 +204,7 @@ def test_large_tables_are_rewritten_in_ranges(
     (done,) = (d for name, d in acme.compact().items() if name.startswith("embeddings/"))
     assert 4 < done.after.files < done.before.files
     assert done.after.rows == len(texts)
-    assert acme.vector_hashes(E) == set(texts)
+    assert acme.read_vector_hashes(E) == set(texts)
 
 
 def test_large_files_lose_their_duplicate_and_dead_rows(
@@ -216,7 +216,7 @@ def test_large_files_lose_their_duplicate_and_dead_rows(
         acme.append_vectors(E, texts, np.ones((len(texts), 4), np.float32))
     (done,) = acme.compact(LiveKeys(texts={"a", "b", "c"})).values()
     assert (done.duplicates, done.dead, done.before.rows, done.after.rows) == (1, 1, 5, 3)
-    assert acme.vector_hashes(E) == {"a", "b", "c"}
+    assert acme.read_vector_hashes(E) == {"a", "b", "c"}
 
 
 def test_only_keys_have_statistics(acme: TenantLake, parsed_row: ParsedMaker) -> None:
@@ -246,13 +246,13 @@ def test_a_lost_lock_stops_compaction_without_losing_rows(lake: Lake, acme: Tena
         try:
             writer.compact()
         except TenantLocked:
-            assert acme.missing_vectors(E, texts) == set()
+            assert acme.find_missing_vectors(E, texts) == set()
             continue
         break
     else:
         pytest.fail("compaction never ended")
     assert allowed == 3  # 1 leaves duplicate rows, 2 unreferenced files, 3 completes
-    assert acme.vector_hashes(E) == set(texts)
+    assert acme.read_vector_hashes(E) == set(texts)
 
 
 def file(name: str, size: int, first: str = "0", last: str = "f") -> DataFile:
@@ -262,19 +262,22 @@ def file(name: str, size: int, first: str = "0", last: str = "f") -> DataFile:
 def test_large_files_are_not_rewritten_until_they_overlap() -> None:
     small = [file("s1", 1), file("s2", 2)]
     ranges = [file(f"r{n}", 90, str(n), f"{n}z") for n in range(9)]
-    assert {f.path for f in files_to_merge([*small, *ranges], 100, set())} == {"s1", "s2"}
-    assert files_to_merge([small[0], *ranges], 100, set()) == []
-    assert [f.path for f in files_to_merge(ranges, 100, {"r3"})] == ["r3"]
+    assert {f.path for f in select_files_to_merge([*small, *ranges], 100, set())} == {"s1", "s2"}
+    assert select_files_to_merge([small[0], *ranges], 100, set()) == []
+    assert [f.path for f in select_files_to_merge(ranges, 100, {"r3"})] == ["r3"]
     layered = [file(f"l{n}", 90) for n in range(9)]
-    assert len(files_to_merge([small[0], *layered], 100, set())) == 10
-    assert files_to_merge(layered[:8], 100, set()) == []
+    assert len(select_files_to_merge([small[0], *layered], 100, set())) == 10
+    assert select_files_to_merge(layered[:8], 100, set()) == []
 
 
 def test_overlap_depth() -> None:
-    assert overlap_depth([]) == 0
-    assert overlap_depth([file("a", 1, "0", "3"), file("b", 1, "4", "7")]) == 1
+    assert compute_overlap_depth([]) == 0
+    assert compute_overlap_depth([file("a", 1, "0", "3"), file("b", 1, "4", "7")]) == 1
     assert (
-        overlap_depth([file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]) == 2
+        compute_overlap_depth(
+            [file("a", 1, "0", "4"), file("b", 1, "4", "7"), file("c", 1, "5", "6")]
+        )
+        == 2
     )
 
 
@@ -284,7 +287,7 @@ def test_a_table_with_former_columns_is_ignored_until_compaction_deletes_it(
     former = folder / "acme/1/parsed_text/0123456789ab"
     write_deltalake(str(former), pl.DataFrame({"key": ["a"], "text": ["of an earlier release"]}))
     row = parsed_row("a")
-    assert acme.missing_parsed([row.key]) == {row.key}
+    assert acme.find_missing_parsed([row.key]) == {row.key}
     acme.append_parsed([row])
     assert acme.parsed([row.key]) == {row.key: row}
     assert former.exists()

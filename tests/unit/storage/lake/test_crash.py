@@ -33,7 +33,7 @@ def killed_writer(server: subprocess.Popen[str], first: int, chance: random.Rand
 
 def assert_whole(lake: TenantLake, acknowledged: set[int]) -> set[int]:
     """Check that each batch is complete or absent, and every acknowledged one complete."""
-    keys, hashes = lake.parsed_keys(), lake.vector_hashes(EMBEDDER)
+    keys, hashes = lake.read_parsed_keys(), lake.read_vector_hashes(EMBEDDER)
     for found in (keys, hashes):
         batches = {int(key.split("-")[0]) for key in found}
         assert found == {f"{batch}-{row}" for batch in batches for row in range(ROWS)}
@@ -66,7 +66,7 @@ def test_a_killed_writer_leaves_the_state_before_or_after_its_commit(tmp_path: P
     there = assert_whole(lake, acknowledged)
     rows = [row for batch in sorted(there) for row in batch_of(batch)]
     assert lake.parsed([row.key for row in rows]) == {row.key: row for row in rows}
-    vectors = lake.vectors(EMBEDDER, lake.vector_hashes(EMBEDDER)).by_hash()
+    vectors = lake.vectors(EMBEDDER, lake.read_vector_hashes(EMBEDDER)).by_hash()
     assert all(np.all(v == int(key.split("-")[0]) + 1) for key, v in vectors.items())
     sizes = lake.size()
     assert sizes["parsed_text"].rows == len(rows)

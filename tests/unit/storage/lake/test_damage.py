@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from rag_assets.common.errors import LakeDamaged, ServiceUnavailable
 from rag_assets.common.hashing import HashRange, sha256_hex
-from rag_assets.storage.lake.location import embedder_slug
+from rag_assets.storage.lake.location import build_embedder_slug
 from rag_assets.storage.lake.model import LiveKeys
 from rag_assets.storage.lake.store import Lake, TenantLake
 
@@ -36,12 +36,12 @@ def vectors(first: int, count: int) -> np.ndarray:
 
 
 def data_files(folder: Path) -> list[Path]:
-    table = folder / "acme" / "1" / "embeddings" / embedder_slug(EMBEDDER)
+    table = folder / "acme" / "1" / "embeddings" / build_embedder_slug(EMBEDDER)
     return sorted(table.glob("*.parquet"), key=lambda file: file.stat().st_mtime_ns)
 
 
 def logs(folder: Path) -> list[Path]:
-    table = folder / "acme" / "1" / "embeddings" / embedder_slug(EMBEDDER)
+    table = folder / "acme" / "1" / "embeddings" / build_embedder_slug(EMBEDDER)
     return sorted((table / "_delta_log").glob("*.json"))
 
 
@@ -67,15 +67,15 @@ def test_a_damaged_file_is_named_left_out_and_dropped(
     damage(first)
     fresh = lake.tenant("acme", 1)
     with pytest.raises(ServiceUnavailable) as raised:
-        fresh.vector_hashes(EMBEDDER)
+        fresh.read_vector_hashes(EMBEDDER)
     assert "--repair" in (raised.value.hint or "")
     [found] = fresh.find_damaged_files()
     assert (found.path, found.fault, found.bytes) == (first.name, fault, size)
     kept = set(hashes(5, 5))
-    assert fresh.readable().vector_hashes(EMBEDDER) == kept
-    assert fresh.readable().missing_vectors(EMBEDDER, hashes(0, 10)) == set(hashes(0, 5))
+    assert fresh.readable().read_vector_hashes(EMBEDDER) == kept
+    assert fresh.readable().find_missing_vectors(EMBEDDER, hashes(0, 10)) == set(hashes(0, 5))
     fresh.drop_damaged([found])
-    assert fresh.vector_hashes(EMBEDDER) == kept
+    assert fresh.read_vector_hashes(EMBEDDER) == kept
     assert fresh.find_damaged_files() == []
 
 
@@ -97,7 +97,7 @@ def test_read_of_altered_bytes_names_the_file(
     right = dict(zip(hashes(0, 10), vectors(0, 10), strict=True))
     assert all(np.array_equal(readable[key], right[key]) for key in readable)
     with pytest.raises(LakeDamaged, match=first.name):
-        lake.tenant("acme", 1).packed_vectors(EMBEDDER, HashRange())
+        lake.tenant("acme", 1).read_packed_vectors(EMBEDDER, HashRange())
 
 
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
@@ -110,11 +110,11 @@ def test_altered_log_is_damage(lake: Lake, folder: Path, share: float) -> None:
     log.write_bytes(content)
     acme = lake.tenant("acme", 1)
     with pytest.raises(LakeDamaged, match="_delta_log"):
-        acme.vector_hashes(EMBEDDER)
-    assert acme.readable().vector_hashes(EMBEDDER) == set()
+        acme.read_vector_hashes(EMBEDDER)
+    assert acme.readable().read_vector_hashes(EMBEDDER) == set()
     acme.drop_damaged(acme.find_damaged_files())
     acme.salvage(LiveKeys(texts=frozenset(hashes(0, 10))), EMBEDDER, 4)
-    assert acme.vector_hashes(EMBEDDER) == set(hashes(0, 10))
+    assert acme.read_vector_hashes(EMBEDDER) == set(hashes(0, 10))
 
 
 def test_rows_without_checksums_are_read(lake: Lake, folder: Path) -> None:
@@ -125,7 +125,7 @@ def test_rows_without_checksums_are_read(lake: Lake, folder: Path) -> None:
     former = pl.read_parquet(file).drop("checksum")
     write_deltalake(table, former, mode="overwrite", schema_mode="overwrite")
     acme = lake.tenant("acme", 1)
-    assert acme.vector_hashes(EMBEDDER) == set(hashes(0, 5))
+    assert acme.read_vector_hashes(EMBEDDER) == set(hashes(0, 5))
     acme.append_vectors(EMBEDDER, hashes(5, 5), vectors(5, 5))
     assert acme.vectors(EMBEDDER, hashes(0, 10)).vectors.shape == (10, 4)
     acme.compact()
@@ -159,12 +159,12 @@ def test_rows_are_saved_when_the_log_is_damaged(lake: Lake, folder: Path, how: s
     damaged = acme.find_damaged_files()
     fault = {"cut": ["unreadable"], "removed": ["missing"], "newest removed": []}[how]
     assert [file.fault for file in damaged] == fault
-    readable = acme.readable().vector_hashes(EMBEDDER)
+    readable = acme.readable().read_vector_hashes(EMBEDDER)
     assert readable == (set(hashes(0, 5)) if how == "newest removed" else set())
     acme.drop_damaged(damaged)
     wanted = set(hashes(0, 8)) - readable
     acme.salvage(LiveKeys(texts=wanted), EMBEDDER, 4)
-    assert acme.vector_hashes(EMBEDDER) == set(hashes(0, 8)), "only what is asked for"
+    assert acme.read_vector_hashes(EMBEDDER) == set(hashes(0, 8)), "only what is asked for"
     assert acme.find_damaged_files() == []
     found = acme.vectors(EMBEDDER, hashes(0, 8)).by_hash()
     expected = dict(zip(hashes(0, 8), vectors(0, 8), strict=True))
@@ -175,9 +175,9 @@ def test_rows_are_saved_when_the_log_is_damaged(lake: Lake, folder: Path, how: s
 
 def test_vectors_are_read_by_ranges_of_hashes(lake: Lake) -> None:
     acme = lake.tenant("acme", 1)
-    assert acme.packed_vectors(EMBEDDER, HashRange()) == {}
+    assert acme.read_packed_vectors(EMBEDDER, HashRange()) == {}
     fill(acme)
-    parts = [acme.packed_vectors(EMBEDDER, part) for part in HashRange().parts(3)]
+    parts = [acme.read_packed_vectors(EMBEDDER, part) for part in HashRange().parts(3)]
     assert sorted(key for part in parts for key in part) == sorted(hashes(0, 10))
     assert parts[0][min(hashes(0, 10))] in {row.astype("<f4").tobytes() for row in vectors(0, 10)}
 

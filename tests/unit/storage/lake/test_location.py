@@ -7,7 +7,7 @@ import pytest
 
 from rag_assets.common.errors import ConfigurationError
 from rag_assets.common.tenant_folders import tenant_folder
-from rag_assets.storage.lake.location import Location, embedder_slug
+from rag_assets.storage.lake.location import Location, build_embedder_slug
 
 
 @pytest.mark.parametrize(
@@ -53,10 +53,10 @@ def test_no_folder_name_escapes_the_lake(name: str) -> None:
 
 @pytest.mark.parametrize("embedder", ["../../x", "", "/", "Ä" * 100, "a/b@3", "x" * 500])
 def test_an_embedder_has_one_plain_folder(embedder: str) -> None:
-    slug = embedder_slug(embedder)
+    slug = build_embedder_slug(embedder)
     assert (Location.parse("lake") / slug).url.endswith(f"/lake/{slug}")
     assert len(slug) < 64
-    assert slug != embedder_slug(embedder + ".")
+    assert slug != build_embedder_slug(embedder + ".")
 
 
 def test_addresses(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_rows_of_another_writer_are_seen(acme: TenantLake, other: TenantLake) ->
     assert held(acme, 1, 2) == [1]
     append(other, 2)
     assert held(acme, 1, 2) == [1, 2]
-    assert acme.missing_vectors(E, texts(1, 2, 3)) == set(texts(3))
+    assert acme.find_missing_vectors(E, texts(1, 2, 3)) == set(texts(3))
 
 
 def test_files_that_another_writer_merged_are_read_anew(
@@ -87,5 +87,5 @@ def test_keys_are_found_whether_their_files_are_held_in_memory_or_not(
             append(lake, *numbers)
             present |= set(numbers)
             assert set(held(lake, *range(41))) == present
-            missing = lake.missing_vectors(E, texts(*range(41)))
+            missing = lake.find_missing_vectors(E, texts(*range(41)))
             assert missing == set(texts(*range(41))) - set(texts(*present))

@@ -12,7 +12,7 @@ import pytest
 from rag_assets.common.errors import BadVectors, DocumentRejected, ServiceUnavailable, TenantGone
 from rag_assets.common.hashing import sha256_hex
 from rag_assets.ingest.parsing.model import ParsedText
-from rag_assets.storage.lake.location import embedder_slug
+from rag_assets.storage.lake.location import build_embedder_slug
 from rag_assets.storage.lake.model import ChunkSetHead, ChunkSetRow, DroppedRow, ParsedRow
 from rag_assets.storage.lake.store import Lake, TenantLake
 
@@ -52,9 +52,9 @@ def test_chunk_sets_are_read_as_written(acme: TenantLake, chunk_set: ChunkSetMak
     full, empty = chunk_set(*ODD), ChunkSetRow("none", "digest of nothing", ())
     acme.append_chunk_sets([full, empty])
     assert acme.chunk_sets([full.key, "none", "unknown"]) == {full.key: full, "none": empty}
-    assert acme.missing_chunk_sets(["none", full.key, "unknown"]) == {"unknown"}
+    assert acme.find_missing_chunk_sets(["none", full.key, "unknown"]) == {"unknown"}
     expected = {full.key: tuple(map(sha256_hex, ODD)), "none": ()}
-    assert acme.chunk_hashes([full.key, "none", "unknown"]) == expected
+    assert acme.read_chunk_hashes([full.key, "none", "unknown"]) == expected
     withheld = (DroppedRow(0, 0, 9, ("aws",)), DroppedRow(3, 20, 29, ("aws", "jwt")))
     acme.append_chunk_sets([replace(full, key="withheld", dropped=withheld, language="sv")])
     assert acme.chunk_set_heads([full.key, "withheld", "none", "unknown"]) == {
@@ -79,19 +79,19 @@ def test_each_embedder_has_its_own_vectors(acme: TenantLake) -> None:
     texts = hashes(3)
     acme.append_vectors(MINI, texts, unit(3))
     acme.append_vectors(LARGE, texts[:1], unit(1, 8))
-    assert acme.missing_vectors(MINI, texts) == set()
-    assert acme.missing_vectors(LARGE, texts) == set(texts[1:])
+    assert acme.find_missing_vectors(MINI, texts) == set()
+    assert acme.find_missing_vectors(LARGE, texts) == set(texts[1:])
     assert acme.vectors(LARGE, texts).vectors.shape == (1, 8)
     assert acme.size().keys() == {
-        f"embeddings/{embedder_slug(embedder)}" for embedder in (MINI, LARGE)
+        f"embeddings/{build_embedder_slug(embedder)}" for embedder in (MINI, LARGE)
     }
-    assert acme.vector_hashes(MINI) == set(texts)
+    assert acme.read_vector_hashes(MINI) == set(texts)
 
 
 def test_embedders_with_similar_names_are_separate(acme: TenantLake) -> None:
     acme.append_vectors("a/b@4", hashes(1), unit(1))
-    assert acme.missing_vectors("a.b@4", hashes(1)) == set(hashes(1))
-    assert acme.missing_vectors("A/B@4", hashes(1)) == set(hashes(1))
+    assert acme.find_missing_vectors("a.b@4", hashes(1)) == set(hashes(1))
+    assert acme.find_missing_vectors("A/B@4", hashes(1)) == set(hashes(1))
 
 
 @pytest.mark.parametrize(
@@ -112,15 +112,15 @@ def test_bad_vectors_are_rejected(acme: TenantLake, vectors: np.ndarray) -> None
     acme.append_vectors(MINI, hashes(1, "good"), unit(1))
     with pytest.raises(BadVectors):
         acme.append_vectors(MINI, hashes(2), vectors)
-    assert acme.vector_hashes(MINI) == set(hashes(1, "good"))
+    assert acme.read_vector_hashes(MINI) == set(hashes(1, "good"))
 
 
 def test_missing_tables_read_as_empty(acme: TenantLake, folder: Path) -> None:
-    assert acme.missing_parsed(["a"]) == {"a"}
+    assert acme.find_missing_parsed(["a"]) == {"a"}
     assert acme.parsed(["a"]) == {}
-    assert acme.chunk_sets(["a"]) == acme.chunk_hashes(["a"]) == {}
+    assert acme.chunk_sets(["a"]) == acme.read_chunk_hashes(["a"]) == {}
     assert len(acme.vectors(MINI, ["a"])) == 0
-    assert acme.parsed_keys() == acme.vector_hashes(MINI) == set()
+    assert acme.read_parsed_keys() == acme.read_vector_hashes(MINI) == set()
     assert acme.size() == {}
     acme.purge()
     assert not folder.exists()
@@ -132,10 +132,10 @@ def test_methods_without_keys_load_no_library() -> None:
 import sys
 from rag_assets.storage.lake.store import Lake
 lake = Lake("nowhere").tenant("acme", 1)
-assert lake.missing_parsed([]) == lake.missing_chunk_sets(()) == set()
-assert lake.missing_vectors("e", []) == set()
+assert lake.find_missing_parsed([]) == lake.find_missing_chunk_sets(()) == set()
+assert lake.find_missing_vectors("e", []) == set()
 assert len(lake.vectors("e", []).hashes) == 0
-assert lake.parsed([]) == lake.chunk_sets([]) == lake.chunk_hashes([]) == {}
+assert lake.parsed([]) == lake.chunk_sets([]) == lake.read_chunk_hashes([]) == {}
 lake.append_parsed([]); lake.append_chunk_sets([]); lake.append_vectors("e", [], [])
 assert lake.compact_due() == lake.compact() == {}
 print([m for m in ("polars", "deltalake", "fsspec") if m in sys.modules])
@@ -153,7 +153,7 @@ def test_duplicates_are_read_once(
         acme.append_chunk_sets([chunks])
         acme.append_vectors(MINI, texts + texts, np.concatenate([unit(2), unit(2)]))
     assert acme.parsed([row.key]) == {row.key: row}
-    assert acme.chunk_hashes([chunks.key]) == {chunks.key: (sha256_hex("a"), sha256_hex("b"))}
+    assert acme.read_chunk_hashes([chunks.key]) == {chunks.key: (sha256_hex("a"), sha256_hex("b"))}
     assert sorted(acme.vectors(MINI, texts).hashes) == sorted(texts)
     assert acme.size()["parsed_text"].rows == 2
 
@@ -171,8 +171,8 @@ def test_tenants_and_incarnations_are_separate(
     acme.append_parsed([row])
     lake.tenant("acme", 2).append_parsed([parsed_row("next incarnation")])
     lake.tenant("acme.eu", 1).append_parsed([parsed_row("theirs")])
-    assert lake.tenant("acme", 2).missing_parsed([row.key]) == {row.key}
-    assert lake.tenant("acme.eu", 1).missing_parsed([row.key]) == {row.key}
+    assert lake.tenant("acme", 2).find_missing_parsed([row.key]) == {row.key}
+    assert lake.tenant("acme.eu", 1).find_missing_parsed([row.key]) == {row.key}
     assert list(lake.incarnations()) == [("acme", 1), ("acme", 2), ("acme.eu", 1)]
 
 
@@ -184,7 +184,7 @@ def test_purge_deletes_one_incarnation_completely(
     kept = lake.tenant("acme", 2)
     kept.append_parsed([parsed_row("new")])
     acme.purge()
-    assert acme.parsed_keys() == set()
+    assert acme.read_parsed_keys() == set()
     assert [path.name for path in (folder / "acme").iterdir()] == ["2"]
     kept.purge()
     assert list(folder.iterdir()) == []
@@ -227,8 +227,8 @@ def test_a_lone_surrogate_is_rejected_without_quoting_the_text(
     chunks = chunk_set("ok")
     with pytest.raises(DocumentRejected):
         acme.append_chunk_sets([chunks, ChunkSetRow("k", "\udc80", ())])
-    assert acme.parsed_keys() == set()
-    assert acme.missing_chunk_sets([chunks.key]) == {chunks.key}
+    assert acme.read_parsed_keys() == set()
+    assert acme.find_missing_chunk_sets([chunks.key]) == {chunks.key}
 
 
 def test_an_unwritable_location_is_reported(tmp_path: Path, parsed_row: ParsedMaker) -> None:

@@ -10,10 +10,10 @@ from rag_assets.storage.catalog.documents.status import (
     NO_FAILURE,
     TRANSITIONS,
     Cause,
+    build_deletion_update,
+    build_put_off_update,
+    build_reindex_update,
     change_status,
-    mark_deleted_statement,
-    put_off_statement,
-    reindex_statement,
 )
 
 REF = TenantRef("acme", 1)
@@ -30,10 +30,10 @@ def test_change_status_of_a_cause_sets_its_status_and_skips_deleted_documents(ca
 
 def test_statements_of_a_cause_set_its_status() -> None:
     statements = {
-        "failed": put_off_statement("failed", REF, "config"),
-        "deferred": put_off_statement("deferred", REF, "config"),
-        "reindexed": reindex_statement(REF, 0),
-        "removed": mark_deleted_statement(REF, ["id"]),
+        "failed": build_put_off_update("failed", REF, "config"),
+        "deferred": build_put_off_update("deferred", REF, "config"),
+        "reindexed": build_reindex_update(REF, 0),
+        "removed": build_deletion_update(REF, ["id"]),
     }
     for cause, statement in statements.items():
         params = statement.compile(dialect=postgresql.dialect()).params
@@ -41,6 +41,6 @@ def test_statements_of_a_cause_set_its_status() -> None:
 
 
 def test_put_off_statement_of_a_failure_counts_an_attempt_and_of_a_deferral_does_not() -> None:
-    failed = str(put_off_statement("failed", REF, "config"))
+    failed = str(build_put_off_update("failed", REF, "config"))
     assert "attempts" in failed
-    assert "attempts" not in str(put_off_statement("deferred", REF, "config"))
+    assert "attempts" not in str(build_put_off_update("deferred", REF, "config"))

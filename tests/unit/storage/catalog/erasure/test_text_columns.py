@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from sqlalchemy import ARRAY, Text
 from sqlalchemy.dialects.postgresql import JSONB
 
-from rag_assets.storage.catalog.erasure.traces import scanned_columns
-from rag_assets.storage.catalog.tables import all_tables
+from rag_assets.storage.catalog.erasure.traces import list_scanned_columns
+from rag_assets.storage.catalog.tables import list_all_tables
 
 KEYS = {
     *("path", "uploaded_by", "updated_by", "blobs", "organization", "error_kind"),
@@ -88,10 +88,10 @@ OTHERS: Mapping[str, str] = {
 
 
 def test_every_column_of_texts_is_scanned_or_named_with_its_reason() -> None:
-    scanned = {column.name.removeprefix("rag_catalog.") for column in scanned_columns()}
+    scanned = {column.name.removeprefix("rag_catalog.") for column in list_scanned_columns()}
     texts = {
         f"{table.name}.{column.name}"
-        for table in all_tables()
+        for table in list_all_tables()
         if "tenant" in table.c
         for column in table.c
         if isinstance(column.type, Text | JSONB | ARRAY) and column.name not in KEYS

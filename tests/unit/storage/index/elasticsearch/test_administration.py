@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from rag_assets.storage.index.elasticsearch.administration import is_tenant_filter
-from rag_assets.storage.index.elasticsearch.mapping import owner_clauses
+from rag_assets.storage.index.elasticsearch.mapping import build_owner_clauses
 from rag_assets.storage.index.model import Owner
 
 OWNER = Owner("acme", 4, 1)
@@ -14,9 +14,9 @@ OWNER = Owner("acme", 4, 1)
 @pytest.mark.parametrize(
     ("query", "safe"),
     [
-        ({"bool": {"filter": owner_clauses(OWNER)}}, True),
+        ({"bool": {"filter": build_owner_clauses(OWNER)}}, True),
         ({"bool": {"filter": [{"term": {"tenant": {"value": "acme"}}}]}}, True),
-        ({"bool": {"filter": owner_clauses(Owner("other", 4, 1))}}, False),
+        ({"bool": {"filter": build_owner_clauses(Owner("other", 4, 1))}}, False),
         ({"bool": {"should": [{"term": {"tenant": "acme"}}]}}, False),
         ({"bool": {"filter": [{"terms": {"tenant": ["acme", "other"]}}]}}, False),
         ({"match_all": {}}, False),

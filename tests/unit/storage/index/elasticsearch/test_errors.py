@@ -16,7 +16,7 @@ from rag_assets.common.errors import (
     ServiceUnavailable,
 )
 from rag_assets.storage.index.elasticsearch.errors import (
-    bulk_item_error,
+    build_bulk_item_error,
     convert_response_error,
     translated_errors,
 )
@@ -121,7 +121,7 @@ def test_an_entry_that_is_refused_is_of_another_mapping(kind: str) -> None:
     reason = f"failed to parse field [n]. Preview of field's value: '{TEXT}'"
     cause = {"type": "number_format_exception", "reason": TEXT}
     item = {"_index": "rag-1", "status": 400, **response(kind, reason, caused_by=cause)}
-    error = bulk_item_error(item)
+    error = build_bulk_item_error(item)
     assert type(error) is IndexInconsistent
     assert error.message.startswith("index 'rag-1' rejected an entry (")
     assert TEXT not in error.advice

@@ -6,7 +6,7 @@ from typing import Any
 
 from rag_assets.search.gathering import merge_equal_texts
 from rag_assets.storage.index.elasticsearch.queries import parse_candidate
-from rag_assets.storage.index.model import Owner, entry_id, entry_ids
+from rag_assets.storage.index.model import Owner, entry_id, make_entry_id_function
 
 OWNER = Owner("acme", 1, 2)
 
@@ -17,16 +17,16 @@ def hit(document: str, **more: list[Any]) -> dict[str, Any]:
 
 
 def test_a_candidate_has_the_id_of_its_entry() -> None:
-    found = parse_candidate(entry_ids(OWNER), hit("a", uri=["files/a.md"]), 0.5)
+    found = parse_candidate(make_entry_id_function(OWNER), hit("a", uri=["files/a.md"]), 0.5)
     assert found.id == entry_id(OWNER, "a", "key", 3)
     assert (found.uri, found.text_key, found.score) == ("files/a.md", "same", 0.5)
 
 
 def test_a_uri_without_a_doc_value_is_only_missing_from_the_list_of_duplicates() -> None:
     first, second, unnamed = (
-        parse_candidate(entry_ids(OWNER), hit("a", uri=["files/a.md"]), 0.9),
-        parse_candidate(entry_ids(OWNER), hit("b", uri=["files/b.md"]), 0.8),
-        parse_candidate(entry_ids(OWNER), hit("c"), 0.7),
+        parse_candidate(make_entry_id_function(OWNER), hit("a", uri=["files/a.md"]), 0.9),
+        parse_candidate(make_entry_id_function(OWNER), hit("b", uri=["files/b.md"]), 0.8),
+        parse_candidate(make_entry_id_function(OWNER), hit("c"), 0.7),
     )
     [distinct] = merge_equal_texts([first, second, unnamed])
     assert (distinct.id, distinct.also) == (first.id, ("files/b.md",))
@@ -36,7 +36,7 @@ def test_a_uri_without_a_doc_value_is_only_missing_from_the_list_of_duplicates()
 
 def test_many_ids_are_those_of_one_after_the_other() -> None:
     for owner in (OWNER, Owner('caf\u00e9 \\"', 3, 1)):
-        id_of = entry_ids(owner)
+        id_of = make_entry_id_function(owner)
         for document, key in (("0af3", "b1"), ('a"b', "key"), ("", "k\u00e9"), ("a\n", "a,b")):
             assert id_of(document, key, 7) == entry_id(owner, document, key, 7)
 
@@ -44,4 +44,6 @@ def test_many_ids_are_those_of_one_after_the_other() -> None:
 def test_a_candidate_without_a_text_key_is_like_no_other() -> None:
     found = hit("a")
     del found["fields"]["text_key"], found["fields"]["text_sha256"]
-    assert parse_candidate(entry_ids(OWNER), found, 0.5).text_key == entry_id(OWNER, "a", "key", 3)
+    assert parse_candidate(make_entry_id_function(OWNER), found, 0.5).text_key == entry_id(
+        OWNER, "a", "key", 3
+    )

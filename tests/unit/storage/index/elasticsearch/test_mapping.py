@@ -14,22 +14,22 @@ from rag_assets.common.elasticsearch_settings import IndexLayout
 from rag_assets.ingest.chunking.model import Chunk, parse_chunk
 from rag_assets.storage.index.elasticsearch.mapping import (
     IndexNames,
+    build_index_body,
+    build_index_settings,
+    build_owner_clauses,
+    compute_flat_index_threshold,
     fits,
-    flat_index_threshold,
-    index_body,
-    index_settings,
-    owner_clauses,
 )
 from rag_assets.storage.index.elasticsearch.queries import parse_scanned_hit
-from rag_assets.storage.index.fields import entry_source, is_intact
+from rag_assets.storage.index.fields import build_entry_source, is_intact
 from rag_assets.storage.index.model import (
     Entry,
     EntryDocument,
     IndexSpec,
     Owner,
+    choose_vector_index,
     entry_id,
     indexed_key,
-    suitable_index,
 )
 
 OWNER = Owner("acme", 7, 2)
@@ -70,18 +70,18 @@ def entry(**changes: Any) -> Entry:
 
 
 def test_every_stored_field_is_in_the_mapping() -> None:
-    mapped = index_body(IndexSpec(4))["mappings"]["properties"]
+    mapped = build_index_body(IndexSpec(4))["mappings"]["properties"]
     of_block = {"blocks": [{"block_id": "b", "start": 0}], "of_block": True}
     place = {"page": 3, "slide": 3, "sheet": "S", "row_start": 1, "row_end": 2}
     made = entry(**place, **of_block, context="| a | b |")
     placed = replace(DOCUMENT, source_id="4711", page_uuid="4711")
-    stored = entry_source(replace(made, document=placed, within=(0,)))
+    stored = build_entry_source(replace(made, document=placed, within=(0,)))
     assert stored.keys() | {"vector"} == mapped.keys()
-    assert index_body(IndexSpec(4))["mappings"]["dynamic"] == "strict"
+    assert build_index_body(IndexSpec(4))["mappings"]["dynamic"] == "strict"
 
 
 def test_an_entry_has_a_readable_chunk_id() -> None:
-    stored = entry_source(entry())
+    stored = build_entry_source(entry())
     assert stored["chunk_id"] == "acme:guide.md:4"
     assert "page" not in stored
     assert stored["terms"].split()[1:3] == ["guid", "guid"]  # the title, then the headings
@@ -97,7 +97,7 @@ def test_an_entry_has_a_readable_chunk_id() -> None:
 )
 def test_an_entry_of_350_terms_counts_half_in_any_language(language: str, text: str) -> None:
     document = replace(DOCUMENT, language=language, title=None)
-    stored = entry_source(replace(entry(text=text * 60, heading_path=()), document=document))
+    stored = build_entry_source(replace(entry(text=text * 60, heading_path=()), document=document))
     terms = len(stored["terms"].split()) - 1
     assert terms > 350
     assert stored["length_weight"] == pytest.approx(0.5 ** (terms / 350), rel=1e-5)
@@ -107,14 +107,14 @@ def test_an_entry_of_350_terms_counts_half_in_any_language(language: str, text: 
 def test_modified_at_is_stored_in_utc() -> None:
     made = MADE.astimezone(timezone(timedelta(hours=-9)))
     dated = replace(DOCUMENT, modified_at=made, language=None)
-    stored = entry_source(replace(entry(), document=dated))
+    stored = build_entry_source(replace(entry(), document=dated))
     assert stored["modified_at"] == "2026-11-21T14:35:00.123Z"
     assert "language" not in stored
 
 
 @pytest.mark.parametrize("key", [None, b"k" * 32], ids=["former schema", "with a key"])
 def test_the_digest_detects_any_change_of_a_stored_field(key: bytes | None) -> None:
-    stored = entry_source(replace(entry(page=3), owner=replace(OWNER, digest_key=key)))
+    stored = build_entry_source(replace(entry(page=3), owner=replace(OWNER, digest_key=key)))
     assert is_intact(stored, key)
     assert is_intact({**stored, "vector": [1.0]}, key)
     assert not is_intact(stored, b"another key")
@@ -131,7 +131,7 @@ def test_the_digest_detects_any_change_of_a_stored_field(key: bytes | None) -> N
 
 def test_digests_with_different_keys_differ() -> None:
     digests = {
-        entry_source(replace(entry(), owner=replace(OWNER, digest_key=key)))["digest"]
+        build_entry_source(replace(entry(), owner=replace(OWNER, digest_key=key)))["digest"]
         for key in (None, b"k" * 32, b"l" * 32)
     }
     assert len(digests) == 3
@@ -181,7 +181,7 @@ def test_an_index_key_depends_on_everything_in_an_entry() -> None:
 @pytest.mark.parametrize("kind", ["int8_hnsw", "hnsw", "bbq_hnsw"])
 def test_an_index_fits_only_its_own_spec(kind: Any) -> None:
     spec = IndexSpec(64, kind)
-    live = index_body(spec)["mappings"]
+    live = build_index_body(spec)["mappings"]
     assert fits(live, spec)
     live["properties"]["more"] = {"type": "keyword"}
     assert fits(live, spec)
@@ -213,7 +213,7 @@ def test_names_of_different_specs_differ() -> None:
 
 
 def test_owner_clauses_filter_tenant_incarnation_and_generation() -> None:
-    assert owner_clauses(OWNER) == [
+    assert build_owner_clauses(OWNER) == [
         {"term": {"tenant": "acme"}},
         {"term": {"incarnation": 7}},
         {"term": {"generation": 2}},
@@ -233,15 +233,15 @@ def test_the_flat_index_threshold_corresponds_to_a_number_of_vectors(
     dimensions: int, kind: Any, vectors: int
 ) -> None:
     spec = IndexSpec(dimensions, kind)
-    threshold = flat_index_threshold(spec)
-    options = index_body(spec)["mappings"]["properties"]["vector"]["index_options"]
+    threshold = compute_flat_index_threshold(spec)
+    options = build_index_body(spec)["mappings"]["properties"]["vector"]["index_options"]
     assert options["flat_index_threshold"] == threshold
     assert 0.9 * vectors < threshold * log(vectors) < 1.1 * vectors
 
 
 def test_the_tutorial_deletes_an_existing_index() -> None:
     tutorial = Path(__file__).parents[5] / "docs" / "tutorial.md"
-    index = f"{IndexNames().shared_stem(IndexSpec(384, suitable_index(384)))}1"
+    index = f"{IndexNames().shared_stem(IndexSpec(384, choose_vector_index(384)))}1"
     assert re.search(rf"-X DELETE http://127\.0\.0\.1:PORT/{index}\s", tutorial.read_text())
 
 
@@ -251,5 +251,5 @@ def test_the_tutorial_deletes_an_existing_index() -> None:
 )
 def test_serverless_gets_no_refresh_interval_that_it_refuses(interval: str, sent: str) -> None:
     layout = IndexLayout(refresh_interval=interval)
-    assert index_settings(layout, is_serverless=True) == {"refresh_interval": sent}
-    assert index_settings(layout)["refresh_interval"] == interval
+    assert build_index_settings(layout, is_serverless=True) == {"refresh_interval": sent}
+    assert build_index_settings(layout)["refresh_interval"] == interval

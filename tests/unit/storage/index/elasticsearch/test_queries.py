@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from rag_assets.storage.index.elasticsearch.queries import (
-    filter_clauses,
-    word_counts,
-    word_weights,
-    words_ranking,
+    build_filter_clauses,
+    build_word_count_search,
+    build_words_search,
+    parse_word_weights,
 )
 from rag_assets.storage.index.model import EntryFilter, Owner, RankingRequest, is_within
 from rag_assets.storage.index.terms import (
@@ -21,9 +21,9 @@ from rag_assets.storage.index.terms import (
     MOST_TITLE_WORDS,
     QueryWords,
     WeighedWord,
+    compute_rarity,
     parse_query_words,
-    rarity,
-    weighed_words,
+    weigh_words,
 )
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -31,17 +31,17 @@ LATER = datetime(2026, 11, 21, 12, 0, 0, 5_000, UTC)
 
 
 def test_an_empty_filter_has_no_clauses() -> None:
-    assert filter_clauses(EntryFilter()) == []
+    assert build_filter_clauses(EntryFilter()) == []
 
 
 def test_several_languages_are_alternatives() -> None:
     clause = {"terms": {"language": ["de", "python"]}}
-    assert filter_clauses(EntryFilter(languages=("de", "python"))) == [clause]
+    assert build_filter_clauses(EntryFilter(languages=("de", "python"))) == [clause]
 
 
 @pytest.mark.parametrize("path", ["handbook/code", "handbook/code/"])
 def test_a_path_matches_a_file_or_a_folder_and_no_partial_name(path: str) -> None:
-    [clause] = filter_clauses(EntryFilter(paths=(path,)))
+    [clause] = build_filter_clauses(EntryFilter(paths=(path,)))
     either = [{"terms": {"uri": ["handbook/code"]}}, {"prefix": {"uri": "handbook/code/"}}]
     assert clause["bool"]["should"] == either
     uris = ["handbook/code", "handbook/code/a.md", "handbook/code-review.md", "handbook"]
@@ -49,12 +49,12 @@ def test_a_path_matches_a_file_or_a_folder_and_no_partial_name(path: str) -> Non
 
 
 def test_a_time_range_includes_its_start_and_excludes_its_end() -> None:
-    both = filter_clauses(EntryFilter(modified_after=NOON, modified_before=LATER))
+    both = build_filter_clauses(EntryFilter(modified_after=NOON, modified_before=LATER))
     span = {"gte": "2026-11-21T12:00:00.000Z", "lt": "2026-11-21T12:00:00.005Z"}
     assert both == [{"range": {"modified_at": span}}]
-    [since] = filter_clauses(EntryFilter(modified_after=NOON))
+    [since] = build_filter_clauses(EntryFilter(modified_after=NOON))
     assert since == {"range": {"modified_at": {"gte": "2026-11-21T12:00:00.000Z"}}}
-    [until] = filter_clauses(EntryFilter(modified_before=NOON))
+    [until] = build_filter_clauses(EntryFilter(modified_before=NOON))
     assert until == {"range": {"modified_at": {"lt": "2026-11-21T12:00:00.000Z"}}}
 
 
@@ -96,18 +96,18 @@ def clauses(body: Any, kind: str) -> Iterator[Any]:
 def weighed(words: QueryWords, entries: int, marks: dict[str, int]) -> dict[str, WeighedWord]:
     """Return the weighted words, if each occurs in an entry."""
     forms, phrases = dict.fromkeys(words.forms, 1), dict.fromkeys(words.phrases, 1)
-    return weighed_words(words, entries, forms=forms, phrases=phrases, marks=marks)
+    return weigh_words(words, entries, forms=forms, phrases=phrases, marks=marks)
 
 
 def searched(question: str) -> list[Any]:
     """Return the clauses of a question's query, assuming that each of its words occurs."""
     request, words = RankingRequest(question, 10), parse_query_words(question)
     weights = weighed(words, 100, dict.fromkeys(ANALYSES, 1))
-    return [*clauses(words_ranking(OWNER, request, words, weights), "intervals")]
+    return [*clauses(build_words_search(OWNER, request, words, weights), "intervals")]
 
 
 def test_the_most_words_and_filters_fit_the_limit_of_clauses() -> None:
-    filters = sum(map(leaves, filter_clauses(FILTERED)))
+    filters = sum(map(leaves, build_filter_clauses(FILTERED)))
     owned = 3
     assert owned + filters + 2 * MOST_TITLE_WORDS + MOST_CLAUSES <= LEAST_LIMIT
 
@@ -155,7 +155,7 @@ def test_words_without_spaces_are_searched_by_pairs(query: str, terms: list[str]
 def test_a_word_is_weighed_by_its_rarity_among_what_passes_the_filter() -> None:
     words = parse_query_words("valves pump 阀门")
     request = RankingRequest("valves pump 阀门", 10, EntryFilter(scopes=frozenset({"a"})))
-    body = word_counts(OWNER, request, words)
+    body = build_word_count_search(OWNER, request, words)
     assert {"terms": {"access_scope": ["a"]}} in body["query"]["bool"]["filter"]
     assert {"valv", "valve", "valves", "pump"} <= {*body["aggs"]["terms"]["filters"]["filters"]}
     answer = {
@@ -174,11 +174,11 @@ def test_a_word_is_weighed_by_its_rarity_among_what_passes_the_filter() -> None:
     }
     # A word that nothing readable holds is not searched, and no form of a language that is not
     # among what may be read.
-    assert word_weights(words, answer) == {
-        "valves": WeighedWord(rarity(9, 2), ("valv",), is_written=False),
-        "阀门": WeighedWord(rarity(9, 9), ("阀门",), is_written=False),
+    assert parse_word_weights(words, answer) == {
+        "valves": WeighedWord(compute_rarity(9, 2), ("valv",), is_written=False),
+        "阀门": WeighedWord(compute_rarity(9, 9), ("阀门",), is_written=False),
     }
-    assert rarity(9, 2) > rarity(9, 9) > 0
+    assert compute_rarity(9, 2) > compute_rarity(9, 9) > 0
 
 
 def test_entries_of_the_former_version_are_searched_by_their_terms() -> None:
