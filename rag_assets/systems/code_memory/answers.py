@@ -52,9 +52,9 @@ from rag_assets.systems.code_memory.rules import RuleBook
 from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     TABLE,
-    name_parts,
+    format_path_template,
     parse_request,
-    path_template,
+    split_name,
 )
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
@@ -103,7 +103,7 @@ class CodeAnswers:
         walks = self.compute_walks(names, direction="out", depth=_ROUTE_DEPTH)
         lines = [*_explain_prefix(route, names)]
         if len(found) > 1:
-            lines += [*_list_route_overview(names, walks), ""]
+            lines += [*_iter_route_overview(names, walks), ""]
         notes: list[str] = []
         for name, walk in zip(names, walks, strict=True):
             lines += [*self._formatter.format_tree(walk, name), ""]
@@ -500,7 +500,7 @@ def _format_omitted_note(uses: FoundUses) -> list[str]:
 
 def _get_last_name(name: str) -> str:
     """Return the last part of a name as written in code; "" if it is not a word."""
-    last = (name_parts(name, folded=False) or ("",))[-1]
+    last = (split_name(name, folded=False) or ("",))[-1]
     return last if _WORD.fullmatch(last) else ""
 
 
@@ -537,12 +537,12 @@ def _explain_prefix(written: str, routes: Sequence[str]) -> Iterator[str]:
     """Yield a line if the requested path has more or fewer parts than the paths of its routes."""
     request = parse_request(written)
     shown = [name.removeprefix(ROUTE) for name in routes]
-    depths = {path_template(name.partition(" ")[2]).count("/") for name in shown}
-    if request and path_template(request[1]).count("/") not in depths:
+    depths = {format_path_template(name.partition(" ")[2]).count("/") for name in shown}
+    if request and format_path_template(request[1]).count("/") not in depths:
         yield f"{to_one_line(written)} is taken for {', '.join(shown)}: the server may add a prefix"
 
 
-def _list_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
+def _iter_route_overview(routes: Sequence[str], walks: Sequence[WalkResult]) -> Iterator[str]:
     """Yield a line for each route, because the details of one route may fill an answer."""
     for name, walk in zip(routes, walks, strict=True):
         key = name, "routes_to"

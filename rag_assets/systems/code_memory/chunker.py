@@ -17,7 +17,11 @@ from rag_assets.ingest.parsing.media_types import SOURCE_CODE
 from rag_assets.ingest.parsing.model import Block
 from rag_assets.systems.code_memory.languages.tree import add_rest_units
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit
-from rag_assets.systems.code_memory.symbols.source_types import SOURCE_TYPES, is_data, type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import (
+    SOURCE_TYPES,
+    get_type_of_path,
+    is_data,
+)
 
 if TYPE_CHECKING:
     from rag_assets.tenants.model import Tenant
@@ -72,7 +76,7 @@ def cut_document(request: ChunkRequest) -> CutText:
 def classify_path(path: str, media_type: str) -> str:
     """Return the kind of document by its path: "known_bug", "data", or "" for any other."""
     if media_type == _MARKDOWN:
-        return _BUGS if type_of_place(path) == _BUGS else ""
+        return _BUGS if get_type_of_path(path) == _BUGS else ""
     return _DATA if is_data(path) else ""
 
 

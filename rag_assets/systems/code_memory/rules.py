@@ -15,11 +15,11 @@ from rag_assets.search.model import Caller
 from rag_assets.systems.code_memory.catalog.found_relations import FoundDocument
 from rag_assets.systems.code_memory.languages.texts import read_markdown
 from rag_assets.systems.code_memory.outlines import LineFormatter
-from rag_assets.systems.code_memory.relations.edge_rules import targets_of_mention
+from rag_assets.systems.code_memory.relations.edge_rules import list_targets_of_mention
 from rag_assets.systems.code_memory.retrieval.view import MOST_EDGES, RelationView
 from rag_assets.systems.code_memory.sources.repositories.attributes import split_path
-from rag_assets.systems.code_memory.symbols.names import FILE, GLOB, path_spellings
-from rag_assets.systems.code_memory.symbols.source_types import type_of_place
+from rag_assets.systems.code_memory.symbols.names import FILE, GLOB, list_path_spellings
+from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path
 from rag_assets.tenants.model import Tenant
 
 MOST_DOCUMENTS: Final = 200
@@ -162,7 +162,7 @@ class RuleBook:
         unknown = 0
         for document in self.view.list_documents([*_ORDER, _FILE]):
             kind = document.source_type
-            kind = type_of_place(parse_path(document.uri)) if kind == _FILE else kind
+            kind = get_type_of_path(parse_path(document.uri)) if kind == _FILE else kind
             if kind not in _ORDER:
                 continue
             one = _Candidate(document, kind, tuple(globs.get(document.document_id, ())))
@@ -179,7 +179,7 @@ class RuleBook:
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.
         repositories = self.view.list_readable_sources(sources)
-        spelled = path_spellings(path_as_written)
+        spelled = list_path_spellings(path_as_written)
         bare, *shorter = spelled[1:] or spelled or [""]
         paths: Mapping[str, Sequence[str]] = {}
         for path in (bare, *(one for one in shorter if "/" in one)):
@@ -224,7 +224,7 @@ def _list_possible_paths(bare: str, repositories: Sequence[str]) -> dict[str, li
 def _list_edge_targets(files: Sequence[QuestionFile]) -> list[str]:
     """Return the possible targets of edges from documents that mention these files."""
     names = {name for file in files for name in file.names}
-    each = (targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)
+    each = (list_targets_of_mention(name, kind) for name in names for kind in _KINDS_OF_NAMES)
     return sorted({target for targets in each for target in targets})
 
 

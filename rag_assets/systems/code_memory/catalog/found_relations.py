@@ -10,16 +10,16 @@ from urllib.parse import unquote
 from rag_assets.ingest.sources.model import build_uri, parse_path
 from rag_assets.search.access import ScopedDocument
 from rag_assets.systems.code_memory.sources.records import get_repository_source
-from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING, short_name
+from rag_assets.systems.code_memory.symbols.names import FILE, OWN_SETTING, get_short_name
 from rag_assets.systems.code_memory.symbols.naming import (
     HANDED,
     NAMELESS,
     OWN,
-    defined_name,
     get_name_style,
-    own_spellings,
+    iter_own_spellings,
+    iter_spellings,
+    qualify_defined_name,
     resolve_spelling,
-    spellings,
 )
 
 Direction: TypeAlias = Literal["out", "in", "both"]
@@ -160,23 +160,23 @@ def qualify_definition(name: str, uri: str) -> str:
         return f"{uri}#{name}"
     if name.startswith(OWN_SETTING):
         return resolve_spelling(name, parse_path(uri))
-    return name if get_name_style(uri) == "none" else defined_name(name, parse_path(uri))
+    return name if get_name_style(uri) == "none" else qualify_defined_name(name, parse_path(uri))
 
 
-def list_name_spellings(name: str) -> Iterator[str]:
+def iter_target_spellings(name: str) -> Iterator[str]:
     """Yield the spellings by which documents may refer to a node."""
     if name.startswith(FILE):
         yield FILE + parse_path(name.removeprefix(FILE))
     else:
-        yield from spellings(name, short_name(name))
+        yield from iter_spellings(name, get_short_name(name))
 
 
-def list_own_spellings(name: str) -> Iterator[str]:
+def iter_source_spellings(name: str) -> Iterator[str]:
     """Yield the spellings of a node in documents where edges start at it."""
     if name.startswith(FILE):
         yield FILE + parse_path(name.removeprefix(FILE))
     else:
-        yield from own_spellings(name)
+        yield from iter_own_spellings(name)
 
 
 def separate_nameless(names: Iterable[str]) -> tuple[list[str], list[tuple[str, str]]]:

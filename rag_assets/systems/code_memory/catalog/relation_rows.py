@@ -59,7 +59,7 @@ from rag_assets.systems.code_memory.symbols.names import (
     HANDS_ON,
     PACKAGE,
     TABLE,
-    short_name,
+    get_short_name,
 )
 
 _BATCH = 2_000
@@ -216,7 +216,7 @@ class RelationRowTable(CatalogQueries):
             rows = connection.execution_options(yield_per=_COUNT_BATCH).execute(targets)
             for kind, target, count in rows:
                 counts[kind][0] += count
-                name = target if "\\" in target else short_name(target)
+                name = target if "\\" in target else get_short_name(target)
                 if target.startswith(_KNOWN) or name in defined:
                     counts[kind][1] += count
         found = [(kind, total, resolved) for kind, (total, resolved) in counts.items()]

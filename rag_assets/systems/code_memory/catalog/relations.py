@@ -26,8 +26,8 @@ from rag_assets.systems.code_memory.catalog.found_relations import (
     NamesCalled,
     Permits,
     Readable,
-    list_name_spellings,
-    list_own_spellings,
+    iter_source_spellings,
+    iter_target_spellings,
     qualify_definition,
     qualify_name,
     separate_nameless,
@@ -49,7 +49,7 @@ from rag_assets.systems.code_memory.catalog.relation_rows import (
 )
 from rag_assets.systems.code_memory.catalog.tables import NAME_MARKS
 from rag_assets.systems.code_memory.sources.records import get_repository_source
-from rag_assets.systems.code_memory.symbols.naming import CALLED, local_names
+from rag_assets.systems.code_memory.symbols.naming import CALLED, iter_local_names
 
 _WAYS = ("own", "uris", "named", "inside", "own_inside", "named_inside", "only", "without")
 """Names of all list parameters of EDGES and SOME_EDGES."""
@@ -89,9 +89,12 @@ class RelationRows:
         values: dict[str, Any] = {"uris": [*files], "inside": [*{uri for uri, _ in nameless}]}
         inside = [*{own for _, own in nameless}]
         if direction != "in":
-            values |= {"own": list_spellings(list_own_spellings, named), "own_inside": inside}
+            values |= {"own": list_spellings(iter_source_spellings, named), "own_inside": inside}
         if direction != "out":
-            values |= {"named": list_spellings(list_name_spellings, named), "named_inside": inside}
+            values |= {
+                "named": list_spellings(iter_target_spellings, named),
+                "named_inside": inside,
+            }
         values |= {"limit": limit + 1, "only": sorted(only), "without": sorted(without)}
         # If the result would exceed the limit, no edges are returned, so any rows may be read.
         rows = self._list_edge_rows(statements.SOME_EDGES if whole else statements.EDGES, **values)
@@ -125,7 +128,7 @@ class RelationRows:
         """Return the definitions with these qualified names."""
         wanted = frozenset(names)
         plain, nameless = separate_nameless(wanted)
-        definitions = self._find_by_local_names(list_spellings(local_names, plain))
+        definitions = self._find_by_local_names(list_spellings(iter_local_names, plain))
         if nameless:
             definitions += self.list_definitions([*{uri for uri, _ in nameless}])
         places: dict[tuple[str, str, int], FoundSymbol] = {}
@@ -138,7 +141,7 @@ class RelationRows:
         return self._list_symbols(statements.DEFINITIONS_BY_NAME, names=names) if names else []
 
     def find_by_short_name(self, shorts: Sequence[str]) -> list[FoundSymbol]:
-        """Return the definitions with these short names; see short_name."""
+        """Return the definitions with these short names; see get_short_name."""
         return self._list_symbols(statements.DEFINITIONS_BY_SHORT_NAME, names=[*shorts])
 
     def find_names(
@@ -276,8 +279,8 @@ class GraphRelations(RelationRows):
         """See RelationRows."""
         edges: dict[tuple[str, int], FoundEdge] = {}
         names, nameless = separate_nameless(nodes)
-        own_names = list_spellings(list_own_spellings, names) if direction != "in" else []
-        target_names = list_spellings(list_name_spellings, names) if direction != "out" else []
+        own_names = list_spellings(iter_source_spellings, names) if direction != "in" else []
+        target_names = list_spellings(iter_target_spellings, names) if direction != "out" else []
         target_names = [name for name in target_names if self._may_mean_one(name)]
 
         def kinds(segment: Segment) -> frozenset[int]:

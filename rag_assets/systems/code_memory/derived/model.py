@@ -20,9 +20,9 @@ from rag_assets.systems.code_memory.symbols.names import (
     FILE,
     GROUP,
     TABLE,
-    described_route_keys,
-    list_keys,
-    route_keys,
+    list_described_route_keys,
+    list_route_keys,
+    list_search_keys,
 )
 
 DerivedType: TypeAlias = Literal["route", "table", "scip"]
@@ -170,7 +170,7 @@ def limit_unresolved(
     return kept
 
 
-def describe(heading: str, labelled: Mapping[str, str]) -> tuple[str, ...]:
+def build_description(heading: str, labelled: Mapping[str, str]) -> tuple[str, ...]:
     """Return the lines of a description: its heading, and each label that has a text."""
     return heading, *(f"{label}: {text}" for label, text in labelled.items() if text)
 
@@ -224,13 +224,13 @@ def read_document(text: str) -> CodeText:
 
 def _read_keys(heading: re.Match[str], text: str) -> tuple[str, ...]:
     if heading["type"] == "table":
-        return list_keys(f"table:{heading['name']}")[1:]
+        return list_search_keys(f"table:{heading['name']}")[1:]
     lines = text.partition(EVIDENCE)[0].split("\n")
     methods = next((ln.removeprefix(_METHODS) for ln in lines if ln.startswith(_METHODS)), "")
     name = next((ln.removeprefix(_NAME) for ln in lines if ln.startswith(_NAME)), "")
     _, _, uri = heading["name"].partition(" ")
     path = uri[uri.find("/") :]
-    make_keys = described_route_keys if DESCRIBED in lines else route_keys
+    make_keys = list_described_route_keys if DESCRIBED in lines else list_route_keys
     return make_keys(tuple(filter(None, methods.split(", "))), path, name)
 
 

@@ -29,7 +29,7 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     LAST_PARTS,
     File,
     RepositoryFiles,
-    last_part,
+    get_last_part,
 )
 from rag_assets.systems.code_memory.frameworks.routers import singularize
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
@@ -37,13 +37,13 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ENDPOINT,
     FILE,
-    described_route_keys,
     fold_name,
     format_endpoint,
-    path_suffixes,
-    path_template,
+    format_path_template,
+    iter_path_suffixes,
+    list_described_route_keys,
 )
-from rag_assets.systems.code_memory.symbols.naming import defined_name
+from rag_assets.systems.code_memory.symbols.naming import qualify_defined_name
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
 REQUESTS: Final = "requests"
@@ -97,7 +97,11 @@ def add_tests_to_routes(
                 # The statement is about the enclosing definition, or else about the file.
                 fact = request.fact
                 around = file.find_enclosing(file.declared, fact.start)
-                source = defined_name(around[-1].symbol, file.path) if around else FILE + file.path
+                source = (
+                    qualify_defined_name(around[-1].symbol, file.path)
+                    if around
+                    else FILE + file.path
+                )
                 for name in routes.find_requested(request):
                     place = name, file.path, fact
                     statement = DerivedStatement.from_fact(REQUESTS, *place, source=source)
@@ -136,9 +140,9 @@ class _Routes:
                 methods, _, path = name.removeprefix(ROUTE).partition(" ")
                 end = frozenset(methods.split("|")), name
                 is_described = DESCRIBED in document.lines
-                for path_suffix in path_suffixes(path) if is_described else [path]:
+                for path_suffix in iter_path_suffixes(path) if is_described else [path]:
                     self._add_path(path_suffix, end)
-                for key in _list_route_keys(document, path):
+                for key in _iter_route_keys(document, path):
                     self._named.setdefault(key, []).append(end)
 
     def _add_path(self, path: str, end: tuple[frozenset[str], str]) -> None:
@@ -191,7 +195,7 @@ class _Routes:
         return []
 
 
-def _list_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
+def _iter_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
     """Yield the keys of a route for `_Request.route`: its name, its handler, its path helpers."""
     for line in document.lines:
         label, _, text = line.partition(": ")
@@ -244,7 +248,7 @@ def _find_route_name(file: File, call: Fact, rule: RequestRules) -> str:
     value = find_argument(call, rule.path) or find_argument(call, "0")
     if value is not None and value[0] == "n":
         name = str(value[1])
-        assignment = file.find_assignment(last_part(name), call.start)
+        assignment = file.find_assignment(get_last_part(name), call.start)
         is_helper = name.endswith(rule.helpers) and assignment is None
         value = value if is_helper or assignment is None else list(assignment.values["value"])
     if value is not None and value[0] == "s" and rule.described_by:
@@ -255,7 +259,7 @@ def _find_route_name(file: File, call: Fact, rule: RequestRules) -> str:
         return f"action:{owner}::{value[1]}" if owner else ""
     if value is None or value[0] not in {"n", "c"}:
         return ""
-    name = last_part(str(value[3] if value[0] == "c" else value[1]))
+    name = get_last_part(str(value[3] if value[0] == "c" else value[1]))
     for end in rule.helpers:
         if name.endswith(end):
             return f"helper:{name.removesuffix(end)}"
@@ -319,7 +323,7 @@ def _find_path(
 
 
 def _split_path(path: str) -> tuple[str, ...]:
-    template = path_template(_PARAMETER.sub(_HOLE, path))
+    template = format_path_template(_PARAMETER.sub(_HOLE, path))
     parts = (_HOLE if _HOLE in part else part for part in template.split("/") if part)
     return tuple(parts)[:_MOST_PARTS]
 
@@ -362,7 +366,7 @@ def derive_operations(
     for file, fact in operations:
         method, path = fact.values["method"], fact.values["path"]
         # A prefix may be missing on either side, but the rest must agree.
-        suffixes = [(method, path_suffix) for path_suffix in path_suffixes(path)]
+        suffixes = [(method, path_suffix) for path_suffix in iter_path_suffixes(path)]
         is_served = suffixes[0] in ends or not whole.isdisjoint(suffixes)
         handlers = _select_handlers(fact, definitions.get(fold_name(_get_id(fact)), ()))
         if handlers and not is_served and fact.symbol not in names:
@@ -383,7 +387,7 @@ def _index_served_paths(
     for route in routes:
         if route.source_type == "route":
             methods, _, path = route.name.removeprefix(ROUTE).partition(" ")
-            paths = [*path_suffixes(path)]
+            paths = [*iter_path_suffixes(path)]
             for method in methods.split("|"):
                 whole.add((method, paths[0]))
                 ends.update((method, one) for one in paths)
@@ -438,7 +442,7 @@ def _build_document(
 ) -> DerivedDocument:
     method, path = operation.values["method"], operation.values["path"]
     place = file.path, operation.line_start, operation.line_end, operation.evidence
-    targets = [defined_name(fact.symbol, owner.path) for owner, fact in handlers]
+    targets = [qualify_defined_name(fact.symbol, owner.path) for owner, fact in handlers]
     stated = [DerivedStatement("routes_to", "", target, "convention", *place) for target in targets]
     stated.append(
         DerivedStatement("serves", "", ENDPOINT + format_endpoint(method, path), "stated", *place)
@@ -450,5 +454,5 @@ def _build_document(
         DESCRIBED,
         *(f"handler: {target}" for target in targets),
     )
-    keys = described_route_keys((method,), path, _get_id(operation))
+    keys = list_described_route_keys((method,), path, _get_id(operation))
     return DerivedDocument("route", ROUTE + operation.symbol, keys, lines, tuple(stated))

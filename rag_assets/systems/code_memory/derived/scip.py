@@ -27,7 +27,7 @@ from rag_assets.systems.code_memory.derived.model import (
 )
 from rag_assets.systems.code_memory.sources.scip_file import NO_HASH, IndexedSymbol, hash_text
 from rag_assets.systems.code_memory.symbols.names import ELSEWHERE
-from rag_assets.systems.code_memory.symbols.naming import defined_name, get_name_style
+from rag_assets.systems.code_memory.symbols.naming import get_name_style, qualify_defined_name
 
 _UTF8, _UTF16, _UTF32 = 1, 2, 3
 _LIKELY_ENCODINGS: Final = (_UTF16, _UTF32, _UTF8)
@@ -381,7 +381,7 @@ class _Definitions:
                     else self._find_only_definition(path, name, owner)
                 )
                 if fact is not None and self._counts[fact.symbol] <= 1:
-                    nodes[occurrence.symbol] = defined_name(fact.symbol, path)
+                    nodes[occurrence.symbol] = qualify_defined_name(fact.symbol, path)
         return nodes
 
     def _find_only_definition(self, path: str, name: str, owner: str) -> Fact | None:
@@ -439,7 +439,7 @@ class _ReferenceReader:
         enclosing = self._definitions.find_enclosing(self._path, place.start)
         base = None if enclosing is None else self._bases.get((enclosing.symbol, written))
         kind = "calls" if _CALL.match(self._source.text, place.end) else "uses"
-        source = "" if enclosing is None else defined_name(enclosing.symbol, self._path)
+        source = "" if enclosing is None else qualify_defined_name(enclosing.symbol, self._path)
         if source != target:
             yield self._build_statement(place, base or kind, source, target)
 

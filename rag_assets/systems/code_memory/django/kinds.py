@@ -16,9 +16,9 @@ from rag_assets.systems.code_memory.languages.python.program import (
     Module,
     PythonProgram,
     find_argument,
+    get_written_name,
     is_a,
     list_items,
-    written_name,
 )
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.source_types import SourceType
@@ -78,7 +78,7 @@ class _TypeReader:
                     )
             for fact in module.invoked:
                 call = fact.values["call"]
-                type_ = self._data.calls.get(written_name(call).rpartition(".")[2])
+                type_ = self._data.calls.get(get_written_name(call).rpartition(".")[2])
                 value = find_argument(call, 0, "receiver") if type_ is not None else None
                 if type_ is not None and is_a(value, "name"):
                     name = self._program.absolute(value["name"], module)
@@ -88,7 +88,7 @@ class _TypeReader:
         if fact.values["role"] == "class":
             return self._find_type_by_bases(self._program.ancestry(f"{module.name}.{symbol}")[1:])
         for decorator in fact.values["decorators"]:
-            written = written_name(decorator)
+            written = get_written_name(decorator)
             name = self._program.resolve_name(self._program.absolute(written, module))
             if kind := _find_matching_type(name, self._data.decorators):
                 return kind

@@ -24,8 +24,8 @@ from rag_assets.systems.code_memory.languages.python.program import (
     PythonProgram,
     Unresolved,
     find_argument,
+    get_written_name,
     is_a,
-    written_name,
 )
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -159,7 +159,7 @@ class _UrlReader:
             if inner is not None:
                 self._read_patterns(fact.values["value"], module, inner)
         for fact in module.invoked:
-            owner, _, verb = written_name(fact.values["call"]).lstrip(":").rpartition(".")
+            owner, _, verb = get_written_name(fact.values["call"]).lstrip(":").rpartition(".")
             if owner == name and verb in {"append", "extend", "insert"}:
                 inner = self._find_statement_prefix(fact, module, prefix)
                 arguments = fact.values["call"]["arguments"]
@@ -233,7 +233,7 @@ class _UrlReader:
         if self._program.called_name(target, module) in self._data.includes:
             namespace = self._find_string_value(find_argument(target, 1, "namespace"), module)
             self._read_included(find_argument(target, 0, "arg"), module, inner, namespace)
-        elif is_a(target, "tuple") or written_name(target).endswith(".urls"):
+        elif is_a(target, "tuple") or get_written_name(target).endswith(".urls"):
             self._read_included(target, module, inner)
         else:
             view = self._views.build_view(target, module)

@@ -17,9 +17,9 @@ from rag_assets.systems.code_memory.languages.python.program import (
     PythonProgram,
     Unresolved,
     find_argument,
+    get_written_name,
     is_a,
     list_items,
-    written_name,
 )
 
 Actions = tuple[tuple[str, str], ...]
@@ -98,7 +98,7 @@ class ViewReader:
     def build_view(self, value: Any, module: Module) -> DjangoView:
         """Return the view in a route's expression: a function or `X.as_view()`, maybe decorated."""
         for _ in range(_DEEPEST):
-            written = written_name(value)
+            written = get_written_name(value)
             owner = written.rpartition(".")[0]
             _, place = self._program.follow(owner, module) if owner else ("", None)
             if place is not None and is_a(place.value, "call"):
@@ -123,7 +123,7 @@ class ViewReader:
         place = self._program.place(name)
         fact = None if place is None else place.module.declared.get(place.symbol)
         for decorator in () if fact is None else fact.values["decorators"]:
-            methods = self._data.decorators.get(written_name(decorator).rpartition(".")[2])
+            methods = self._data.decorators.get(get_written_name(decorator).rpartition(".")[2])
             if methods is not None:
                 arguments = (
                     [*decorator["arguments"], *decorator["named"].values()]
@@ -234,7 +234,7 @@ class Viewset:
         value = self._program.attribute(self.name, "queryset")
         while isinstance(value, dict) and value["of"] in {"call", "attribute"}:
             value = value["call"] if value["of"] == "call" else value["object"]
-        written = written_name(value)
+        written = get_written_name(value)
         if written.endswith("get_user_model"):
             model = next(self._program.texts("AUTH_USER_MODEL"), "auth.User")
             return model.rpartition(".")[2].lower()
@@ -260,7 +260,7 @@ class Viewset:
             for name, fact in place.members.items():
                 actions_by_name.pop(name, None)
                 for decorator in fact.values["decorators"]:
-                    written = written_name(decorator)
+                    written = get_written_name(decorator)
                     # `@other.mapping.delete` adds an HTTP method to an action.
                     before, _, verb = written.rpartition(".mapping.")
                     other = before.rpartition(".")[2].lstrip(":")
@@ -381,9 +381,9 @@ class RouterReader:
 
         With drf-extensions, a viewset may be registered with the result of another registration.
         """
-        place = self._program.find_place(written_name(call).removesuffix(_REGISTER), module)
+        place = self._program.find_place(get_written_name(call).removesuffix(_REGISTER), module)
         value = None if place is None else place.value
-        if place is None or not left or not written_name(value).endswith(_REGISTER):
+        if place is None or not left or not get_written_name(value).endswith(_REGISTER):
             return ("" if place is None else place.name), ()
         router, parents = self._find_router(value, place.module, left - 1)
         return router, (_Registration(place.module, value), *parents)
@@ -397,5 +397,5 @@ def _iter_register_calls(module: Module) -> Iterator[tuple[Any, str]]:
     statements = [(one, one.values["call"]) for one in module.invoked]
     statements += [(one, one.values["value"]) for one in module.assigned.get("", ())]
     for fact, call in sorted(statements, key=lambda one: one[0].start):
-        if is_a(call, "call") and written_name(call).endswith(_REGISTER):
+        if is_a(call, "call") and get_written_name(call).endswith(_REGISTER):
             yield call, fact.values["under"]

@@ -108,7 +108,7 @@ class File:
 
     @cached_property
     def _assignments_by_name(self) -> Mapping[str, list[Fact]]:
-        return group((last_part(value.values["name"]), value) for value in self.values)
+        return group((get_last_part(value.values["name"]), value) for value in self.values)
 
     @cached_property
     def _names_of_calls(self) -> Mapping[int, str]:
@@ -136,8 +136,8 @@ class File:
         for fact in self.imports:
             for one in fact.values.get("names", ()):
                 if len(one) > 1 and str(one[1]) == name:
-                    return last_part(str(one[0]))
-        return last_part(self.modules_by_name.get(name, name))
+                    return get_last_part(str(one[0]))
+        return get_last_part(self.modules_by_name.get(name, name))
 
 
 class RepositoryFiles:
@@ -183,7 +183,7 @@ class RepositoryFiles:
 
         The name may be assigned in this file, or be a constant of another file.
         """
-        last = last_part(name)
+        last = get_last_part(name)
         assignment = file.find_assignment(last, at)
         if assignment is not None:
             return file, assignment.values["value"], assignment.start
@@ -199,7 +199,7 @@ class RepositoryFiles:
         """Return all strings assigned to a name or an attribute in any file, by its last part."""
         values = (value.values for file in self.files for value in file.values)
         texts = ((one["name"], one["value"][1]) for one in values if one["value"][0] == "s")
-        found = group((last_part(name), str(text)) for name, text in texts)
+        found = group((get_last_part(name), str(text)) for name, text in texts)
         return {name: tuple(dict.fromkeys(texts)) for name, texts in found.items()}
 
     def definitions(self, file: File, name: str) -> list[tuple[File, str]]:
@@ -222,12 +222,12 @@ class RepositoryFiles:
             assignment = here.find_assignment(first)
             is_own = assignment is not None and assignment.values["value"][0] == "c" and not rest
             if first not in here.modules_by_name or is_own:
-                last = last_part(written)
+                last = get_last_part(written)
                 is_known = here.find_assignment(last) is not None
                 holder = here if is_known else self._find_in_package(here, last)
                 found.setdefault((holder.path, last), (holder, last))
             elif depth < _MOST_STEPS:
-                last = last_part(rest)
+                last = get_last_part(rest)
                 todo += [(one, n, depth + 1) for one, n in self._find_exports(here, first, last)]
         return [*found.values()]
 
@@ -302,18 +302,18 @@ def group(pairs: Iterable[tuple[_Key, _Item]]) -> dict[_Key, list[_Item]]:
     return found
 
 
-def last_part(name: str) -> str:
+def get_last_part(name: str) -> str:
     """Return the last part of a name: `bp` for `orders.bp`."""
     return name.rpartition(".")[2].rpartition("::")[2]
 
 
-def named_text(fact: Fact, name: str) -> str | None:
+def get_named_text(fact: Fact, name: str) -> str | None:
     """Return the string value of a named argument; None if it is absent."""
     value = fact.values.get("named", {}).get(name)
     return str(value[1]) if value and value[0] == "s" else None
 
 
-def named_words(fact: Fact, name: str) -> list[str] | None:
+def get_named_words(fact: Fact, name: str) -> list[str] | None:
     """Return the words of a named argument, a word or a list of words; None if it is absent."""
     value = fact.values.get("named", {}).get(name)
     if value is None:
@@ -326,7 +326,7 @@ def join_paths(before: str, after: str) -> str:
     return "/" + "/".join(filter(None, (before.strip("/"), after.strip("/"))))
 
 
-def join_all(before: Sequence[str | None], after: Sequence[str | None]) -> list[str | None]:
+def combine_paths(before: Sequence[str | None], after: Sequence[str | None]) -> list[str | None]:
     """Return every combination of a prefix and a path, limited; None is a computed path."""
     pairs = ((one, other) for one in before for other in after)
     found = dict.fromkeys(
@@ -335,6 +335,6 @@ def join_all(before: Sequence[str | None], after: Sequence[str | None]) -> list[
     return [*found][:MOST_PREFIXES]
 
 
-def list_strings(values: Sequence[Value]) -> Iterator[str]:
+def iter_strings(values: Sequence[Value]) -> Iterator[str]:
     """Return the strings among values; values of other kinds are skipped."""
     return (str(value[1]) for value in values if value[0] == "s")

@@ -15,11 +15,11 @@ from rag_assets.systems.code_memory.frameworks.repository import (
     MOST_PREFIXES,
     File,
     RepositoryFiles,
-    join_all,
+    combine_paths,
+    get_last_part,
+    get_named_text,
+    iter_strings,
     join_paths,
-    last_part,
-    list_strings,
-    named_text,
 )
 from rag_assets.systems.code_memory.frameworks.statements import find_argument
 
@@ -55,8 +55,8 @@ class RouterPaths:
         found = self.paths_of_value(file, on, fact.start)
         if not found and on[0] == "n":
             return self._list_paths_of_block_parameter(file, fact)
-        inner = join_all(found, [self.paths_of_blocks(file, fact)])
-        return join_all(self.paths_of_holders(file, fact), inner)
+        inner = combine_paths(found, [self.paths_of_blocks(file, fact)])
+        return combine_paths(self.paths_of_holders(file, fact), inner)
 
     def paths_of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
@@ -76,7 +76,7 @@ class RouterPaths:
             on = one.values.get("on", _NO_CALL)
             if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
                 found = self.paths_of_value(file, on, one.start, depth + 1)
-                return join_all(self.paths_of_holders(file, one, depth + 1), found)
+                return combine_paths(self.paths_of_holders(file, one, depth + 1), found)
         return [""]
 
     def paths_of_added_function(self, function: str) -> list[str | None]:
@@ -87,7 +87,7 @@ class RouterPaths:
                 names = (one[1] for one in call.values["arguments"] if one[0] == "n")
                 if any(LAST_PARTS.split(str(name))[-1] == function for name in names):
                     own = self.paths_of_value(file, call.values.get("on", _NO_CALL), call.start, 1)
-                    found += join_all(self.paths_of_holders(file, call), own or [""])
+                    found += combine_paths(self.paths_of_holders(file, call), own or [""])
         return found[:MOST_PREFIXES]
 
     def paths_of_blocks(self, file: File, fact: Fact) -> str | None:
@@ -116,8 +116,8 @@ class RouterPaths:
                     names = [a[1] for a in one.values["arguments"][1:2] if a[0] == "n"]
                 else:
                     is_space = one.values["name"] == "namespace"
-                    text = named_text(one, "module")
-                    names = [text] if text else [*list_strings(one.values["arguments"][:1])]
+                    text = get_named_text(one, "module")
+                    names = [text] if text else [*iter_strings(one.values["arguments"][:1])]
                     names = names if text or is_space else []
                 yield from map(str, names)
 
@@ -134,17 +134,19 @@ class RouterPaths:
         # A block within a nested resource belongs to that resource.
         direct = [*takewhile(lambda one: one.values["name"] not in resources.calls, inside)]
         kinds = {resources.blocks.get(one.values["name"]) for one in direct}
-        on = named_text(fact, "on") if len(direct) == len(inside) else None
+        on = get_named_text(fact, "on") if len(direct) == len(inside) else None
         if "" in kinds or on == "collection" or resources.calls[resource.values["name"]] == "one":
             return text
-        key = named_text(resource, "param") or "id"
+        key = get_named_text(resource, "param") or "id"
         is_member = "id" in kinds or on == "member"
-        return f"{text}/{{{key if is_member else f'{singularize(last_word(text))}_{key}'}}}"
+        return (
+            f"{text}/{{{key if is_member else f'{singularize(get_last_path_part(text))}_{key}'}}}"
+        )
 
     def _find_nested_path(self, file: File, call: Fact) -> str | None:
         """Return the path prefix that a call adds to the routes in its block."""
         if any(route.is_joined for route in self._framework.routes):
-            return "/".join(list_strings(call.values["arguments"]))
+            return "/".join(iter_strings(call.values["arguments"]))
         value = find_argument(call, "path|0")
         if value is None or value[0] in {"f", "d"}:
             return ""
@@ -177,7 +179,7 @@ class RouterPaths:
         for _ in range(_LONGEST_CHAIN):
             on = call.values.get("on")
             if self._is_maker(call):
-                return join_all(self._list_paths_of_maker(file, call, depth, name), [path])
+                return combine_paths(self._list_paths_of_maker(file, call, depth, name), [path])
             if call.values["name"] in self._routers.nested and on is not None:
                 part = self._find_nested_path(file, call)
                 path = None if path is None or part is None else join_paths(part, path)
@@ -186,7 +188,7 @@ class RouterPaths:
                 found = self._list_paths_of_factory(file, call, depth)
                 if not found and on is not None:
                     found = self.paths_of_value(file, on, call.start, depth)
-                return join_all(found, [path])
+                return combine_paths(found, [path])
             call = before
         return []
 
@@ -208,14 +210,14 @@ class RouterPaths:
         is_root = call.values["name"] in self._routers.roots or not self._routers.roots
         # A mount with a computed path and a computed router may mount any router.
         is_outside = is_root or _COMPUTED not in self._mounts_by_router
-        return join_all(mounted or ["" if is_outside else None], [own])
+        return combine_paths(mounted or ["" if is_outside else None], [own])
 
     def _list_paths_of_factory(self, file: File, call: Fact, depth: int) -> list[str | None]:
         """Return the paths of the router that a function in the repository creates and returns."""
         on = call.values.get("on")
         if depth >= _DEEPEST or (on is not None and on[0] != "n"):
             return []
-        owner = last_part(str(on[1])) if on else ""
+        owner = get_last_part(str(on[1])) if on else ""
         for other, function in self._repository.functions.get(call.values["name"], ()):
             places = {*posixpath.splitext(other.path)[0].split("/")[-2:]}
             if other.language != file.language or (owner and owner not in places):
@@ -226,7 +228,7 @@ class RouterPaths:
         return []
 
     def _list_paths_of_name(self, file: File, name: str, at: int, depth: int) -> list[str | None]:
-        last = last_part(name)
+        last = get_last_part(name)
         passed = self._find_paths_of_parameter(file, last, at, depth)
         if passed is not None:
             return passed
@@ -235,7 +237,7 @@ class RouterPaths:
             value = assignment.values["value"]
             if file.find_call(value) is not None:
                 return self._list_paths_of_assignment(file, assignment, depth)
-            if value[0] == "n" and last_part(str(value[1])) != last:
+            if value[0] == "n" and get_last_part(str(value[1])) != last:
                 return self.paths_of_value(file, value, assignment.start, depth + 1)
         for other, variable in self._repository.definitions(file, name):
             assignment = other.find_assignment(variable) if other is not file else None
@@ -258,7 +260,7 @@ class RouterPaths:
             self._known[key] = []
             call = file.find_call(assignment.values["value"])
             if call is not None:
-                name = last_part(assignment.values["name"])
+                name = get_last_part(assignment.values["name"])
                 self._known[key] = self._list_paths_of_chain(file, call, depth, name)
         return self._known[key]
 
@@ -289,7 +291,7 @@ class RouterPaths:
             arguments = call.values["arguments"]
             if index < len(arguments) and len(found) < MOST_PREFIXES:
                 own = self.paths_of_value(file, arguments[index], call.start, depth + 1)
-                found += join_all(own, [self.paths_of_blocks(file, call)])
+                found += combine_paths(own, [self.paths_of_blocks(file, call)])
                 is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
 
@@ -318,7 +320,7 @@ class RouterPaths:
                 if len(found) >= MOST_PREFIXES or is_own:
                     continue
                 outer = self.paths_of_value(other, on, call.start, depth + 1) or [""]
-                found += join_all(outer, [path])
+                found += combine_paths(outer, [path])
             if found:
                 break
         return found[:MOST_PREFIXES]
@@ -340,18 +342,18 @@ class RouterPaths:
                 path: str | None = ""
                 if stated is not None and stated != value and stated[0] in "sn+?":
                     path = self._repository.text(file, stated, call.start)
-                keys = self._mount_keys(file, value)
+                keys = self._list_mount_keys(file, value)
                 if (
                     path is None
                     and value[0] == "n"
-                    and file.find_assignment(last_part(value[1])) is None
+                    and file.find_assignment(get_last_part(value[1])) is None
                 ):
                     keys = [one for one in keys if one[0] != file.path] or [_COMPUTED]
                 for key in keys:
                     found.setdefault(key, []).append((file, call, path))
         return found
 
-    def _mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
+    def _list_mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
         """Return the keys that a mounted router has in _mounts_by_router."""
         if value[0] == "n":
             return [(o.path, n) for o, n in self._repository.definitions(file, str(value[1]))]
@@ -367,7 +369,7 @@ class RouterPaths:
 _OBJECTS: Final = frozenset({"self", "cls", "&self", "&mutself"})
 
 
-def last_word(path: str) -> str:
+def get_last_path_part(path: str) -> str:
     """Return the part of a path after its last slash."""
     return path.rpartition("/")[2]
 

@@ -17,7 +17,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, get_first_child
 
 Value: TypeAlias = list[Any]
 _Visit: TypeAlias = "tuple[Node, int, Node | None, str]"
@@ -151,10 +151,13 @@ class _StatementReader:
         elif kind in _NODES.annotations and (kind != "attribute" or parent == "attribute_list"):
             yield from self._read_annotation(node, annotated)
         elif kind in _NODES.classes and (name := self._find_class_name(node)) is not None:
-            values = {"name": self._word(name), "bases": self._list_base_names(node)}
+            values = {"name": self._get_compact_text(name), "bases": self._list_base_names(node)}
             yield self._build_fact(CLASS, node, values)
         elif kind in _NODES.defined and (name := node.child_by_field_name("name")) is not None:
-            values = {"name": self._word(name), "parameters": self._read_parameters(node)}
+            values = {
+                "name": self._get_compact_text(name),
+                "parameters": self._read_parameters(node),
+            }
             if "function" in kind or "method" in kind:
                 yield self._build_fact(FUNCTION, node, values)
         if kind in _NODES.assigning:
@@ -167,7 +170,7 @@ class _StatementReader:
     def _build_fact(self, kind: str, node: Node, values: dict[str, Any]) -> Fact:
         return Fact(kind, self.tree.start(node), self.tree.end(node), "", values)
 
-    def _word(self, node: Node | None) -> str:
+    def _get_compact_text(self, node: Node | None) -> str:
         """Return the text of a node without white space; "" for None or a long text."""
         if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return ""
@@ -200,18 +203,18 @@ class _StatementReader:
         on: Node | None = None
         if callee is None and name_node is not None:
             on = node.child_by_field_name("receiver") or node.child_by_field_name("object")
-            name = self._word(name_node)
+            name = self._get_compact_text(name_node)
         else:
-            callee = callee or (first_child(node))
+            callee = callee or (get_first_child(node))
             if callee is None:
                 return "", None
             parts = callee.named_children
             if callee.type in _NODES.members and parts:
-                name, on = self._word(parts[-1]), (parts[0] if len(parts) > 1 else None)
+                name, on = self._get_compact_text(parts[-1]), (parts[0] if len(parts) > 1 else None)
             elif callee.type in _NODES.generic and parts:
-                name = self._word(parts[0])
+                name = self._get_compact_text(parts[0])
             else:
-                name = self._word(callee)
+                name = self._get_compact_text(callee)
         return name.lstrip(".").partition("<")[0], on
 
     def _read_arguments(self, node: Node) -> tuple[list[Value], dict[str, Value]]:
@@ -239,7 +242,7 @@ class _StatementReader:
                 label = label or (equals.named_children[0] if equals is not None else None)
                 value = self.value(part.named_children[-1])
                 if label is not None:
-                    named[self._word(label)] = value
+                    named[self._get_compact_text(label)] = value
                 else:
                     ordered.append(value)
             elif "comment" not in part.type:
@@ -272,7 +275,7 @@ class _StatementReader:
         if depth > _DEEPEST:
             return _UNKNOWN
         if kind in _NODES.names and kind not in _NODES.strings:
-            return ["n", self._word(node)]
+            return ["n", self._get_compact_text(node)]
         for types, read in (
             (_NODES.strings, self._read_string),
             (_NODES.members, self._read_member),
@@ -291,30 +294,30 @@ class _StatementReader:
 
     def _read_member(self, node: Node, _: int) -> Value:
         has_call = any(child.type in _NODES.calls for child in node.named_children)
-        text = "" if has_call else self._word(node)
+        text = "" if has_call else self._get_compact_text(node)
         return ["n", text] if text else _UNKNOWN
 
     def _read_call_value(self, node: Node, _: int) -> Value:
         if self.language == "ruby" and node.child_by_field_name("arguments") is None:
-            return ["n", self._word(node)]
+            return ["n", self._get_compact_text(node)]
         name = self._read_called_name(node)[0][:_LONGEST_NAME]
         return ["c", self.tree.start(node), self.tree.end(node), name]
 
     def _read_list(self, node: Node, depth: int) -> Value:
         parts = [c for c in node.named_children if "comment" not in c.type][:_MOST_VALUES]
         if node.type in {"string_array", "symbol_array"}:
-            return ["l", [["s", self._word(part)] for part in parts]]
+            return ["l", [["s", self._get_compact_text(part)] for part in parts]]
         return ["l", [self.value(part, depth + 1) for part in parts]]
 
     def _read_map(self, node: Node, depth: int) -> Value:
         entries: dict[str, Value] = {}
         for child in node.named_children[:_MOST_VALUES]:
             if child.type == "shorthand_property_identifier":
-                entries[self._word(child)] = ["n", self._word(child)]
+                entries[self._get_compact_text(child)] = ["n", self._get_compact_text(child)]
             elif child.type in _NODES.pairs:
                 self._add_pairs(child, entries, depth + 1)
             elif child.type == "method_definition":
-                entries[self._word(child.child_by_field_name("name"))] = ["f"]
+                entries[self._get_compact_text(child.child_by_field_name("name"))] = ["f"]
         return ["d", entries]
 
     def _read_string(self, node: Node, depth: int = 0) -> Value:
@@ -362,24 +365,24 @@ class _StatementReader:
             if inner.type != "attribute":
                 return
             values["arguments"], values["named"] = self._read_attribute_tokens(inner)
-            name = self._word(inner.named_children[0]) if inner.named_children else ""
+            name = self._get_compact_text(inner.named_children[0]) if inner.named_children else ""
         elif node.type == "decorator":
             inner = node.named_children[0] if node.named_children else node
             call = self._read_call(inner) if inner.type in _NODES.calls else None
-            name = call["name"] if call is not None else self._word(inner)
+            name = call["name"] if call is not None else self._get_compact_text(inner)
             values |= call or {}
         elif node.type == "model_multi_attribute":
-            name = self._word(first_child(node)).strip("@")
+            name = self._get_compact_text(get_first_child(node)).strip("@")
             values["arguments"] = [self.value(c) for c in node.named_children[1:_MOST_VALUES]]
         else:
-            name = self._word(node.child_by_field_name("name"))
+            name = self._get_compact_text(node.child_by_field_name("name"))
             values["arguments"], values["named"] = self._read_arguments(node)
         if not name or annotated is None:
             return
         values |= {
             "name": name.rpartition(".")[2].rpartition("::")[2],
             "target": [self.tree.start(annotated), self.tree.end(annotated)],
-            "of": self._word(annotated.child_by_field_name("name")),
+            "of": self._get_compact_text(annotated.child_by_field_name("name")),
         }
         yield self._build_fact(ANNOTATION, node, values)
 
@@ -394,7 +397,7 @@ class _StatementReader:
             if token.type not in _NODES.strings and token.type not in {"identifier", "crate"}:
                 continue
             if at > 1 and tokens[at - 1].type == "=":
-                name = self._word(tokens[at - 2])
+                name = self._get_compact_text(tokens[at - 2])
                 named[name] = self.value(token)
             elif at > 1 and tokens[at - 1].type == "::" and named:
                 named[name] = self.value(token)
@@ -426,7 +429,11 @@ class _StatementReader:
         if body is None or body.type != "struct_type" or not body.named_children:
             return ""
         parts = body.named_children[0].named_children[:60]
-        names = [self._word(part) for part in parts if part.child_by_field_name("name") is None]
+        names = [
+            self._get_compact_text(part)
+            for part in parts
+            if part.child_by_field_name("name") is None
+        ]
         tags = (
             "gorm-tag" if any("gorm:" in self.tree.node_text(part)[:400] for part in parts) else ""
         )
@@ -439,12 +446,12 @@ class _StatementReader:
         for child in nodes[:_MOST_VALUES]:
             if child.type in {"parameter_declaration", "parameter", "required_parameter"}:
                 name = child.child_by_field_name("name") or child.child_by_field_name("pattern")
-                type_ = self._word(child.child_by_field_name("type"))
+                type_ = self._get_compact_text(child.child_by_field_name("type"))
                 if not type_ and child.named_children:
-                    type_ = self._word(child.named_children[-1])
-                parameters.append([self._word(name), type_])
+                    type_ = self._get_compact_text(child.named_children[-1])
+                parameters.append([self._get_compact_text(name), type_])
             elif child.type in {"identifier", "typed_parameter"}:
-                name_text, _, type_ = self._word(child).partition(":")
+                name_text, _, type_ = self._get_compact_text(child).partition(":")
                 parameters.append([name_text, type_])
         return parameters
 
@@ -458,15 +465,19 @@ class _StatementReader:
         fields = ("value", "right")
         right = next((n for f in fields if (n := node.child_by_field_name(f)) is not None), None)
         if node.type == "var_spec" and right is None and left is not None:
-            value = ["t", self._word(node.child_by_field_name("type"))]
-            yield self._build_fact(ASSIGNED, node, {"name": self._word(left), "value": value})
+            value = ["t", self._get_compact_text(node.child_by_field_name("type"))]
+            yield self._build_fact(
+                ASSIGNED, node, {"name": self._get_compact_text(left), "value": value}
+            )
         if left is None or (right is None and node.type != "variable_declarator"):
             return
         right = node.named_children[-1] if right is None else right
         if right.type in {"expression_list", "equals_value_clause"} and right.named_children:
             right = right.named_children[-1 if "equals" in right.type else 0]
         value = self.value(right)
-        name = self._word(left.named_children[0] if left.type == "expression_list" else left)
+        name = self._get_compact_text(
+            left.named_children[0] if left.type == "expression_list" else left
+        )
         if value[0] in {"c", "s", "n", "l"} and 0 < len(name) <= _LONGEST_NAME:
             yield self._build_fact(ASSIGNED, node, {"name": name, "value": value})
 

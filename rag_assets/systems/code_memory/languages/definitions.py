@@ -17,7 +17,12 @@ from rag_assets.systems.code_memory.languages.grammar import (
     ResolvedName,
     find_definitions,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, cover_text, syntax_tree
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    SyntaxTree,
+    cover_text,
+    get_syntax_tree,
+)
 from rag_assets.systems.code_memory.symbols.model import CodeText, Unit, sort_facts
 
 LARGE: Final = 6_000
@@ -76,7 +81,7 @@ def _build_unit(
 
 def _read_signature(tree: SyntaxTree, definition: CodeDefinition) -> str:
     """Return the declaration without its body, in one line."""
-    start, last = _declaration_span(tree, definition)
+    start, last = _get_declaration_span(tree, definition)
     line = _SPACE.sub(" ", tree.text[start : min(last, start + 4 * _SIGNATURE)]).strip()
     line = line[:_SIGNATURE].rstrip()
     for mark in (";", "{", "(", "=>", "="):
@@ -84,7 +89,7 @@ def _read_signature(tree: SyntaxTree, definition: CodeDefinition) -> str:
     return line
 
 
-def _declaration_span(tree: SyntaxTree, definition: CodeDefinition) -> tuple[int, int]:
+def _get_declaration_span(tree: SyntaxTree, definition: CodeDefinition) -> tuple[int, int]:
     """Return the offsets of a declaration: its start, and the start of its body or its end."""
     start, body = tree.start(definition.node), definition.body
     if body is not None and tree.start(body) > start:
@@ -117,7 +122,7 @@ class _FileWalk:
         self._fields: dict[str, list[tuple[str, str]]] = {}
         for definition in every:  # A type may be declared in several places, as with extensions.
             self._fields.setdefault(definition.type, []).extend(definition.fields)
-        self._scopes = [BindingScope(names=_top_level_bindings(grammar, definitions))]
+        self._scopes = [BindingScope(names=_build_top_level_bindings(grammar, definitions))]
         for node in self._tree.root.named_children:  # A name may be used before its import.
             for _, bound in grammar.imports(node):
                 self._scopes[0].names.update(bound)
@@ -163,12 +168,15 @@ class _FileWalk:
             if not _is_callable(definition):
                 scope.names = outer.names
             if definition.type and definition.type != outer.type:
-                scope.type, scope.fields = definition.type, self._field_bindings(definition.type)
+                scope.type, scope.fields = (
+                    definition.type,
+                    self._build_field_bindings(definition.type),
+                )
             for name, type_ in (*definition.parameters, *definition.locals):
                 scope.names[name] = self._bind_to_type(type_)
         return scope
 
-    def _field_bindings(self, symbol: str) -> dict[str, Binding | None]:
+    def _build_field_bindings(self, symbol: str) -> dict[str, Binding | None]:
         return {name: self._bind_to_type(type_) for name, type_ in self._fields.get(symbol, ())}
 
     def _read_node(self, node: Node) -> None:
@@ -234,7 +242,9 @@ class _FileWalk:
             return None
         target = binding.target
         if binding.value and len(names) == 2 and not target.module:  # noqa: PLR2004 - x.field.m()
-            return self._resolve_members(self._field_bindings(target.name).get(names[0]), names[1:])
+            return self._resolve_members(
+                self._build_field_bindings(target.name).get(names[0]), names[1:]
+            )
         if binding.value and len(names) != 1:
             return None
         parts = [target.name, *names] if target.name else list(names)
@@ -269,7 +279,7 @@ class _FileWalk:
         return self._resolve_members(binding, others) or ResolvedName(name)
 
 
-def _top_level_bindings(
+def _build_top_level_bindings(
     grammar: LanguageGrammar, definitions: Sequence[PlacedDefinition]
 ) -> dict[str, Binding | None]:
     """Return bindings for the functions and types that the file defines at its top level."""
@@ -323,7 +333,7 @@ def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
     if len(text) > LONGEST:
         note = f"the text has {len(text)} characters, more than the {grammar.language} parser reads"
         return Reading(notes=(f"{note}: cut at blank lines",))
-    tree = syntax_tree(text, grammar.module, grammar.function)
+    tree = get_syntax_tree(text, grammar.module, grammar.function)
     if tree.gave_up:
         note = f"the {grammar.language} parser stopped at its time limit ({len(text)} characters)"
         return Reading(notes=(f"{note}: cut at blank lines",))
@@ -337,11 +347,11 @@ def read_definitions(text: str, grammar: type[LanguageGrammar]) -> Reading:
         if size > _BROKEN_SHARE * max(1, len(text.strip())):
             return Reading(notes=(f"{note}: cut at blank lines",))
         notes = (note,)
-    facts = sort_facts([*walk.facts, *_declaration_facts(tree, walk, definitions)])
+    facts = sort_facts([*walk.facts, *_iter_declaration_facts(tree, walk, definitions)])
     return Reading(tuple(_list_units(tree, definitions)), facts, tuple(walk.cuts), notes)
 
 
-def _declaration_facts(
+def _iter_declaration_facts(
     tree: SyntaxTree, walk: _FileWalk, definitions: Sequence[PlacedDefinition]
 ) -> Iterator[Fact]:
     for placed in definitions:
@@ -350,7 +360,7 @@ def _declaration_facts(
             continue
         values = {"role": definition.role, "exported": definition.exported}
         yield tree.fact("declares", definition.node, definition.symbol, values)
-        start, last = _declaration_span(tree, definition)
+        start, last = _get_declaration_span(tree, definition)
         end = start + len(tree.text[start : min(last, start + _EVIDENCE)].rstrip())
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
             for name in names:

@@ -18,7 +18,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, field_children
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, list_field_children
 
 _SPECS: Final = frozenset({"type_spec", "type_alias", "const_spec", "var_spec"})
 _VALUES: Final = frozenset({"const_declaration", "var_declaration"})
@@ -55,13 +55,13 @@ class Go(LanguageGrammar):
 
     def __init__(self, tree: SyntaxTree) -> None:
         super().__init__(tree)
-        self._package_name = ""
+        self._guess_package_name = ""
         for node in tree.root.named_children:
             if node.type == "package_clause":
-                self._package_name = tree.node_text(node).split()[-1]
+                self._guess_package_name = tree.node_text(node).split()[-1]
 
     def _qualify(self, *names: str) -> str:
-        return ".".join(name for name in (self._package_name, *names) if name)
+        return ".".join(name for name in (self._guess_package_name, *names) if name)
 
     def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:
         """Return the definitions in a statement or member."""
@@ -91,7 +91,7 @@ class Go(LanguageGrammar):
         return replace(function, locals=tuple(pair for pair in bound if pair[0]))
 
     def _read_parameters(self, function: Node, field: str) -> Iterator[tuple[str, str]]:
-        for node in field_children(function, field):
+        for node in list_field_children(function, field):
             if not node.type.endswith("parameter_declaration"):
                 continue
             type_ = self.tree.line(node.child_by_field_name("type"))
@@ -171,7 +171,7 @@ class Go(LanguageGrammar):
     def _read_import(self, spec: Node) -> tuple[Fact, dict[str, Binding]]:
         path = self.tree.field(spec, "path").strip('"`')
         alias = self.tree.field(spec, "name")
-        package = _package_name(path)
+        package = _guess_package_name(path)
         values = {"name": path, "names": [[package, alias]] if alias else []}
         fact = Fact("imports", self.tree.start(spec), self.tree.end(spec), "", values)
         bound = (
@@ -187,7 +187,7 @@ class Go(LanguageGrammar):
                 if child.type == "identifier":
                     yield self.tree.node_text(child), written
         elif node.type in {"short_var_declaration", "range_clause"}:
-            names, values = field_children(node, "left"), field_children(node, "right")
+            names, values = list_field_children(node, "left"), list_field_children(node, "right")
             types = [self._read_created_type(value) for value in values]
             for at, name in enumerate(names):
                 if name.type == "identifier":
@@ -222,7 +222,7 @@ class Go(LanguageGrammar):
         return "" if found is None or found[1] in _LITERAL else found[1]
 
 
-def _package_name(path: str) -> str:
+def _guess_package_name(path: str) -> str:
     """Return the expected name of a package: the last part of its path that is not a version."""
     parts = [part for part in path.split("/") if part]
     if len(parts) > 1 and _VERSION.fullmatch(parts[-1]):

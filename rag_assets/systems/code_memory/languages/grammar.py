@@ -11,7 +11,12 @@ from types import MappingProxyType
 from typing import ClassVar, Final
 
 from rag_assets.ingest.chunking.model import Fact
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child, is_comment
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    SyntaxTree,
+    get_first_child,
+    is_comment,
+)
 from rag_assets.systems.code_memory.symbols.model import Role
 
 
@@ -207,7 +212,7 @@ class LanguageGrammar:
             names.append(self.tree.field(node, member[0]))
             node = node.child_by_field_name(member[1])
             if node is not None and node.type == "non_null_expression":
-                node = first_child(node)
+                node = get_first_child(node)
         if node is None or node.type not in self.roots:
             return None
         return [self.tree.node_text(node), *reversed(names)]
@@ -269,9 +274,9 @@ def _iter_definitions(
     last: list[PlacedDefinition] = []
     for node in _iter_statements(grammar, level):
         row = node.start_point.row
-        apart = before is None or row > _last_row(grammar, before) + 1
+        apart = before is None or row > _get_last_row(grammar, before) + 1
         if grammar.is_leading(node):
-            if before is not None and last and row == _last_row(grammar, before):
+            if before is not None and last and row == _get_last_row(grammar, before):
                 last = [_extend_by_comment(grammar, placed, node) for placed in last]
                 continue
             lead = node if lead is None or apart else lead
@@ -299,7 +304,7 @@ def _iter_statements(grammar: LanguageGrammar, level: Node) -> Iterator[Node]:
 def _place_definitions(
     grammar: LanguageGrammar, first: Node, node: Node, parent: int, outer: CodeDefinition | None
 ) -> Iterator[PlacedDefinition]:
-    start = _line_start(grammar.tree.text, grammar.tree.start(first))
+    start = _find_line_start(grammar.tree.text, grammar.tree.start(first))
     end = grammar.tree.end(node)
     text = grammar.tree.text
     while end > start and text[end - 1].isspace():  # Some grammars end a comment after its line.
@@ -318,7 +323,7 @@ def _extend_by_comment(
     return replace(placed, end=end)
 
 
-def _last_row(grammar: LanguageGrammar, node: Node) -> int:
+def _get_last_row(grammar: LanguageGrammar, node: Node) -> int:
     """Return the row of a node's last character.
 
     The grammars of some languages end a line comment at the start of the next row.
@@ -327,7 +332,7 @@ def _last_row(grammar: LanguageGrammar, node: Node) -> int:
     return end.row - 1 if end.column == 0 and end.row > node.start_point.row else end.row
 
 
-def _line_start(text: str, at: int) -> int:
+def _find_line_start(text: str, at: int) -> int:
     """Return the start of an offset's line; the offset itself if text precedes it in the line."""
     low = max(0, at - _INDENT)
     first = text.rfind("\n", low, at) + 1

@@ -17,7 +17,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, field_children
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, list_field_children
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
 _TYPES: Final[dict[str, tuple[Role, str]]] = {
@@ -158,11 +158,11 @@ class Java(LanguageGrammar):
         return False
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
-        for child in field_children(node, "parameters"):
+        for child in list_field_children(node, "parameters"):
             if child.type in _PARAMETERS:
-                yield from self._declared_variables(child)
+                yield from self._iter_declared_variables(child)
 
-    def _declared_variables(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _iter_declared_variables(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the variables in a declaration, each with its declared type."""
         type_ = node.child_by_field_name("type")
         names = []
@@ -181,19 +181,19 @@ class Java(LanguageGrammar):
     def _read_fields(self, body: Node) -> Iterator[tuple[str, str]]:
         for node in body.named_children:
             if node.type == "field_declaration":
-                yield from self._declared_variables(node)
+                yield from self._iter_declared_variables(node)
 
     def _read_ancestors(self, node: Node) -> tuple[tuple[str, ...], tuple[str, ...]]:
         extends: list[str] = []
         implements: list[str] = []
         for child in node.named_children:
             if child.type in {"superclass", "extends_interfaces"}:
-                extends += self._type_names(child)
+                extends += self._iter_type_names(child)
             elif child.type == "super_interfaces":
-                implements += self._type_names(child)
+                implements += self._iter_type_names(child)
         return tuple(extends), tuple(implements)
 
-    def _type_names(self, clause: Node) -> Iterator[str]:
+    def _iter_type_names(self, clause: Node) -> Iterator[str]:
         for node in clause.named_children:
             for type_ in node.named_children if node.type == "type_list" else [node]:
                 if name := self.type_name(self.tree.node_text(type_)):
@@ -212,7 +212,7 @@ class Java(LanguageGrammar):
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
         if node.type == "local_variable_declaration" or node.type in _PARAMETERS:
-            yield from self._declared_variables(node)
+            yield from self._iter_declared_variables(node)
         elif node.type == "enhanced_for_statement":
             yield self.tree.field(node, "name"), ""
         elif node.type == "inferred_parameters":

@@ -21,17 +21,17 @@ from rag_assets.systems.code_memory.languages.javascript_modules import (
     RequestFinder,
     find_exports,
     get_declared_type,
+    get_required_module,
     get_string,
-    pattern_names,
+    iter_pattern_names,
     read_imports,
     read_parameters,
-    required_module,
 )
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
-    field_children,
-    first_child,
+    get_first_child,
+    list_field_children,
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
@@ -69,7 +69,7 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
 
 def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
     """Yield a class's fields with declared types, including those of constructor parameters."""
-    for member in field_children(node, "body"):
+    for member in list_field_children(node, "body"):
         if member.type == "public_field_definition":
             type_ = get_declared_type(tree, member)
             if type_:
@@ -77,7 +77,7 @@ def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
         elif member.type == "method_definition":
             if tree.field(member, "name") != "constructor":
                 continue
-            for parameter in field_children(member, "parameters"):
+            for parameter in list_field_children(member, "parameters"):
                 kinds = {child.type for child in parameter.children}
                 if kinds & {"accessibility_modifier", "readonly"}:
                     yield tree.field(parameter, "pattern"), get_declared_type(tree, parameter)
@@ -124,7 +124,7 @@ def _unwrap_value(value: Node | None) -> Node | None:
         if value is None:
             return None
         if value.type in {"as_expression", "satisfies_expression", "parenthesized_expression"}:
-            value = first_child(value)
+            value = get_first_child(value)
         elif value.type == "call_expression":
             listed = value.child_by_field_name("arguments")
             if listed is None or not listed.named_child_count:
@@ -142,7 +142,7 @@ def _is_private(node: Node) -> bool:
     return False
 
 
-def _entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
+def _get_entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
     for entry in node.named_children:
         if entry.type == "pair" and tree.field(entry, "key") == name:
             return get_string(tree, entry.child_by_field_name("value"))
@@ -154,7 +154,7 @@ _OBJECTS: Final = frozenset({"process.env", "import.meta.env"})
 _LONGEST: Final = 20
 
 
-def _environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
+def _iter_environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterator[Fact]:
     """Yield a fact if the node reads an environment variable, such as `process.env.KEY`."""
     if node.type not in {"member_expression", "subscript_expression"}:
         return
@@ -237,7 +237,7 @@ class Jsx(LanguageGrammar):
     def _define_expression(
         self, node: Node, outer: CodeDefinition | None
     ) -> Iterator[CodeDefinition]:
-        inner = first_child(node)
+        inner = get_first_child(node)
         if inner is None:
             return
         if inner.type in _SPACES:
@@ -261,7 +261,7 @@ class Jsx(LanguageGrammar):
             return
         named = inner.child_by_field_name("name")
         if inner.type == "import_alias":
-            named = first_child(inner)
+            named = get_first_child(inner)
         name = get_string(self.tree, named) or self.tree.node_text(named) or "default"
         exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)
@@ -328,7 +328,7 @@ class Jsx(LanguageGrammar):
             if named is None:
                 continue
             value = declarator.child_by_field_name("value")
-            for name in pattern_names(self.tree, named):
+            for name in iter_pattern_names(self.tree, named):
                 exported = self._is_public(name, outer, stated)
                 yield self._define_variable(node, name, value, outer, exported)
 
@@ -354,7 +354,7 @@ class Jsx(LanguageGrammar):
     def _define_object(
         self, node: Node, inner: Node, symbol: str, exported: bool
     ) -> CodeDefinition:
-        component = _entry_text(self.tree, inner, "name") if symbol == "default" else ""
+        component = _get_entry_text(self.tree, inner, "name") if symbol == "default" else ""
         role: Role = "export" if exported else "definition"
         return CodeDefinition(
             node, component or symbol, role, "object", inner, True, exported, exported
@@ -399,7 +399,7 @@ class Jsx(LanguageGrammar):
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
-        if node.type == "variable_declarator" and not required_module(self.tree, node):
+        if node.type == "variable_declarator" and not get_required_module(self.tree, node):
             yield from self._bind_pattern(node.child_by_field_name("name"), node)
         elif node.type in _PARAMETERS:
             yield from self._bind_pattern(node.child_by_field_name("pattern"), node)
@@ -410,9 +410,9 @@ class Jsx(LanguageGrammar):
         elif node.type in {"arrow_function", "catch_clause"}:
             yield from self._bind_pattern(node.child_by_field_name("parameter"), None)
         elif node.type == "statement_block":
-            yield from self._block_names(node)
+            yield from self._iter_block_names(node)
 
-    def _block_names(self, block: Node) -> Iterator[tuple[str, str]]:
+    def _iter_block_names(self, block: Node) -> Iterator[tuple[str, str]]:
         """Yield the functions and classes that a block declares; code above them can use them."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
@@ -427,7 +427,7 @@ class Jsx(LanguageGrammar):
                 "" if typed is None else get_declared_type(self.tree, typed),
             )
             return
-        for name in pattern_names(self.tree, pattern):
+        for name in iter_pattern_names(self.tree, pattern):
             yield name, ""
 
     def call_chain(self, node: Node) -> list[str] | None:
@@ -449,7 +449,7 @@ class Jsx(LanguageGrammar):
     def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
         """Yield facts for a node's HTTP request, environment variable and exported names."""
         yield from self._requests.find_requests(node, scope.symbol)
-        yield from _environment_facts(self.tree, node, scope.symbol)
+        yield from _iter_environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
             yield self.tree.fact("exports", node, "", name.values(), LONGEST_EVIDENCE)
 

@@ -11,9 +11,9 @@ from rag_assets.systems.code_memory.languages.grammar import Binding, ResolvedNa
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
-    code_children,
-    field_children,
-    first_child,
+    get_first_child,
+    list_code_children,
+    list_field_children,
 )
 
 _NAMES: Final = frozenset({"identifier", "shorthand_property_identifier_pattern"})
@@ -49,7 +49,7 @@ def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]
         yield name, get_declared_type(tree, node)
 
 
-def pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
+def iter_pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
     """Yield the names that a pattern binds."""
     todo = [pattern]
     while todo:
@@ -74,19 +74,21 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
     """
     if node.type == "import_statement":
         names = list(_iter_imported_names(tree, node))
-        yield from _import_fact(tree, node, _get_imported_module(tree, node), names)
+        yield from _iter_import_facts(tree, node, _get_imported_module(tree, node), names)
     elif node.type == "export_statement":
         clauses = [clause for clause in node.named_children if clause.type == "export_clause"]
         names = [pair for one in clauses for pair in _iter_aliases(tree, one, "export_specifier")]
-        for fact, _ in _import_fact(tree, node, _get_imported_module(tree, node), names):
+        for fact, _ in _iter_import_facts(tree, node, _get_imported_module(tree, node), names):
             yield fact, {}  # A re-export does not bind its name in this file.
     elif node.type == "variable_declarator":
-        if source := required_module(tree, node):
-            yield from _import_fact(tree, node, source, list(_iter_destructured_names(tree, node)))
+        if source := get_required_module(tree, node):
+            yield from _iter_import_facts(
+                tree, node, source, list(_iter_destructured_names(tree, node))
+            )
     elif node.type == "call_expression":
         function = node.child_by_field_name("function")
         if function is not None and function.type == "import":
-            yield from _import_fact(tree, node, _first_string_argument(tree, node), [])
+            yield from _iter_import_facts(tree, node, _get_first_string_argument(tree, node), [])
 
 
 def get_string(tree: SyntaxTree, node: Node | None) -> str:
@@ -104,22 +106,26 @@ def _get_imported_module(tree: SyntaxTree, node: Node) -> str:
     return ""
 
 
-def required_module(tree: SyntaxTree, declarator: Node) -> str:
+def get_required_module(tree: SyntaxTree, declarator: Node) -> str:
     """Return the module in `name = require("module")`; "" for any other declarator."""
     value = declarator.child_by_field_name("value")
     if value is not None and value.type == "member_expression":
         value = value.child_by_field_name("object")
     if value is None or value.type != "call_expression":
         return ""
-    return _first_string_argument(tree, value) if tree.field(value, "function") == "require" else ""
+    return (
+        _get_first_string_argument(tree, value)
+        if tree.field(value, "function") == "require"
+        else ""
+    )
 
 
-def _first_string_argument(tree: SyntaxTree, call: Node) -> str:
-    listed = field_children(call, "arguments")
+def _get_first_string_argument(tree: SyntaxTree, call: Node) -> str:
+    listed = list_field_children(call, "arguments")
     return get_string(tree, listed[0]) if listed else ""
 
 
-def _import_fact(
+def _iter_import_facts(
     tree: SyntaxTree, node: Node, source: str, names: list[tuple[str, str]]
 ) -> Iterator[tuple[Fact, dict[str, Binding]]]:
     if not source:
@@ -134,7 +140,7 @@ def _import_fact(
 def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
         if clause.type == "import_require_clause":
-            yield "*", tree.node_text(first_child(clause))
+            yield "*", tree.node_text(get_first_child(clause))
         elif clause.type == "import_clause":
             for node in clause.named_children:
                 yield from _read_import_clause(tree, node)
@@ -144,7 +150,7 @@ def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str
     if node.type == "identifier":
         yield "default", tree.node_text(node)
     elif node.type == "namespace_import":
-        yield "*", tree.node_text(first_child(node))
+        yield "*", tree.node_text(get_first_child(node))
     elif node.type == "named_imports":
         yield from _iter_aliases(tree, node, "import_specifier")
 
@@ -213,7 +219,7 @@ def find_exports(tree: SyntaxTree) -> dict[int, tuple[ExportedName, ...]]:
         if node.type == "export_statement":
             exports[node.id] = tuple(_iter_exports_of_statement(tree, node))
         elif node.type == "expression_statement":
-            exports[node.id] = tuple(_iter_assigned_exports(tree, first_child(node)))
+            exports[node.id] = tuple(_iter_assigned_exports(tree, get_first_child(node)))
     return {key: names for key, names in exports.items() if names}
 
 
@@ -225,7 +231,7 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
         named = identifier if declaration is None else declaration.child_by_field_name("name")
         yield ExportedName("default", tree.node_text(named))
     elif declaration is not None:
-        for name in _declared_names(tree, declaration):
+        for name in _iter_declared_names(tree, declaration):
             yield ExportedName(name, name)
     elif "namespace" in kinds:  # `export as namespace X` does not export a member of the module.
         return
@@ -236,7 +242,7 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
 
 
 def _find_default_identifier(node: Node) -> Node | None:
-    value = node.child_by_field_name("value") or next(iter(code_children(node)), None)
+    value = node.child_by_field_name("value") or next(iter(list_code_children(node)), None)
     return value if value is not None and value.type == "identifier" else None
 
 
@@ -246,7 +252,7 @@ def _iter_exported_names(tree: SyntaxTree, node: Node) -> Iterator[ExportedName]
     for child in node.named_children:
         if child.type == "namespace_export":
             has_names = True
-            yield ExportedName(_unquote(tree, first_child(child)), "", source, "*")
+            yield ExportedName(_unquote(tree, get_first_child(child)), "", source, "*")
         elif child.type == "export_clause":
             has_names = True
             for specifier in child.named_children:
@@ -268,19 +274,19 @@ def _unquote(tree: SyntaxTree, node: Node | None) -> str:
     return get_string(tree, node) or tree.node_text(node)
 
 
-def _declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
+def _iter_declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
     if declaration.type == "ambient_declaration":
         for child in declaration.named_children:
             if child.type != "comment":
-                yield from _declared_names(tree, child)
+                yield from _iter_declared_names(tree, child)
                 return
     elif declaration.type in {"lexical_declaration", "variable_declaration"}:
         for declarator in declaration.named_children:
             name = declarator.child_by_field_name("name")
             if name is not None:
-                yield from pattern_names(tree, name)
+                yield from iter_pattern_names(tree, name)
     elif declaration.type == "import_alias":
-        yield tree.node_text(first_child(declaration))
+        yield tree.node_text(get_first_child(declaration))
     else:
         name = declaration.child_by_field_name("name")
         if name is not None:
@@ -359,7 +365,7 @@ class RequestFinder:
         function = node.child_by_field_name("function")
         if listed is None or function is None or listed.type != "arguments":
             return
-        request = self._read_request(function, code_children(listed))
+        request = self._read_request(function, list_code_children(listed))
         if request is not None:
             values = {"method": request[0], "path": request[1]}
             yield self._tree.fact("fetches", node, symbol, values, LONGEST_EVIDENCE)
@@ -376,11 +382,11 @@ class RequestFinder:
         maker = self._tree.field(function, "property")
         client = self._tree.field(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
-            options = first_child(listed)
+            options = get_first_child(listed)
             url = _find_option_value(self._tree, options, "baseURL")
             url = url or _find_option_value(self._tree, options, "prefixUrl")
             name = self._tree.field(declarator, "name")
-            self._base_urls[name] = (self._request_path(url) or "") if url is not None else ""
+            self._base_urls[name] = (self._find_request_path(url) or "") if url is not None else ""
 
     def _read_request(self, function: Node, arguments: Sequence[Node]) -> _Request | None:
         if not arguments:
@@ -391,7 +397,7 @@ class RequestFinder:
             return self._read_function_request(name, arguments) if is_client else None
         if function.type == "member_expression":
             verb = self._tree.field(function, "property")
-            client = self._receiver_name(function.child_by_field_name("object"))
+            client = self._get_receiver_name(function.child_by_field_name("object"))
             return self._read_client_request(client, verb, arguments)
         return None
 
@@ -400,7 +406,7 @@ class RequestFinder:
     ) -> _Request | None:
         is_client = client in _CLIENTS or client in self._base_urls
         if verb in _METHODS and is_client:
-            path = self._request_path(arguments[0])
+            path = self._find_request_path(arguments[0])
             return None if path is None else (verb.upper(), self._join_base_url(client, path))
         if verb in _CALLED and client in {"window", "self", "this"}:
             return self._read_function_request(verb, arguments)
@@ -408,7 +414,7 @@ class RequestFinder:
             return self._read_function_request(client, arguments)
         return None
 
-    def _receiver_name(self, node: Node | None) -> str:
+    def _get_receiver_name(self, node: Node | None) -> str:
         """Return the last name of a receiver: `$http` for `this.$http`; "" if it has none."""
         if node is None:
             return ""
@@ -424,10 +430,10 @@ class RequestFinder:
             if url is None:
                 return None
             first, options = url, first
-        path = self._request_path(first)
+        path = self._find_request_path(first)
         if path is None:
             return None
-        return self._request_method(options), self._join_base_url(name, path)
+        return self._find_request_method(options), self._join_base_url(name, path)
 
     def _join_base_url(self, client: str, path: str) -> str:
         base = self._base_urls.get(client, "")
@@ -435,15 +441,15 @@ class RequestFinder:
             return path
         return f"{base.rstrip('/')}/{path.lstrip('/')}"
 
-    def _request_method(self, options: Node | None) -> str:
+    def _find_request_method(self, options: Node | None) -> str:
         stated = _find_option_value(self._tree, options, "method")
         if stated is None:
             return "GET"
         return get_string(self._tree, stated).upper()
 
-    def _request_path(self, node: Node) -> str | None:
+    def _find_request_path(self, node: Node) -> str | None:
         """Return a request's path, with `{}` for computed parts; None without literal text."""
-        parts = [_operand_text(self._tree, operand) for operand in _list_operands_of_sum(node)]
+        parts = [_read_operand_text(self._tree, operand) for operand in _list_operands_of_sum(node)]
         if not any(literal for literal, _ in parts):
             return None
         return "".join(text for _, text in parts)
@@ -466,7 +472,7 @@ def _list_operands_of_sum(node: Node) -> list[Node]:
     return operands
 
 
-def _operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
+def _read_operand_text(tree: SyntaxTree, node: Node) -> tuple[bool, str]:
     """Return whether an operand has literal text, and that text with `{}` for computed parts."""
     if node.type == "string":
         return True, get_string(tree, node)

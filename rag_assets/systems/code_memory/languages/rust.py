@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     LanguageGrammar,
     ResolvedName,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, field_children
+from rag_assets.systems.code_memory.languages.tree import Node, list_field_children
 from rag_assets.systems.code_memory.symbols.model import Role
 
 _ITEMS: Final[dict[str, tuple[Role, str]]] = {
@@ -102,7 +102,7 @@ class Rust(LanguageGrammar):
                 what in _WITH_MEMBERS,
                 exported,
                 exported or what not in _ALONE,
-                extends=tuple(self._trait_bounds(node)) if what == "trait" else (),
+                extends=tuple(self._iter_trait_bounds(node)) if what == "trait" else (),
                 implements=(trait,) if trait else (),
                 type="" if what in {"mod", "macro", "const", "static"} else symbol,
                 fields=tuple(self._read_fields(node)),
@@ -128,27 +128,27 @@ class Rust(LanguageGrammar):
         return any(child.type == "visibility_modifier" for child in node.named_children)
 
     def _read_parameters(self, node: Node) -> Iterator[tuple[str, str]]:
-        for child in field_children(node, "parameters"):
+        for child in list_field_children(node, "parameters"):
             if child.type == "parameter":
                 name = self.tree.field(child, "pattern")[:_LONG]
                 type_ = self.tree.field(child, "type")[:_LONG]
                 yield name.removeprefix("mut "), " ".join(type_.split())
 
-    def _trait_bounds(self, node: Node) -> Iterator[str]:
-        for bound in field_children(node, "bounds"):
+    def _iter_trait_bounds(self, node: Node) -> Iterator[str]:
+        for bound in list_field_children(node, "bounds"):
             name = self.type_name(self.tree.node_text(bound)) if bound.type != "lifetime" else ""
             if name:
                 yield name
 
     def _read_fields(self, node: Node) -> Iterator[tuple[str, str]]:
-        for child in field_children(node, "body") if node.type == "struct_item" else ():
+        for child in list_field_children(node, "body") if node.type == "struct_item" else ():
             if child.type == "field_declaration":
                 yield self.tree.field(child, "name"), self.tree.field(child, "type")[:_LONG]
 
     def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Yield the imports of an import statement, each with the names that it binds."""
         if node.type == "use_declaration":
-            names = list(self._imported_paths(node.child_by_field_name("argument")))
+            names = list(self._iter_imported_paths(node.child_by_field_name("argument")))
             bound = {
                 local: Binding(ResolvedName(path))
                 for path, local in names
@@ -167,28 +167,28 @@ class Rust(LanguageGrammar):
             values = {"name": f"self::{name}", "names": []}
             yield self.tree.fact("imports", node, "", values), {name: Binding(ResolvedName(name))}
 
-    def _imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
+    def _iter_imported_paths(self, argument: Node | None) -> Iterator[tuple[str, str]]:
         todo = [] if argument is None else [(argument, "")]
         while todo:
             node, before = todo.pop()
             if node.type in {"use_list", "scoped_use_list"}:
                 listed = node
                 if node.type == "scoped_use_list":
-                    before = _join_path(before, self._path(node.child_by_field_name("path")))
+                    before = _join_path(before, self._get_path(node.child_by_field_name("path")))
                     listed = node.child_by_field_name("list") or node
                 todo += [(child, before) for child in reversed(listed.named_children)]
             elif node.type == "use_as_clause":
-                path = _join_path(before, self._path(node.child_by_field_name("path")))
+                path = _join_path(before, self._get_path(node.child_by_field_name("path")))
                 yield path, self.tree.field(node, "alias")
             elif node.type == "use_wildcard":
-                yield _join_path(before, self._path(node)).removesuffix("::*"), "*"
+                yield _join_path(before, self._get_path(node)).removesuffix("::*"), "*"
             elif node.type == "self":
                 yield before, before.rsplit("::", 1)[-1]
             elif node.type not in {"line_comment", "block_comment"}:
-                path = _join_path(before, self._path(node))
+                path = _join_path(before, self._get_path(node))
                 yield path, path.rsplit("::", 1)[-1]
 
-    def _path(self, node: Node | None) -> str:
+    def _get_path(self, node: Node | None) -> str:
         return _SPACE.sub("", self.tree.node_text(node))
 
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:

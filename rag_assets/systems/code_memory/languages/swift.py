@@ -13,7 +13,7 @@ from rag_assets.systems.code_memory.languages.grammar import (
     CodeDefinition,
     LanguageGrammar,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, field_children, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, get_first_child, list_field_children
 from rag_assets.systems.code_memory.manifests import iter_swift_facts as swift_packages
 from rag_assets.systems.code_memory.symbols.model import CodeText, Role
 
@@ -82,7 +82,7 @@ class Swift(LanguageGrammar):
         kind = self.tree.field(node, "declaration_kind") or "class"
         named = self.tree.field(node, "name")
         symbol = self.qualify("".join(named.split("<", 1)[0].split()), outer)
-        inherited = list(self._inherited_types(node))
+        inherited = list(self._iter_inherited_types(node))
         if kind == "struct" and {"View", "SwiftUI.View"} & set(inherited):
             kind = "view"
         extends: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Swift(LanguageGrammar):
         if kind == "class" and inherited and not is_protocol:
             extends = (inherited.pop(0),)
         body = node.child_by_field_name("body")
-        members = field_children(node, "body")
+        members = list_field_children(node, "body")
         properties = [member for member in members if member.type == "property_declaration"]
         return CodeDefinition(
             node,
@@ -105,7 +105,7 @@ class Swift(LanguageGrammar):
             extends=extends,
             implements=tuple(inherited),
             type=symbol,
-            fields=tuple(pair for member in properties for pair in self._typed_names(member)),
+            fields=tuple(pair for member in properties for pair in self._iter_typed_names(member)),
         )
 
     def _define_protocol(self, node: Node, outer: CodeDefinition | None) -> CodeDefinition:
@@ -118,18 +118,18 @@ class Swift(LanguageGrammar):
             node.child_by_field_name("body"),
             True,
             self._is_public(node),
-            extends=tuple(self._inherited_types(node)),
+            extends=tuple(self._iter_inherited_types(node)),
             type=symbol,
         )
 
-    def _inherited_types(self, node: Node) -> Iterator[str]:
+    def _iter_inherited_types(self, node: Node) -> Iterator[str]:
         for child in node.named_children:
             if child.type == "inheritance_specifier":
                 name = _TYPE.match(self.tree.node_text(child))
                 if name is not None:
                     yield name[1]
 
-    def _typed_names(self, node: Node) -> Iterator[tuple[str, str]]:
+    def _iter_typed_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names in a property or variable, each with its declared type or ""."""
         name = ""
         for child in node.named_children:
@@ -144,7 +144,7 @@ class Swift(LanguageGrammar):
     def _define_property(
         self, node: Node, outer: CodeDefinition | None
     ) -> Sequence[CodeDefinition]:
-        pairs = list(self._typed_names(node))
+        pairs = list(self._iter_typed_names(node))
         if not pairs:
             return ()
         computed = node.child_by_field_name("computed_value")
@@ -219,7 +219,7 @@ class Swift(LanguageGrammar):
     def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
         if node.type == "property_declaration":
-            yield from self._typed_names(node)
+            yield from self._iter_typed_names(node)
         elif node.type == "lambda_parameter":
             yield self.tree.field(node, "name"), ""
         elif node.type == "for_statement":
@@ -232,12 +232,12 @@ class Swift(LanguageGrammar):
         if node.type != "call_expression" or not node.named_child_count:
             return None
         names: list[str] = []
-        target = first_child(node)
+        target = get_first_child(node)
         while target is not None and target.type in {"navigation_expression", "optional_chain"}:
             suffix = target.child_by_field_name("suffix")
             if suffix is not None:
                 names.append(self.tree.field(suffix, "suffix"))
-            target = target.child_by_field_name("target") or first_child(target)
+            target = target.child_by_field_name("target") or get_first_child(target)
         if target is None or target.type not in {"simple_identifier", "self_expression"}:
             return None
         return [self.tree.node_text(target), *reversed(names)]

@@ -71,7 +71,9 @@ class SyntaxTree:
         self.gave_up = tree is None
         self.root: Node = (tree or parser.parse(b"")).root_node
         self._ascii = len(data) == len(text)
-        self._bytes, self._characters = ([], []) if self._ascii else _multibyte_offsets(text)
+        self._bytes, self._characters = (
+            ([], []) if self._ascii else _compute_multibyte_offsets(text)
+        )
 
     @property
     def has_errors(self) -> bool:
@@ -162,10 +164,10 @@ class SyntaxTree:
 
 
 @lru_cache(maxsize=2)
-def syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTree:
+def get_syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTree:
     """Return the tree of a text, from a cache through which all readers of a file share it.
 
-    Call `syntax_tree.cache_clear()` after reading a file: a tree takes many times the memory of its
+    Call `get_syntax_tree.cache_clear()` after reading a file: a tree takes many times the memory of its
     text.
     """
     return SyntaxTree(text, module, function)
@@ -186,17 +188,17 @@ def is_comment(node: Node) -> bool:
     return node.type in _COMMENTS
 
 
-def code_children(node: Node) -> list[Node]:
+def list_code_children(node: Node) -> list[Node]:
     """Return the named children of a node, without comments."""
     return [child for child in node.named_children if not is_comment(child)]
 
 
-def first_child(node: Node) -> Node | None:
+def get_first_child(node: Node) -> Node | None:
     """Return the first named child of a node; None if there is none."""
     return node.named_children[0] if node.named_child_count else None
 
 
-def field_children(node: Node, name: str) -> list[Node]:
+def list_field_children(node: Node, name: str) -> list[Node]:
     """Return the named children of a field of a node; empty if the node has no such field."""
     inner = node.child_by_field_name(name)
     return [] if inner is None else inner.named_children
@@ -228,7 +230,7 @@ def _parse_within_limit(
         return None
 
 
-def _multibyte_offsets(text: str) -> tuple[list[int], list[int]]:
+def _compute_multibyte_offsets(text: str) -> tuple[list[int], list[int]]:
     """Return byte and character offsets after each multi-byte character, starting with (0, 0)."""
     at_bytes, at_characters = [0], [0]
     byte = 0
@@ -273,7 +275,7 @@ def _split_paragraphs(text: str, start: int, end: int) -> Iterator[Unit]:
 def cover_text(text: str, units: Sequence[Unit], cuts: Sequence[int]) -> tuple[Unit, ...]:
     """Return units that cover a text, each with the ends of statements (`cuts`) within it."""
     whole = add_rest_units(text, _extend_to_closing_brackets(text, units))
-    return tuple(replace(unit, cuts=cuts_within(cuts, unit)) for unit in whole)
+    return tuple(replace(unit, cuts=select_cuts_within(cuts, unit)) for unit in whole)
 
 
 def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Unit]:
@@ -292,12 +294,12 @@ def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Un
         yield replace(unit, end=unit.end + len(text[unit.end : end].rstrip()))
 
 
-def cuts_within(cuts: Sequence[int], unit: Unit) -> tuple[int, ...]:
+def select_cuts_within(cuts: Sequence[int], unit: Unit) -> tuple[int, ...]:
     """Return those of the ascending offsets `cuts` that lie inside a unit."""
     return tuple(cuts[bisect_right(cuts, unit.start) : bisect_left(cuts, unit.end)])
 
 
-def first_comment(node: Node) -> Node:
+def find_first_comment(node: Node) -> Node:
     """Return the first comment of the block directly above a node, or else the node."""
     first = node
     before = node.prev_sibling
@@ -312,7 +314,7 @@ def first_comment(node: Node) -> Node:
     return first
 
 
-def end_with_comment(tree: SyntaxTree, node: Node) -> int:
+def find_end_with_comment(tree: SyntaxTree, node: Node) -> int:
     """Return the end of a node, including a comma and comments that follow on the same line."""
     last, following = node, node.next_sibling
     if following is not None and following.type == ",":

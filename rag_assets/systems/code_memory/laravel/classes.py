@@ -202,7 +202,7 @@ def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], Sourc
             # Routes may run methods of traits next to controllers; other traits have no type.
             type_ = path_type if path_type == "controller" else None
         else:
-            above = set(_list_ancestors(name, classes))
+            above = set(_iter_ancestors(name, classes))
             type_ = next((_BASES[base] for base in _BASES if base in above), used.get(name))
             if type_ is None and not any(base.startswith(_OTHERS) for base in above):
                 is_job = _QUEUED in above and path_type not in _NEVER_JOBS
@@ -236,7 +236,7 @@ def _collect_classes(files: Sequence[FileFacts]) -> dict[str, _Class]:
     return classes
 
 
-def _list_ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
+def _iter_ancestors(name: str, classes: Mapping[str, _Class]) -> Iterator[str]:
     seen, todo = {name}, [name]
     while todo:
         class_ = classes.get(todo.pop())

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import ClassLike, Method, PhpSource
-from rag_assets.systems.code_memory.languages.tree import first_child, iter_descendants
+from rag_assets.systems.code_memory.languages.tree import get_first_child, iter_descendants
 from rag_assets.systems.code_memory.laravel.inflection import (
     class_basename,
     joining_table,
@@ -79,7 +79,7 @@ def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
     method = class_like.method("getTable")
     body = method.body.named_children if method is not None and method.body is not None else ()
     statement = next((node for node in body if node.type == "return_statement"), None)
-    returned = first_child(statement) if statement is not None else None
+    returned = get_first_child(statement) if statement is not None else None
     if returned is not None:
         scope = reader.build_scope(class_like, "getTable")
         evidence, value = returned, reader.read_value(returned, scope)

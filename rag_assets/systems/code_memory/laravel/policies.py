@@ -17,7 +17,7 @@ from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.php.source import OR, ClassLike, Method, PhpSource
 from rag_assets.systems.code_memory.languages.php.types import NAMED
 from rag_assets.systems.code_memory.languages.php.values import Call, Chain, Value, list_arguments
-from rag_assets.systems.code_memory.languages.tree import Node, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, get_first_child
 from rag_assets.systems.code_memory.laravel.classes import Inheritance
 from rag_assets.systems.code_memory.laravel.inflection import snake
 from rag_assets.systems.code_memory.laravel.routes.model import LaravelRoute
@@ -25,8 +25,8 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
     RESOURCE_ABILITIES,
-    method_of_ability,
-    tried_policies,
+    get_method_of_ability,
+    iter_tried_policies,
 )
 
 CHECKS: Final = frozenset(
@@ -100,7 +100,7 @@ def _get_subject(node: Node | None) -> Node | None:
     if node is None or node.type != "array_creation_expression":
         return node
     items = [child for child in node.named_children if child.type in _LISTS]
-    return first_child(items[0]) if items else None
+    return get_first_child(items[0]) if items else None
 
 
 def read_resource_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
@@ -173,7 +173,7 @@ class Policies:
 
     def find_policy(self, model: str) -> str:
         """Return a model's policy: mapped explicitly, else by convention, else ""."""
-        candidates = filter(self._inheritance.is_declared, tried_policies(model))
+        candidates = filter(self._inheritance.is_declared, iter_tried_policies(model))
         return self._mapped.get(model) or next(candidates, "")
 
     def find_check(self, route: LaravelRoute, middleware: str) -> tuple[str, str, bool] | None:
@@ -191,7 +191,7 @@ class Policies:
         ability, *subjects = (part.strip() for part in parameters.split(","))
         model = self._find_bound_class(route, subjects[0]) if subjects else ""
         policy = self.find_policy(model) if model else ""
-        method = method_of_ability(ability)
+        method = get_method_of_ability(ability)
         is_defined = ability in self._abilities
         if policy and (not is_defined or self._inheritance.find_method(policy, method)):
             return policy, f"{policy}::{method}", model in self._mapped
@@ -377,11 +377,11 @@ def resolve_middleware(
             if fact.kind == "uses_middleware" and fact.values.get("alias"):
                 entries.setdefault(str(fact.values["alias"]), []).append(str(fact.values["name"]))
     entries = {**defaults, **entries}
-    classes_by_name = {name: tuple(dict.fromkeys(_list_classes(name, entries))) for name in entries}
+    classes_by_name = {name: tuple(dict.fromkeys(_iter_classes(name, entries))) for name in entries}
     return {name: classes for name, classes in classes_by_name.items() if classes}
 
 
-def _list_classes(name: str, entries: Mapping[str, Sequence[str]]) -> Iterator[str]:
+def _iter_classes(name: str, entries: Mapping[str, Sequence[str]]) -> Iterator[str]:
     todo, seen = [name], set[str]()
     while todo:
         entry = todo.pop()

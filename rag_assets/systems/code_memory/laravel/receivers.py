@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import (
     ABILITY,
     find_policy_method,
-    method_of_ability,
+    get_method_of_ability,
 )
 
 Form: TypeAlias = Literal["one", "query", "many"]
@@ -358,7 +358,7 @@ class FollowedStatements:
         for model in self._receivers.list_classes(fact.values["of"]):
             yield "authorizes", model
             policy = self._policies.find_policy(model)
-            name = method_of_ability(ability) if ability else find_policy_method(fact)
+            name = get_method_of_ability(ability) if ability else find_policy_method(fact)
             declaration = self._inheritance.find_method(policy, name) if policy and name else None
             if declaration is not None:
                 yield "authorizes", declaration.symbol

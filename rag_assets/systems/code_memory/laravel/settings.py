@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource
 from rag_assets.systems.code_memory.languages.php.values import COMPUTED, is_static, iter_elements
-from rag_assets.systems.code_memory.languages.tree import Node, first_child, iter_descendants
+from rag_assets.systems.code_memory.languages.tree import Node, get_first_child, iter_descendants
 from rag_assets.systems.code_memory.laravel.routes.expressions import Expressions, Json
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 
@@ -55,7 +55,7 @@ def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     if "return" not in source.text:
         return None
     returned = next((n for n in source.statements() if n.type == "return_statement"), None)
-    array = None if returned is None else first_child(returned)
+    array = None if returned is None else get_first_child(returned)
     if returned is None or array is None or array.type != "array_creation_expression":
         return None
     leaves = dict(islice(_iter_leaves(source, array, reads_env="env(" in source.text), _MOST))

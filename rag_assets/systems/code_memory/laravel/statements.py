@@ -31,11 +31,11 @@ from rag_assets.systems.code_memory.languages.php.source import (
     Property,
 )
 from rag_assets.systems.code_memory.languages.php.types import (
-    class_of_creation,
     find_variable_types,
+    get_class_of_creation,
 )
 from rag_assets.systems.code_memory.languages.php.values import CALLS, CLOSURES, Call, Chain
-from rag_assets.systems.code_memory.languages.sql import tables_in_sql
+from rag_assets.systems.code_memory.languages.sql import list_tables_in_sql
 from rag_assets.systems.code_memory.languages.tree import Node
 from rag_assets.systems.code_memory.laravel.policies import (
     CHECKS,
@@ -250,7 +250,7 @@ def _iter_dispatch_statements(source: PhpSource, call: Call) -> Iterator[_Statem
         if node.type != "object_creation_expression":
             todo += reversed(node.named_children)
         # Arguments of a dispatched object's constructor are not dispatched themselves.
-        elif name := class_of_creation(source, node):
+        elif name := get_class_of_creation(source, node):
             yield "dispatches", {"name": name}
 
 
@@ -273,7 +273,7 @@ def _iter_table_statements(source: PhpSource, call: Call) -> Iterator[_Statement
 
 def _iter_sql_statements(source: PhpSource, call: Call) -> Iterator[_Statement]:
     sql = source.value(call.argument(0))
-    for table in tables_in_sql(sql) if isinstance(sql, str) else ():
+    for table in list_tables_in_sql(sql) if isinstance(sql, str) else ():
         yield "queries_table", {"table": table}
 
 

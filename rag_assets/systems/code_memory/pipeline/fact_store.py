@@ -38,7 +38,10 @@ from rag_assets.systems.code_memory.catalog.derivations import (
 from rag_assets.systems.code_memory.catalog.relation_rows import build_rows, record_relations
 from rag_assets.systems.code_memory.catalog.tables import document_kinds, edges, name_uses, symbols
 from rag_assets.systems.code_memory.chunker import reads_code
-from rag_assets.systems.code_memory.derived.documents import derived_documents, languages_read
+from rag_assets.systems.code_memory.derived.documents import (
+    derive_documents,
+    list_languages_to_read,
+)
 from rag_assets.systems.code_memory.derived.model import (
     INDEXES,
     MEDIA_TYPE,
@@ -292,12 +295,12 @@ def _derive_from_sources(
         signs, deciding = read_survey(ctx, documents)
         # An index may refer to files in every language.
         has_index = any(map(is_index, documents))
-        languages = None if has_index else languages_read(signs, own)
+        languages = None if has_index else list_languages_to_read(signs, own)
         read = [d for d in documents if languages is None or get_language(d) in languages]
         # No document can be derived without an index or a file in a language that has frameworks.
         files = load_file_facts(ctx, read) if has_index or any(map(is_labelled, read)) else {}
         labels |= find_changed_labels(documents, {**deciding, **files})
-        found = derived_documents([*files.values()], own) if files else Derivation((), ())
+        found = derive_documents([*files.values()], own) if files else Derivation((), ())
         references = _read_references(ctx, documents, files)
         derived = (*found.documents, *references.documents)
         records[source] += _iter_records(ctx, configs[source], scope, derived)

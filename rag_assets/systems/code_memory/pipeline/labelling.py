@@ -40,11 +40,11 @@ from rag_assets.systems.code_memory.derived.documents import (
     READ_KINDS,
     SIGN_KINDS,
     find_source_types,
-    is_of_django,
-    keep_deciding,
-    languages_read,
+    keep_deciding_facts,
     list_deciding_facts,
+    list_languages_to_read,
     list_signs,
+    uses_django,
 )
 from rag_assets.systems.code_memory.derived.model import MEDIA_TYPE
 from rag_assets.systems.code_memory.relations.relations import Relations, build_relations
@@ -170,7 +170,7 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> None:
         labelled = [*filter(is_labelled, files)]
         signs, deciding = read_survey(ctx, labelled)
         python = [one for one in labelled if get_language(one) == "python"]
-        whole = load_file_facts(ctx, python) if is_of_django(signs) else {}
+        whole = load_file_facts(ctx, python) if uses_django(signs) else {}
         changed |= find_changed_labels(files, {**deciding, **whole})
     if changed:
         ctx.guard()
@@ -260,7 +260,7 @@ class _SliceChange:
         if mark.languages is not None:
             own = self._ctx.tenant.own_frameworks
             signs = list_signs(_build_file_facts(new, self._list_facts(new)), own)
-            read = languages_read(frozenset(signs), own)
+            read = list_languages_to_read(frozenset(signs), own)
             if read is None or not read <= mark.languages:
                 return False
             if mark.languages.isdisjoint({get_language(one) for one in present}):
@@ -293,7 +293,7 @@ def read_survey(
     for document, facts in _read_facts(ctx, documents, (SIGN_KINDS | READ_KINDS).__contains__):
         file = _build_file_facts(document, facts)
         signs |= list_signs(file, ctx.tenant.own_frameworks)
-        files[document.document_id] = replace(file, facts=keep_deciding(facts, file.language))
+        files[document.document_id] = replace(file, facts=keep_deciding_facts(facts, file.language))
     return frozenset(signs), {one.document_id: files[one.document_id] for one in documents}
 
 

@@ -29,18 +29,18 @@ from rag_assets.systems.code_memory.symbols.names import (
     TABLE,
     find_policy_method,
     format_endpoint,
+    format_requested_template,
     get_authorizing_method,
-    list_keys,
-    requested_template,
-    short_name,
-    usual_policies,
+    get_short_name,
+    iter_usual_policies,
+    list_search_keys,
 )
 from rag_assets.systems.code_memory.symbols.naming import (
     CALLED,
     OWN,
     NameStyle,
     find_go_folder,
-    stem,
+    get_module_stem,
 )
 
 _ACTIONS: Final = {"create": "creates", "alter": "alters", "rename": "renames", "drop": "drops"}
@@ -127,7 +127,7 @@ def _list_edges_of_authorization(fact: Fact) -> list[Triple]:
         return edges
     if not method.isidentifier():  # No policy has a method with such a name.
         return [*edges, ("touches", source, model)]
-    asked = [(ASKS, source, f"{policy}::{method}") for policy in usual_policies(model)]
+    asked = [(ASKS, source, f"{policy}::{method}") for policy in iter_usual_policies(model)]
     return [*edges, ("authorizes", source, model), *asked]
 
 
@@ -153,10 +153,10 @@ def _list_edges_of_applied_rule(fact: Fact) -> list[Triple]:
 
 def _list_edges_of_mention(fact: Fact) -> list[Triple]:
     name, what = str(fact.values.get("name", "")), str(fact.values.get("what", ""))
-    return [("documents", "", target) for target in targets_of_mention(name, what)]
+    return [("documents", "", target) for target in list_targets_of_mention(name, what)]
 
 
-def targets_of_mention(name: str, what: str) -> list[str]:
+def list_targets_of_mention(name: str, what: str) -> list[str]:
     """Return the targets of the edges for a name that a document mentions.
 
     Args:
@@ -166,8 +166,8 @@ def targets_of_mention(name: str, what: str) -> list[str]:
     if what == "path":
         return [FILE + name.lstrip("./")]
     if what == "symbol":
-        return [CALLED + short_name(name.removesuffix("()").replace("@", "::"))]
-    return [CALLED + key for key in list_keys(name)]
+        return [CALLED + get_short_name(name.removesuffix("()").replace("@", "::"))]
+    return [CALLED + key for key in list_search_keys(name)]
 
 
 def _list_edges_of_environment(fact: Fact) -> list[Triple]:
@@ -245,7 +245,7 @@ def _format_endpoint(path: object, fact: Fact) -> str:
     return format_endpoint(str(fact.values.get("method", "")), str(path))
 
 
-def edges_of_event(fact: Fact) -> list[Triple]:
+def list_edges_of_named_event(fact: Fact) -> list[Triple]:
     """Return the edge to an event from its emitter or listener, named as the text spells it."""
     is_own = not fact.values.get("is_imported")
     return [
@@ -270,7 +270,7 @@ def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
     """Return the edges of a fact of JavaScript or of a language with its syntax."""
     values = fact.values
     if fact.kind == "fetches":
-        path = requested_template(str(values.get("path", "")))
+        path = format_requested_template(str(values.get("path", "")))
         endpoint = ENDPOINT + _format_endpoint(path, fact)
         return [("requests", _own_name(fact.symbol), endpoint)]
     name, module = str(values.get("name", "")), str(values.get("module", ""))
@@ -400,13 +400,13 @@ def spell_module_name(module: str, name: str) -> str:
     if not module.startswith((".", "@/", "~/", "#/", "$lib/", "src/")):
         parts = module.split("/")
         return PACKAGE + "/".join(parts[: 2 if module.startswith("@") else 1])
-    place = stem(module) if module.strip(".") else f"{module}/"
+    place = get_module_stem(module) if module.strip(".") else f"{module}/"
     is_component = module.endswith((".vue", ".svelte"))
     own = name if name != "default" or is_component else place.rpartition("/")[2]
     return f"{place}#{own}"
 
 
-def edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
+def list_edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
     """Return the edge to a table that an SQL query in a string names; "none" starts at the file."""
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
     source = symbol if names in {"java", "swift"} else _own_name(symbol)

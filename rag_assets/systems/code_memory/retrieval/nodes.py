@@ -23,8 +23,8 @@ from rag_assets.systems.code_memory.symbols.names import (
 )
 from rag_assets.systems.code_memory.symbols.source_types import (
     get_source_type,
+    get_type_of_path,
     is_test,
-    type_of_place,
 )
 
 PREFIXES = {
@@ -134,7 +134,7 @@ def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | 
 def _name_relation(edge: FoundEdge, target: Node) -> str:
     path = parse_path(edge.uri)
     if edge.kind == "documents":
-        return _DOCUMENT_RELATIONS.get(type_of_place(path), edge.kind)
+        return _DOCUMENT_RELATIONS.get(get_type_of_path(path), edge.kind)
     inner = target.uri is not None and is_test(parse_path(target.uri))
     if edge.kind in TEST_EDGES and is_test(path) and not inner:
         return "tests"
@@ -183,7 +183,7 @@ def build_file_node(name: str, repository: str) -> Node:
     """Return the node of a file."""
     uri = name.removeprefix(FILE)
     path = parse_path(uri)
-    kind = type_of_place(path)
+    kind = get_type_of_path(path)
     return Node(name, _TEST if kind == _CODE and is_test(path) else kind, repository, uri)
 
 

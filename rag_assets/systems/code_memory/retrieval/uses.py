@@ -23,7 +23,7 @@ from rag_assets.systems.code_memory.retrieval.nodes import EVIDENCE_NAMES, PREFI
 from rag_assets.systems.code_memory.retrieval.view import MOST_IMPLEMENTATIONS, RelationView
 from rag_assets.systems.code_memory.sources.repositories.names import find_repository_type
 from rag_assets.systems.code_memory.symbols.model import NameUse, NameUses, UseKind, parse_uses
-from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, fold_name, name_parts
+from rag_assets.systems.code_memory.symbols.names import ELSEWHERE, FILE, fold_name, split_name
 from rag_assets.systems.code_memory.symbols.naming import get_name_style
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 
@@ -476,12 +476,12 @@ def _find_innermost(symbols: Sequence[FoundSymbol], line: int) -> FoundSymbol | 
 def _get_last_part(name: str, uri: str) -> str:
     if get_name_style(parse_path(uri)) == "none":
         return name.rpartition("::")[2]
-    parts = name_parts(name, folded=False)
+    parts = split_name(name, folded=False)
     return parts[-1] if parts else ""
 
 
 def _get_owner(name: str) -> str:
-    parts = name_parts(name, folded=False)
+    parts = split_name(name, folded=False)
     return parts[-2] if len(parts) > 1 else ""
 
 

@@ -69,7 +69,7 @@ _BEYOND_JSON: Final = re.compile(
 """Matches syntax outside strings that the JSON grammar lacks: JSON5, tsconfig files, templates."""
 
 
-def json_entries(text: str) -> ReadEntries:
+def read_json_entries(text: str) -> ReadEntries:
     """Return the entries of the first value of a JSON text.
 
     The text may have comments, trailing commas, keys without quotes, NaN, Infinity and templates.
@@ -101,7 +101,7 @@ def _replace_with_json(match: re.Match[str]) -> str:
     return written
 
 
-def toml_entries(text: str) -> ReadEntries:
+def read_toml_entries(text: str) -> ReadEntries:
     """Return the entries of a TOML text.
 
     A table is an entry with the path of its header; its keys are entries below it.
@@ -257,7 +257,7 @@ _KEY: Final = re.compile(
 )
 
 
-def ini_entries(text: str) -> ReadEntries:
+def read_ini_entries(text: str) -> ReadEntries:
     """Return the sections and keys of an INI, properties or .env file as entries.
 
     An indented line continues the value before it, as in Python's setup.cfg.
@@ -310,7 +310,7 @@ _YAML_KEY: Final = re.compile(
 _YAML_COMMENT: Final = re.compile(r"#[^\n]*+")
 
 
-def yaml_entries(text: str) -> ReadEntries:
+def read_yaml_entries(text: str) -> ReadEntries:
     """Return the entries of a YAML text with one or more documents.
 
     Template lines (Helm, Jinja) are skipped. A template within a line is replaced by a word, and so

@@ -163,7 +163,7 @@ def test_what_was_not_derived_before_a_crash_makes_the_tenant_due(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(f"{type(FACTS).__module__}.derived_documents", killed)
+        patched.setattr(f"{type(FACTS).__module__}.derive_documents", killed)
         with pytest.raises(KeyboardInterrupt):
             driver.sync(tenant)
     with driver.locked(tenant) as ctx:

@@ -33,9 +33,9 @@ from rag_assets.systems.code_memory.languages.php.source import (
 )
 from rag_assets.systems.code_memory.languages.php.types import (
     NAMED,
-    class_of_creation,
-    class_of_value,
+    find_class_of_value,
     find_variable_types,
+    get_class_of_creation,
 )
 from rag_assets.systems.code_memory.languages.php.values import (
     CALLS,
@@ -48,9 +48,9 @@ from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
     add_rest_units,
-    end_with_comment,
-    first_child,
-    first_comment,
+    find_end_with_comment,
+    find_first_comment,
+    get_first_child,
 )
 from rag_assets.systems.code_memory.symbols.model import Role, Unit
 
@@ -84,13 +84,13 @@ def list_units(source: PhpSource) -> tuple[Unit, ...]:
 
 
 def _iter_units_of_class(source: PhpSource, class_like: ClassLike) -> Iterator[Unit]:
-    tree, statement = source.tree, _enclosing_statement(class_like.node)
-    start, end = tree.start(first_comment(statement)), tree.end(statement)
+    tree, statement = source.tree, _get_enclosing_statement(class_like.node)
+    start, end = tree.start(find_first_comment(statement)), tree.end(statement)
     members = list(_iter_units_of_members(source, class_like))
     head = len(source.text[: members[0].start if members else end].rstrip())
     signature, cuts = (
         _read_signature(source, class_like.node),
-        _statement_ends(source, class_like.node),
+        _list_statement_ends(source, class_like.node),
     )
     yield Unit(start, head, "class", class_like.name, signature, cuts=cuts)
     yield from members[:-1]
@@ -134,7 +134,7 @@ def _iter_units_of_statements(source: PhpSource) -> Iterator[Unit]:
 
 
 def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
-    value = first_child(statement)
+    value = get_first_child(statement)
     if value is None or value.type != "array_creation_expression":
         return
     for key, element in iter_elements(value):
@@ -171,17 +171,17 @@ def _build_unit(source: PhpSource, node: Node, role: Role, symbol: str, *, alone
     tree = source.tree
     has_signature = role in {"method", "relation", "function"}
     return Unit(
-        tree.start(first_comment(node)),
-        end_with_comment(source.tree, node),
+        tree.start(find_first_comment(node)),
+        find_end_with_comment(source.tree, node),
         role,
         symbol,
         _read_signature(source, node) if has_signature else "",
         alone=alone,
-        cuts=_statement_ends(source, node),
+        cuts=_list_statement_ends(source, node),
     )
 
 
-def _enclosing_statement(node: Node) -> Node:
+def _get_enclosing_statement(node: Node) -> Node:
     """Return the statement around an anonymous class; for any other class, the class itself."""
     at = node
     while at.type not in CLASS_ROLES or at.type == "anonymous_class":
@@ -201,7 +201,7 @@ def _read_signature(source: PhpSource, node: Node) -> str:
     return " ".join(source.text[start:end].split()).rstrip(";")
 
 
-def _statement_ends(source: PhpSource, node: Node) -> tuple[int, ...]:
+def _list_statement_ends(source: PhpSource, node: Node) -> tuple[int, ...]:
     return tuple(sorted({source.tree.end(n) for n in source.tree.nodes(_STATEMENTS, node)}))
 
 
@@ -239,7 +239,7 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
     for declared in source.classes:
         yield from _iter_class_facts(source, declared)
     for name, function in source.functions:
-        yield _declaration_fact(source, "function", name, function)
+        yield _build_declaration_fact(source, "function", name, function)
         yield from _iter_body_facts(source, function, name, None)
     for statement in source.statements():
         if statement.type not in _DECLARATIONS:
@@ -258,11 +258,11 @@ def _iter_class_facts(source: PhpSource, class_like: ClassLike) -> Iterator[Fact
             yield source.tree.fact(kind, class_like.node, class_like.name, {"name": name})
     for method in class_like.methods:
         symbol = f"{class_like.name}::{method.name}"
-        yield _declaration_fact(source, "method", symbol, method)
+        yield _build_declaration_fact(source, "method", symbol, method)
         yield from _iter_body_facts(source, method, symbol, class_like)
 
 
-def _declaration_fact(source: PhpSource, role: str, symbol: str, method: Method) -> Fact:
+def _build_declaration_fact(source: PhpSource, role: str, symbol: str, method: Method) -> Fact:
     values = {
         "role": role,
         "public": method.public,
@@ -293,7 +293,7 @@ class _CallContext:
     types: Mapping[str, str]
     around: ClassLike | None = None
 
-    def possible_owners(self, method: str) -> tuple[str, ...]:
+    def list_possible_owners(self, method: str) -> tuple[str, ...]:
         """Return the traits and parents that may define a method; empty if the class defines it."""
         if self.around is None or any(own.name == method for own in self.around.methods):
             return ()
@@ -333,11 +333,11 @@ def _list_call_targets(
     if OR in called[1]:
         owners, _, method = called[1].rpartition("::")
         return [(called[0], f"{owner}::{method}") for owner in owners.split(OR)]
-    receiver = _receiver_text(
+    receiver = _get_receiver_text(
         source.tree, node.child_by_field_name("object") or node.child_by_field_name("scope")
     )
     method = called[1].rpartition("::")[2]
-    above = context.possible_owners(method) if receiver in _OWN else ()
+    above = context.list_possible_owners(method) if receiver in _OWN else ()
     return [called, *((called[0], f"{name}::{method}") for name in above)]
 
 
@@ -350,7 +350,7 @@ def _find_called_name(
     """
     tree, types = source.tree, context.types
     if node.type == "object_creation_expression":
-        created = class_of_creation(source, node)
+        created = get_class_of_creation(source, node)
         return ("creates_object", created) if created else None
     if node.type == "function_call_expression":
         function = node.child_by_field_name("function")
@@ -367,13 +367,13 @@ def _find_called_name(
             owner = source.class_name(tree.node_text(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
-        owner = types.get(_receiver_text(tree, receiver), "") or class_of_value(
+        owner = types.get(_get_receiver_text(tree, receiver), "") or find_class_of_value(
             source, receiver, context.around
         )
     return ("calls", f"{owner}::{tree.node_text(name)}") if owner else None
 
 
-def _receiver_text(tree: SyntaxTree, receiver: Node | None) -> str:
+def _get_receiver_text(tree: SyntaxTree, receiver: Node | None) -> str:
     """Return the receiver of a call as written; "" if it is itself a call."""
     return (
         "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.node_text(receiver)
@@ -387,10 +387,10 @@ _STRINGS: Final = frozenset({"string", "encapsed_string"})
 _CALLS: Final = "function_call_expression"
 
 
-def list_setting_facts(source: PhpSource) -> Iterator[Fact]:
+def iter_setting_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield a fact for each setting in the array that a file returns."""
     for statement in source.statements():
-        value = first_child(statement)
+        value = get_first_child(statement)
         if statement.type != "return_statement" or value is None:
             continue
         if value.type == "array_creation_expression":

@@ -32,8 +32,8 @@ from rag_assets.systems.code_memory.languages.php.source import (
 )
 from rag_assets.systems.code_memory.languages.php.types import (
     NAMED,
-    class_of_argument,
-    class_of_creation,
+    get_class_of_argument,
+    get_class_of_creation,
     read_noted_parameters,
     read_noted_return,
 )
@@ -43,7 +43,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     list_arguments,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, get_first_child
 
 THEN: Final = "->"
 """Separator between the steps of an origin."""
@@ -78,7 +78,7 @@ def list_branches(node: Node, operator: str) -> Sequence[Node]:
     return [branch for branch in found if branch is not None]
 
 
-def loop_parts(node: Node) -> tuple[Node | None, Node | None]:
+def get_loop_parts(node: Node) -> tuple[Node | None, Node | None]:
     """Return the expression that a loop iterates over, and the variable for each element."""
     parts = [named_child for named_child in node.named_children if named_child.type != "comment"]
     if len(parts) < 2:  # noqa: PLR2004 - a loop that could not be parsed
@@ -170,21 +170,21 @@ class OriginFinder:
         if node.type in _NOTHING:
             return ()
         if node.type == "object_creation_expression":
-            made = class_of_creation(self._source, node)
+            made = get_class_of_creation(self._source, node)
             return (made,) if made else None
         if node.type == "variable_name":
-            return self._variable_origins(self._source.tree.node_text(node), depth)
+            return self._find_variable_origins(self._source.tree.node_text(node), depth)
         values = _list_possible_values(node, self._source.tree.field(node, "operator"))
         if values:
             return combine_origins(self.find(value, depth + 1) for value in values)
-        return self._path_origins(node, depth)
+        return self._find_chain_origins(node, depth)
 
     def assigned_origins(self) -> Mapping[str, Origins]:
         """Return the origins that this body assigns to properties of `$this`, by `$this->name`."""
         names = [name for name in self._variable_values if name.startswith(_OWN)]
-        return {name: self._variable_origins(name, 0) for name in names}
+        return {name: self._find_variable_origins(name, 0) for name in names}
 
-    def _path_origins(self, node: Node, depth: int) -> Origins:
+    def _find_chain_origins(self, node: Node, depth: int) -> Origins:
         """Return the origins of what a chain of calls, properties and subscripts evaluates to."""
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
@@ -199,27 +199,27 @@ class OriginFinder:
                 at = at.child_by_field_name("object")
             elif at.type == "subscript_expression":
                 steps.append(ELEMENT)
-                at = first_child(at)
+                at = get_first_child(at)
             else:
                 break
         if at is None or len(steps) > MOST_STEPS:
             return None
         steps.reverse()
-        start = self._start_origins(at, steps, depth)
+        start = self._find_start_origins(at, steps, depth)
         return append_steps(start, steps)
 
-    def _start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
+    def _find_start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
         """Return the origins of a chain's first expression; consume a step `user()` of it."""
         tree = self._source.tree
         if steps[:1] == ["user()"] and self._provides_user(at):
             del steps[0]
             return (SIGNED_IN,)
         if at.type in _ACCESSES:
-            return self._variable_origins(tree.node_text(at), depth)
+            return self._find_variable_origins(tree.node_text(at), depth)
         if at.type == "scoped_call_expression":
-            return self._static_origins(at)
+            return self._find_static_origins(at)
         if at.type == "function_call_expression":
-            return self._function_origins(at, depth)
+            return self._find_function_origins(at, depth)
         if not steps:
             return None
         return self.find(at, depth + 1)
@@ -234,7 +234,7 @@ class OriginFinder:
             return self._source.class_name(scope, at) in _AUTH
         return tree.node_text(at) == _REQUEST
 
-    def _static_origins(self, at: Node) -> Origins:
+    def _find_static_origins(self, at: Node) -> Origins:
         tree, scope = self._source.tree, at.child_by_field_name("scope")
         name = at.child_by_field_name("name")
         if scope is None or scope.type not in NAMED or name is None or name.type != "name":
@@ -242,10 +242,10 @@ class OriginFinder:
         owner = self._source.class_name(tree.node_text(scope), at)
         if owner in _AUTH and tree.node_text(name) == "user":
             return (SIGNED_IN,)
-        made = class_of_argument(self._source, at) if owner.endswith("App") else ""
+        made = get_class_of_argument(self._source, at) if owner.endswith("App") else ""
         return (made,) if made else (f"{owner}::{tree.node_text(name)}{CALLED}",)
 
-    def _function_origins(self, at: Node, depth: int) -> Origins:
+    def _find_function_origins(self, at: Node, depth: int) -> Origins:
         function = at.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
@@ -256,11 +256,11 @@ class OriginFinder:
             arguments = list_arguments(self._source.tree, at)
             return self.find(arguments[0].value, depth + 1) if arguments else None
         if name in _CONTAINER:
-            made = class_of_argument(self._source, at)
+            made = get_class_of_argument(self._source, at)
             return (made,) if made else None
         return (f"{name}{CALLED}",)
 
-    def _variable_origins(self, name: str, depth: int) -> Origins:
+    def _find_variable_origins(self, name: str, depth: int) -> Origins:
         """Return the origins of a variable's values; assignments from itself are ignored."""
         if name == "$this":
             return (self._around.name,) if self._around is not None else None
@@ -268,11 +268,11 @@ class OriginFinder:
             return ()
         if name not in self._known:
             self._open.add(name)
-            self._known[name] = self._compute_variable(name, depth)
+            self._known[name] = self._compute_variable_origins(name, depth)
             self._open.discard(name)
         return self._known[name]
 
-    def _compute_variable(self, name: str, depth: int) -> Origins:
+    def _compute_variable_origins(self, name: str, depth: int) -> Origins:
         declared = self._declared_origins.get(name)
         if declared and name.startswith(_OWN):
             return declared
@@ -318,11 +318,11 @@ class OriginFinder:
         tree, body = self._source.tree, self._method.body
         for node in tree.nodes(_CHANGES | CLOSURES, body) if body is not None else ():
             if node.type in CLOSURES:
-                for name, value in self._closure_parameters(node):
+                for name, value in self._iter_closure_parameters(node):
                     found.setdefault(name, []).append((value, ELEMENT))
                 continue
             if node.type == "foreach_statement":
-                value, target = loop_parts(node)
+                value, target = get_loop_parts(node)
                 step = ELEMENT
             else:
                 value, target = (node.child_by_field_name(one) for one in ("right", "left"))
@@ -336,7 +336,7 @@ class OriginFinder:
                     found.setdefault(tree.node_text(inner), []).append((None, ""))
         return found
 
-    def _closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
+    def _iter_closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
         """Yield a closure's parameters, each with the collection whose elements it gets, or None.
 
         Only the first parameter of a closure passed to a method such as `each` gets elements.
@@ -363,7 +363,7 @@ def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
     return list_branches(node, operator)
 
 
-def _return_origins(source: PhpSource, method: Method, finder: OriginFinder) -> Origins:
+def _find_return_origins(source: PhpSource, method: Method, finder: OriginFinder) -> Origins:
     """Return the origins of a method's return value; None if any returned value is computed."""
     if method.body is None:
         return None
@@ -438,13 +438,13 @@ class OriginFinders:
         return self._property_origins[around.name]
 
 
-def origin_facts(source: PhpSource, finders: OriginFinders) -> Iterator[Fact]:
+def iter_origin_facts(source: PhpSource, finders: OriginFinders) -> Iterator[Fact]:
     """Yield the facts `goes_through` and `gives` of a file, in no particular order."""
     for symbol, method in finders:
         finder = finders.find(symbol)
         if finder is None or method.body is None:
             continue
-        if origins := _undeclared_return_origins(source, method, finder):
+        if origins := _find_undeclared_return_origins(source, method, finder):
             yield source.tree.fact("gives", method.node, symbol, {"of": [*origins]})
         seen: set[tuple[str, ...]] = set()
         for node in _find_longest_chains(source, method.body):
@@ -455,14 +455,16 @@ def origin_facts(source: PhpSource, finders: OriginFinders) -> Iterator[Fact]:
                 yield source.tree.fact("goes_through", node, symbol, {"of": [*unresolved]})
 
 
-def _undeclared_return_origins(source: PhpSource, method: Method, finder: OriginFinder) -> Origins:
+def _find_undeclared_return_origins(
+    source: PhpSource, method: Method, finder: OriginFinder
+) -> Origins:
     """Return the origins of a function's return value; None if its declared type names a class."""
     declared = method.returns
     if declared not in _VAGUE_TYPES and not declared.startswith(_OF_FRAMEWORK):
         return None
     noted = read_noted_return(source, method) if declared in _VAGUE_TYPES else None
     own = [origin for origin in noted or () if not origin.startswith(_OF_FRAMEWORK)]
-    return tuple(own) or _return_origins(source, method, finder)
+    return tuple(own) or _find_return_origins(source, method, finder)
 
 
 def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:

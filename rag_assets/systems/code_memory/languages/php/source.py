@@ -21,9 +21,9 @@ from rag_assets.systems.code_memory.languages.php.values import (
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
-    field_children,
-    first_child,
-    syntax_tree,
+    get_first_child,
+    get_syntax_tree,
+    list_field_children,
 )
 
 _IMPORTED_NAMES = frozenset({"name", "qualified_name", "namespace_name", "relative_name"})
@@ -252,7 +252,7 @@ class ClassLike:
 
 def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLike:
     """Return the class that a node declares."""
-    members = field_children(node, "body")
+    members = list_field_children(node, "body")
     named = node.child_by_field_name("name")
     name = scope.within(tree.node_text(named)) if named else f"class@{node.start_point.row + 1}"
     return ClassLike(
@@ -301,7 +301,7 @@ def list_parameters(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> tupl
             get_type(tree, child.child_by_field_name("type"), scope),
             child.type == "property_promotion_parameter",
         )
-        for child in field_children(node, "parameters")
+        for child in list_field_children(node, "parameters")
         if child.type.endswith("parameter")
     )
 
@@ -318,7 +318,7 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
     if node.type == "intersection_type":
         return ""
     if node.type == "optional_type":
-        return get_type(tree, first_child(node), scope)
+        return get_type(tree, get_first_child(node), scope)
     written = tree.node_text(node).lstrip("?")
     return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
 
@@ -377,7 +377,7 @@ class PhpSource:
     """A PHP file."""
 
     def __init__(self, text: str) -> None:
-        self.tree = syntax_tree(text, "tree_sitter_php", "language_php")
+        self.tree = get_syntax_tree(text, "tree_sitter_php", "language_php")
         self.scopes = list_scopes(self.tree)
         self._starts = [scope.start for scope in self.scopes]
 

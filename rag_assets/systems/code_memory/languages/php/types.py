@@ -19,7 +19,7 @@ from rag_assets.systems.code_memory.languages.php.values import (
     MEMBER_CALLS,
     list_arguments,
 )
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, get_first_child
 
 _RETURN: Final = re.compile(r"@return\s+([\w\\|?\[\]]{1,200})(?=\s|$)")
 _PARAMETER: Final = re.compile(r"@param\s+([\w\\|?\[\]]{1,200})\s+(\$\w{1,100})")
@@ -30,14 +30,14 @@ _NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "
 def read_noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
     """Return the origins of parameters that the comment above a method states, by `$name`."""
     noted = _PARAMETER.findall(_read_comment(source, method))
-    classes = {name: _noted_classes(source, kind, method) for kind, name in noted}
+    classes = {name: _read_noted_classes(source, kind, method) for kind, name in noted}
     return {name: origins for name, origins in classes.items() if origins}
 
 
 def read_noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | None:
     """Return the origins of the return value that the comment above a method states, or None."""
     noted = _RETURN.search(_read_comment(source, method))
-    return _noted_classes(source, noted[1], method) if noted is not None else None
+    return _read_noted_classes(source, noted[1], method) if noted is not None else None
 
 
 def _read_comment(source: PhpSource, method: Method) -> str:
@@ -46,7 +46,7 @@ def _read_comment(source: PhpSource, method: Method) -> str:
     return source.tree.node_text(before) if before is not None and before.type == "comment" else ""
 
 
-def _noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
+def _read_noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
     """Return the origins that a type in a comment names; None if it allows scalars."""
     origins = []
     for part in kind.lstrip("?").split(OR):
@@ -97,13 +97,13 @@ def find_variable_types(
     if method.body is None:
         return types
     # If a name has several types, its type counts as unknown.
-    for name, class_ in _assigned_classes(source, method.body, around).items():
+    for name, class_ in _find_assigned_classes(source, method.body, around).items():
         known = class_ | ({types[name]} if name in types else set())
         types[name] = known.pop() if len(known) == 1 else ""
     return {name: kind for name, kind in types.items() if kind and kind not in NO_CLASSES}
 
 
-def _assigned_classes(
+def _find_assigned_classes(
     source: PhpSource, body: Node, around: ClassLike | None
 ) -> Mapping[str, set[str]]:
     """Return the classes of the values that a body assigns to each name; "" is unknown."""
@@ -112,7 +112,7 @@ def _assigned_classes(
     signed_in: set[str] = set()
     for node in source.tree.nodes(_ASSIGNING | {_COMMENT}, body):
         if node.type == _COMMENT:
-            for name, kind in _noted_variables(source, node):
+            for name, kind in _iter_noted_variables(source, node):
                 noted.setdefault(name, set()).add(kind)
         elif node.type in CLOSURES:
             for parameter in list_parameters(source.tree, node, source.find_scope(node)):
@@ -120,7 +120,7 @@ def _assigned_classes(
         else:
             name = source.tree.field(node, "left")
             value = node.child_by_field_name("right")
-            assigned.setdefault(name, set()).add(class_of_value(source, value, around))
+            assigned.setdefault(name, set()).add(find_class_of_value(source, value, around))
             signed_in |= {name} if _is_signed_in_user(source.tree, value) else set()
     for name, kinds in noted.items():
         if name in signed_in:
@@ -131,7 +131,7 @@ def _assigned_classes(
     return assigned
 
 
-def _noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
+def _iter_noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Yield each variable of a comment such as `@var Invoice|null $invoice`, with its class."""
     for kind, name in _NOTED.findall(source.tree.node_text(comment)):
         named = [part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES]
@@ -146,7 +146,9 @@ def _is_signed_in_user(tree: SyntaxTree, value: Node | None) -> bool:
     return tree.field(value, "name").lower() == "user"
 
 
-def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | None = None) -> str:
+def find_class_of_value(
+    source: PhpSource, value: Node | None, around: ClassLike | None = None
+) -> str:
     """Return the class of the object that an expression evaluates to; "" if unknown.
 
     Args:
@@ -155,12 +157,12 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
         around: the class that contains the expression, if any.
     """
     if value is not None and value.type == "parenthesized_expression":
-        return class_of_value(source, first_child(value), around)
+        return find_class_of_value(source, get_first_child(value), around)
     if value is None:
         return ""
     if value.type == "object_creation_expression":
-        return class_of_creation(source, value)
-    if named := _provided_class(source, value) or _returned_class(source, value, around):
+        return get_class_of_creation(source, value)
+    if named := _find_provided_class(source, value) or _find_returned_class(source, value, around):
         return named
     static_call = _find_static_call(source.tree, value)
     if static_call is None:
@@ -169,7 +171,7 @@ def class_of_value(source: PhpSource, value: Node | None, around: ClassLike | No
     return source.class_name(scope, value) if scope else ""
 
 
-def _returned_class(source: PhpSource, value: Node, around: ClassLike | None) -> str:
+def _find_returned_class(source: PhpSource, value: Node, around: ClassLike | None) -> str:
     """Return the declared class of a value that a method of `around` returns; "" if unknown."""
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
@@ -183,7 +185,7 @@ def _returned_class(source: PhpSource, value: Node, around: ClassLike | None) ->
     return "" if returns in NO_CLASSES else returns
 
 
-def _provided_class(source: PhpSource, value: Node) -> str:
+def _find_provided_class(source: PhpSource, value: Node) -> str:
     """Return the class that a container lookup names: `app(Bills::class)`, `App::make(…)`."""
     tree = source.tree
     if value.type == "function_call_expression":
@@ -195,10 +197,10 @@ def _provided_class(source: PhpSource, value: Node) -> str:
         is_provided = is_lookup and tree.node_text(receiver).lstrip("\\") in _CONTAINERS
     else:
         return ""
-    return class_of_argument(source, value) if is_provided else ""
+    return get_class_of_argument(source, value) if is_provided else ""
 
 
-def class_of_argument(source: PhpSource, call: Node) -> str:
+def get_class_of_argument(source: PhpSource, call: Node) -> str:
     """Return the class in a first argument such as `Invoice::class`; "" for any other argument."""
     named = next((argument.value for argument in list_arguments(source.tree, call)), None)
     if named is None or named.type != "class_constant_access_expression":
@@ -225,7 +227,7 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
     return None
 
 
-def class_of_creation(source: PhpSource, node: Node) -> str:
+def get_class_of_creation(source: PhpSource, node: Node) -> str:
     """Return the class that `new` instantiates; "" if it is computed."""
     named = next((n for n in node.named_children if n.type in NAMED), None)
     written = source.tree.node_text(named)

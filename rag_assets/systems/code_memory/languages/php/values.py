@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, get_first_child
 
 DEEPEST: Final = 40
 """Maximum depth of nested values; deeper values count as computed."""
@@ -222,7 +222,7 @@ def _read_class_constant(tree: SyntaxTree, node: Node, constants: Constants, _de
 
 
 def _read_inner(tree: SyntaxTree, node: Node, constants: Constants, depth: int) -> Value:
-    inner = first_child(node)
+    inner = get_first_child(node)
     return COMPUTED if inner is None else compute_value(tree, inner, constants, depth)
 
 

@@ -26,8 +26,8 @@ from typing import Any, TypeAlias
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
     SyntaxTree,
-    code_children,
     is_comment,
+    list_code_children,
 )
 
 Expression: TypeAlias = Any
@@ -58,7 +58,7 @@ def build_expression(tree: SyntaxTree, node: Node | None, references: References
     return _ExpressionReader(tree, references).read(node)
 
 
-def dotted_name(tree: SyntaxTree, node: Node | None) -> str:
+def get_dotted_name(tree: SyntaxTree, node: Node | None) -> str:
     """Return a name, or several names joined by dots; "" for any other expression."""
     parts: list[str] = []
     at = node
@@ -147,18 +147,18 @@ class _ExpressionReader:
 
     def _read_compound(self, node: Node, depth: int) -> Expression:
         kind = node.type
-        inside = code_children(node)
+        inside = list_code_children(node)
         if kind in _ITEMS:
             items = [self.read(child, depth) for child in inside]
-            return {"of": _ITEMS[kind], "items": items, "at": self._offsets(node)}
+            return {"of": _ITEMS[kind], "items": items, "at": self._get_offsets(node)}
         if kind == "parenthesized_expression" and len(inside) == 1:
             return self.read(inside[0], depth)
         if kind in {"list_splat", "dictionary_splat"}:
             value = self.read(inside[0], depth)
-            return {"of": "spread", "value": value, "at": self._offsets(node)}
+            return {"of": "spread", "value": value, "at": self._get_offsets(node)}
         if kind == "conditional_expression":
             items = [self.read(inside[0], depth), self.read(inside[-1], depth)]
-            return {"of": "choice", "items": items, "at": self._offsets(node)}
+            return {"of": "choice", "items": items, "at": self._get_offsets(node)}
         return self._mark_computed(node)
 
     def _read_formatted_string(self, node: Node) -> Expression:
@@ -167,7 +167,7 @@ class _ExpressionReader:
         )
         if parts is None:
             return self._mark_computed(node, "text")
-        at = self._offsets(node)
+        at = self._get_offsets(node)
         items = [
             {"of": "name", "name": self._references(text), "at": at} if is_name else text
             for is_name, text in parts
@@ -183,21 +183,21 @@ class _ExpressionReader:
         return value if isinstance(value, int | float) else self._mark_computed(node)
 
     def _read_name(self, node: Node, depth: int) -> Expression:
-        name = dotted_name(self._tree, node)
+        name = get_dotted_name(self._tree, node)
         if name:
-            return {"of": "name", "name": self._references(name), "at": self._offsets(node)}
+            return {"of": "name", "name": self._references(name), "at": self._get_offsets(node)}
         return {
             "of": "attribute",
             "object": self.read(node.child_by_field_name("object"), depth),
             "name": self._tree.field(node, "attribute"),
-            "at": self._offsets(node),
+            "at": self._get_offsets(node),
         }
 
     def _read_call(self, node: Node, depth: int) -> Expression:
         arguments, named = [], {}
         listed = node.child_by_field_name("arguments")
         if listed is not None and listed.type == "argument_list":
-            for child in code_children(listed):
+            for child in list_code_children(listed):
                 if child.type == "keyword_argument":
                     name = self._tree.field(child, "name")
                     named[name] = self.read(child.child_by_field_name("value"), depth)
@@ -210,7 +210,7 @@ class _ExpressionReader:
             "call": self.read(node.child_by_field_name("function"), depth),
             "arguments": arguments,
             "named": named,
-            "at": self._offsets(node),
+            "at": self._get_offsets(node),
         }
 
     def _read_dictionary(self, node: Node, depth: int) -> Expression:
@@ -218,10 +218,10 @@ class _ExpressionReader:
             (child.child_by_field_name("key"), child.child_by_field_name("value"))
             if child.type == "pair"
             else (None, child)
-            for child in code_children(node)
+            for child in list_code_children(node)
         )
         items = [[self.read(key, depth), self.read(value, depth)] for key, value in pairs]
-        return {"of": "dict", "items": items, "at": self._offsets(node)}
+        return {"of": "dict", "items": items, "at": self._get_offsets(node)}
 
     def _read_sum(self, node: Node, depth: int) -> Expression:
         """Return the value of a sum `a + b + c`, which the grammar nests as `(a + b) + c`."""
@@ -237,11 +237,11 @@ class _ExpressionReader:
         items = [self.read(operand, depth) for operand in [at, *reversed(operands)]]
         if all(isinstance(item, str) for item in items):
             return "".join(items)
-        return {"of": "sum", "items": items, "at": self._offsets(node)}
+        return {"of": "sum", "items": items, "at": self._get_offsets(node)}
 
     def _mark_computed(self, node: Node, why: str = "") -> Expression:
         why = why or _WHY.get(node.type, "expression")
-        return {"of": "computed", "why": why, "at": self._offsets(node)}
+        return {"of": "computed", "why": why, "at": self._get_offsets(node)}
 
-    def _offsets(self, node: Node) -> list[int]:
+    def _get_offsets(self, node: Node) -> list[int]:
         return [self._tree.start(node), self._tree.end(node)]

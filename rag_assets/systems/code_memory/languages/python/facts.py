@@ -29,9 +29,9 @@ from typing import Any, Final, TypeAlias
 from rag_assets.ingest.chunking.model import Fact
 from rag_assets.systems.code_memory.languages.python.expressions import (
     build_expression,
-    dotted_name,
+    get_dotted_name,
 )
-from rag_assets.systems.code_memory.languages.python.scopes import Scopes, nodes_inside
+from rag_assets.systems.code_memory.languages.python.scopes import Scopes, iter_nodes_inside
 from rag_assets.systems.code_memory.languages.python.source import (
     DEFINITIONS,
     PythonDefinition,
@@ -41,9 +41,9 @@ from rag_assets.systems.code_memory.languages.python.source import (
 from rag_assets.systems.code_memory.languages.python.units import list_units
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
-    code_children,
-    field_children,
-    first_child,
+    get_first_child,
+    list_code_children,
+    list_field_children,
 )
 from rag_assets.systems.code_memory.symbols.model import CodeText, sort_facts
 
@@ -85,7 +85,7 @@ class _FactReader:
                 yield from self._iter_used_settings(around)
 
     def _iter_nodes(self, around: _Around) -> Iterator[Node]:
-        return _iter_top_level_nodes(self._source) if around is None else nodes_inside(around)
+        return _iter_top_level_nodes(self._source) if around is None else iter_nodes_inside(around)
 
     def _iter_name_facts(self) -> Iterator[Fact]:
         yield from (self._build_import_fact(imported, "") for imported in self._source.imports)
@@ -94,7 +94,7 @@ class _FactReader:
             symbol = definition.symbol
             span = self._tree.start(definition.node), self._tree.end(definition.last)
             decorators = [
-                self._build_expression(first_child(node), definition.within)
+                self._build_expression(get_first_child(node), definition.within)
                 for node in definition.decorators
             ]
             values = {"role": definition.sort, "public": definition.public}
@@ -126,7 +126,7 @@ class _FactReader:
 
     def _iter_inherited_methods(self, around: _Around, call: Node) -> Iterator[str]:
         """Yield the methods that `self.method()` may inherit; none if the class defines it."""
-        written = dotted_name(self._tree, call.child_by_field_name("function"))
+        written = get_dotted_name(self._tree, call.child_by_field_name("function"))
         root, _, method = written.partition(".")
         while around is not None and around.sort != "class":
             around = around.within
@@ -138,7 +138,7 @@ class _FactReader:
     def _iter_statement_facts(self, around: _Around) -> Iterator[Fact]:
         symbol = "" if around is None else around.symbol
         for statement, under in self._source.statements(None if around is None else around.body):
-            node = first_child(statement)
+            node = get_first_child(statement)
             if statement.type != "expression_statement" or node is None:
                 continue
             if node.type == "call" and around is None:
@@ -156,7 +156,7 @@ class _FactReader:
                 continue
             values = {"value": self._build_expression(value, around)}
             values |= {"adds": node.type == "augmented_assignment", "under": under}
-            for name in filter(None, (dotted_name(self._tree, target) for target in targets)):
+            for name in filter(None, (get_dotted_name(self._tree, target) for target in targets)):
                 yield self._tree.fact("assigns", node, symbol, {"name": name, **values})
             yield from self._iter_inner_calls(node, symbol)
 
@@ -177,7 +177,7 @@ class _FactReader:
     def _iter_defined_settings(self) -> Iterator[Fact]:
         seen: set[str] = set()
         for statement, _ in self._source.statements(None):
-            node = first_child(statement)
+            node = get_first_child(statement)
             if statement.type == "expression_statement" and node and node.type == "assignment":
                 name = self._tree.field(node, "left")
                 if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MOST_SETTINGS:
@@ -198,19 +198,19 @@ class _FactReader:
         """Return the kind of fact and the key, if a node reads a setting or a variable."""
         named: Node | None = None
         if node.type == "attribute":
-            owner, _, key = dotted_name(self._tree, node).rpartition(".")
+            owner, _, key = get_dotted_name(self._tree, node).rpartition(".")
             is_setting = owner and _CONSTANT.fullmatch(key)
             if is_setting and _are_settings(self._scopes.reference(owner, around)):
                 return "configured_by", key
         elif node.type == "subscript":
-            owner = dotted_name(self._tree, node.child_by_field_name("value"))
+            owner = get_dotted_name(self._tree, node.child_by_field_name("value"))
             if owner and self._scopes.reference(owner, around) == "os.environ":
                 named = node.child_by_field_name("subscript")
         elif node.type == "call":
-            name = dotted_name(self._tree, node.child_by_field_name("function"))
+            name = get_dotted_name(self._tree, node.child_by_field_name("function"))
             is_conventional = name.partition(".")[0] in _READERS
             if name and (is_conventional or self._scopes.reference(name, around) in _GETS):
-                named = next(iter(field_children(node, "arguments")), None)
+                named = next(iter(list_field_children(node, "arguments")), None)
         is_text = named is not None and named.type == "string"
         text = self._tree.node_text(named).strip("\"'") if is_text else ""
         return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
@@ -253,7 +253,7 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
     first: Node | None = None
     try:
         for statement, under in source.statements():
-            node = first_child(statement)
+            node = get_first_child(statement)
             if statement.type == "delete_statement" and _ALL in source.tree.node_text(statement):
                 return
             if statement.type != "expression_statement" or node is None:
@@ -291,7 +291,7 @@ def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
     operator = source.tree.field(node, "operator")
     if value is None or is_other or (node.type != "assignment" and operator != "+="):
         raise _ComputedError
-    return _names_in_list(source, value)
+    return _read_names_in_list(source, value)
 
 
 def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
@@ -304,22 +304,24 @@ def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
     if owner != _ALL:
         return None
     arguments = node.child_by_field_name("arguments")
-    values = [] if arguments is None else code_children(arguments)
+    values = [] if arguments is None else list_code_children(arguments)
     if len(values) != 1 or method not in {"extend", "append"}:
         raise _ComputedError
     is_one = method == "append"
-    return [_string_value(source, values[0])] if is_one else _names_in_list(source, values[0])
+    return (
+        [_get_string_value(source, values[0])] if is_one else _read_names_in_list(source, values[0])
+    )
 
 
-def _names_in_list(source: PythonSource, node: Node) -> list[str]:
+def _read_names_in_list(source: PythonSource, node: Node) -> list[str]:
     names: list[str] = []
     todo = [node]
     while todo:
         at = todo.pop()
-        parts = code_children(at)
+        parts = list_code_children(at)
         is_sum = at.type == "binary_operator" and source.tree.field(at, "operator") == "+"
         if at.type in _LISTS:
-            names += [_string_value(source, part) for part in parts]
+            names += [_get_string_value(source, part) for part in parts]
         elif is_sum or at.type == "parenthesized_expression":
             todo += reversed(parts)
         else:
@@ -327,7 +329,7 @@ def _names_in_list(source: PythonSource, node: Node) -> list[str]:
     return names
 
 
-def _string_value(source: PythonSource, node: Node) -> str:
+def _get_string_value(source: PythonSource, node: Node) -> str:
     parts = node.named_children if node.type == "concatenated_string" else [node]
     strings = [part for part in parts if part.type == "string"]
     tokens = [token for string in strings for token in string.named_children]

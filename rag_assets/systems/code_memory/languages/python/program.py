@@ -317,7 +317,7 @@ def is_a(value: Any, kind: str) -> TypeGuard[dict[str, Any]]:
     return isinstance(value, dict) and value.get("of") == kind
 
 
-def written_name(value: Any) -> str:
+def get_written_name(value: Any) -> str:
     """Return the name in a name expression, or the name of the function in a call; else ""."""
     called = value["call"] if is_a(value, "call") else value
     return str(called["name"]) if is_a(called, "name") else ""

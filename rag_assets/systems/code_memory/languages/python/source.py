@@ -13,7 +13,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from rag_assets.systems.code_memory.languages.tree import Node, SyntaxTree, is_comment, syntax_tree
+from rag_assets.systems.code_memory.languages.tree import (
+    Node,
+    SyntaxTree,
+    get_syntax_tree,
+    is_comment,
+)
 
 IMPORTS = frozenset({"import_statement", "import_from_statement", "future_import_statement"})
 _LAYOUTS = frozenset({"src", "lib", "python"})
@@ -46,9 +51,11 @@ class PythonImport:
         return "." * self.level + self.name
 
 
-def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
+def iter_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
     """Yield the names that an import statement binds, in order."""
-    named = [_name_and_alias(tree, child) for child in statement.children_by_field_name("name")]
+    named = [
+        _read_name_and_alias(tree, child) for child in statement.children_by_field_name("name")
+    ]
     if statement.type == "import_statement":
         for name, alias in named:
             yield PythonImport(name, alias or name.partition(".")[0], 0, False, statement)
@@ -64,7 +71,7 @@ def list_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
         yield PythonImport(f"{prefix}*", "*", level, True, statement)
 
 
-def _name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
+def _read_name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
     if node.type == "aliased_import":
         alias = tree.field(node, "alias")
         return "".join(tree.field(node, "name").split()), alias
@@ -184,7 +191,7 @@ class PythonSource:
     """
 
     def __init__(self, text: str) -> None:
-        self.tree = syntax_tree(text, "tree_sitter_python")
+        self.tree = get_syntax_tree(text, "tree_sitter_python")
         self.definitions: list[PythonDefinition] = []
         self.imports: list[PythonImport] = []
         self._find_definitions()
@@ -238,7 +245,7 @@ class PythonSource:
                 inner = self._define(node, around)
             elif node.type in IMPORTS:
                 imports = self.imports if around is None else around.imports
-                imports.extend(list_imports(self.tree, node))
+                imports.extend(iter_imports(self.tree, node))
                 continue
             todo.extend((child, inner) for child in reversed(node.named_children))
 

@@ -31,7 +31,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, TypeAlias
 
 from rag_assets.systems.code_memory.languages.php.source import PhpSource, list_parameters
-from rag_assets.systems.code_memory.languages.php.types import class_of_creation
+from rag_assets.systems.code_memory.languages.php.types import get_class_of_creation
 from rag_assets.systems.code_memory.languages.php.values import (
     CLOSURES,
     COMPUTED,
@@ -42,9 +42,9 @@ from rag_assets.systems.code_memory.languages.php.values import (
 )
 from rag_assets.systems.code_memory.languages.tree import (
     Node,
-    code_children,
-    field_children,
-    first_child,
+    get_first_child,
+    list_code_children,
+    list_field_children,
 )
 
 Json: TypeAlias = Any
@@ -95,7 +95,7 @@ class Expressions:
 
     def read_parameters(self, node: Node) -> list[Json]:
         """Return the parameters of a function, a method or a closure."""
-        nodes = [n for n in field_children(node, "parameters") if n.type.endswith("parameter")]
+        nodes = [n for n in list_field_children(node, "parameters") if n.type.endswith("parameter")]
         parameters = list_parameters(self._source.tree, node, self._source.find_scope(node))
         entries = []
         for parameter, child in zip(parameters, nodes, strict=True):
@@ -119,7 +119,7 @@ class Expressions:
         items = []
         for key, value in iter_elements(node):
             if value.type == "variadic_unpacking":
-                items.append([None, {"of": "spread", "value": self.read(first_child(value))}])
+                items.append([None, {"of": "spread", "value": self.read(get_first_child(value))}])
             else:
                 items.append([self.read(key), self.read(value)])
         return {"of": "array", "items": items}
@@ -201,7 +201,7 @@ class Expressions:
         return {"of": "constant", "class": "", "name": written.lstrip("\\")}
 
     def _read_item(self, node: Node) -> Json:
-        parts = code_children(node)
+        parts = list_code_children(node)
         if len(parts) != 2:  # noqa: PLR2004
             return _build_computed(node.type)
         return {"of": "item", "array": self.read(parts[0]), "key": self.read(parts[1])}
@@ -216,11 +216,11 @@ class Expressions:
         return choice if body is None else {**choice, "yes": self.read(body)}
 
     def _read_inner(self, node: Node) -> Json:
-        parts = code_children(node)
+        parts = list_code_children(node)
         return self.read(parts[-1]) if parts else None
 
     def _read_new(self, node: Node) -> Json:
-        name = class_of_creation(self._source, node)
+        name = get_class_of_creation(self._source, node)
         return {"of": "new", "class": name} if name else _build_computed(node.type)
 
     def _read_assignment(self, node: Node) -> Json:

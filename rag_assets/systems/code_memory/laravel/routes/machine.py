@@ -40,7 +40,7 @@ from rag_assets.systems.code_memory.laravel.routes.program import (
     ROOT,
     LaravelProgram,
     is_test,
-    list_providers,
+    iter_providers,
 )
 from rag_assets.systems.code_memory.laravel.routes.reader import (
     DIRECT,
@@ -484,7 +484,7 @@ def run_providers(files: Iterable[FileFacts]) -> Machine:
     """
     program = LaravelProgram(files)
     machine = Machine(program)
-    providers = list(list_providers(program))
+    providers = list(iter_providers(program))
     for name in providers:
         _run_methods(machine, name, "register", "configurePackage")
     for name in providers:

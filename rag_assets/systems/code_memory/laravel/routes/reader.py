@@ -16,7 +16,7 @@ from rag_assets.systems.code_memory.languages.php.source import (
     PhpSource,
 )
 from rag_assets.systems.code_memory.languages.php.values import MEMBER_CALLS
-from rag_assets.systems.code_memory.languages.tree import Node, field_children, first_child
+from rag_assets.systems.code_memory.languages.tree import Node, get_first_child, list_field_children
 from rag_assets.systems.code_memory.laravel.routes.expressions import LOADS, Expressions, Json
 from rag_assets.systems.code_memory.laravel.settings import find_settings
 
@@ -142,7 +142,7 @@ _ACTIONS: Final = VERBS | {"match", "any", "controller", "fallback"}
 _PAIR: Final = 2
 
 
-def list_targets(expression: Json) -> Iterator[tuple[str, str]]:
+def iter_controller_targets(expression: Json) -> Iterator[tuple[str, str]]:
     """Yield the controllers to which an expression routes, each with the method or "".
 
     Names are fully qualified.
@@ -291,7 +291,7 @@ class _Reader:
         It does if it sets a variable near such calls, returns a short value, or calls code that may
         create routes.
         """
-        expression = first_child(node)
+        expression = get_first_child(node)
         if node.type not in {"expression_statement", "return_statement"} or expression is None:
             return False
         if expression.type in {"assignment_expression", "augmented_assignment_expression"}:
@@ -313,7 +313,7 @@ class _Reader:
         return not chain.root or (registers and chain.root in {"$this->app", "$app"})
 
     def _read_expression(self, block: int, node: Node) -> Iterator[Fact]:
-        expression = first_child(node)
+        expression = get_first_child(node)
         if expression is not None:
             op = "return" if node.type == "return_statement" else "do"
             yield from self._read_value_statement(block, node, op, expression)
@@ -326,7 +326,7 @@ class _Reader:
         body = self._blocks[before][1] if len(self._blocks) > before else None
         yield self._build_fact(node, op, body, block=block, value=value)
         start, end = self._get_statement_span(node, body)
-        for controller, action in list_targets(value):
+        for controller, action in iter_controller_targets(value):
             values = {"controller": controller, "action": action}
             yield Fact("routes_to", start, end, self._symbol, values)
 
@@ -348,7 +348,7 @@ class _Reader:
 
     def _read_switch(self, block: int, node: Node) -> Iterator[Fact]:
         condition = {"of": "computed", "why": "a case"}
-        cases = field_children(node, "body")
+        cases = list_field_children(node, "body")
         branches = [[condition, self._queue_block(case)] for case in cases]
         body = node.child_by_field_name("body")
         yield self._build_fact(node, "if", body, block=block, branches=branches)

@@ -104,7 +104,7 @@ def call_registrar(
 
 def evaluate_group(machine: Machine, attributes: Mapping[str, Value], content: Value) -> None:
     """Evaluate the content of a group, which is a closure, a file, several files, or a method."""
-    known_attributes = _keep_known_prefix(machine, attributes)
+    known_attributes = _keep_literal_prefix(machine, attributes)
     is_array = isinstance(content, dict)
     with machine.enter_group(), machine.router.enter_group(known_attributes):
         if isinstance(content, ClosureValue) or (is_array and isinstance(content.get(0), Instance)):
@@ -131,7 +131,7 @@ def _add_routes(machine: Machine, name: str, arguments: Arguments, attributes: A
 def _add_route(
     machine: Machine, name: str, arguments: Arguments, attributes: Attributes
 ) -> RouteDraft:
-    attributes = _keep_known_prefix(machine, attributes)
+    attributes = _keep_literal_prefix(machine, attributes)
     position, missing = 0, ""
     methods: tuple[str, ...] = ANY if name == "any" else (name,)
     if name in {"match", "addroute"}:
@@ -207,7 +207,7 @@ def _split_group_arguments(arguments: Arguments) -> tuple[dict[str, Any], Value]
     return {str(key): value for key, value in as_array(attributes).items()}, callback
 
 
-def _keep_known_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
+def _keep_literal_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
     """Return attributes with the known part of the prefix, if the prefix is computed."""
     known_attributes = dict(attributes)
     prefix = known_attributes.get("prefix")

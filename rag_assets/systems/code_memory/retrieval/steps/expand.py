@@ -40,7 +40,7 @@ from rag_assets.systems.code_memory.retrieval.steps.walk import (
     find_place_entries,
 )
 from rag_assets.systems.code_memory.retrieval.view import RelationView
-from rag_assets.systems.code_memory.symbols.source_types import is_test, type_of_place
+from rag_assets.systems.code_memory.symbols.source_types import get_type_of_path, is_test
 
 _WANTED_TYPE: Final = 1.5
 """Factor for candidates of a kind that the question asks for."""
@@ -280,7 +280,7 @@ def _rate_candidates(
         return RatedCandidate(
             candidate,
             relevance.get(candidate.id, 0.0) + _GAIN_WEIGHT * gained,
-            type_ or type_of_place(parse_path(candidate.uri)),
+            type_ or get_type_of_path(parse_path(candidate.uri)),
             is_preferred=progress.search.prefers(candidate.uri),
         )
 

@@ -46,7 +46,7 @@ from rag_assets.systems.code_memory.retrieval.relevance import (
 )
 from rag_assets.systems.code_memory.retrieval.view import RelationView
 from rag_assets.systems.code_memory.retrieval.walk import USUAL_STEPS, Walker
-from rag_assets.systems.code_memory.symbols.names import TABLE, name_parts
+from rag_assets.systems.code_memory.symbols.names import TABLE, split_name
 from rag_assets.systems.code_memory.symbols.source_types import is_test
 from rag_assets.tenants.model import Tenant
 
@@ -312,7 +312,7 @@ class WalkStep(TrustedStep):
         by_word: dict[str, set[str]] = {}
         for definition in definitions:
             if allowed is None or definition.document_id in allowed:
-                last = name_parts(definition.name, folded=False)[-1]
+                last = split_name(definition.name, folded=False)[-1]
                 by_word.setdefault(last, set()).add(definition.document_id)
         requests = [
             RankingRequest(
@@ -392,7 +392,7 @@ def _has_passage(found_symbol: FoundSymbol) -> bool:
 
 def _get_distance_key(name: str, found_symbol: FoundSymbol) -> tuple[bool, bool, bool, int, str]:
     """Return a sort key for the definitions that a name may mean, the best match first."""
-    written, defined = name_parts(name, folded=False), name_parts(found_symbol.name, folded=False)
+    written, defined = split_name(name, folded=False), split_name(found_symbol.name, folded=False)
     is_derived = found_symbol.role in _DERIVED
     is_other = defined[-len(written) :] != written
     return (

@@ -359,7 +359,7 @@ def find_superfluous_translations(paths: Iterable[str]) -> dict[str, str]:
     all_paths = frozenset(paths)
     alike: defaultdict[bytes, dict[str, str]] = defaultdict(dict)
     for path in all_paths:
-        for template, language in _list_readings(path):
+        for template, language in _iter_language_templates(path):
             alike[_hash_template(template)][language] = path
     groups: list[tuple[str, dict[str, str]]] = []
     for key, versions in alike.items():
@@ -400,7 +400,7 @@ def _find_english(languages: Iterable[str]) -> str | None:
 def _find_original(key: bytes, versions: Mapping[str, str]) -> str:
     """Return the path that the untranslated text would have: without a language in it."""
     path = next(iter(versions.values()))
-    template = next(one for one, _ in _list_readings(path) if _hash_template(one) == key)
+    template = next(one for one, _ in _iter_language_templates(path) if _hash_template(one) == key)
     return re.sub(r"[._-]\{\}|\{\}\.lproj(?=/)", "", template)
 
 
@@ -409,7 +409,7 @@ def _hash_template(template: str) -> bytes:
     return blake2b(template.encode("utf-8", "surrogateescape"), digest_size=16).digest()
 
 
-def _list_readings(path: str) -> Iterator[tuple[str, str]]:
+def _iter_language_templates(path: str) -> Iterator[tuple[str, str]]:
     """Yield the path with `{}` in place of each part that may be a language, and that language."""
     lowered = path.lower()
     if not lowered.endswith((*_DATA, *_PROGRAMS)):

@@ -82,7 +82,7 @@ class Refs:
 
     def list_names(self) -> list[str]:
         """Return the short names of all branches and tags, sorted."""
-        full = {*self._read_packed_refs(), *self._list_loose_refs()}
+        full = {*self._read_packed_refs(), *self._iter_loose_refs()}
         return sorted(
             name.removeprefix(prefix)
             for name in full
@@ -132,7 +132,7 @@ class Refs:
             refs[name] = oid
         return refs
 
-    def _list_loose_refs(self) -> Iterator[str]:
+    def _iter_loose_refs(self) -> Iterator[str]:
         waiting = [self._folders.common / "refs"]
         count = 0
         while waiting and count < _MAX_NAMES:
