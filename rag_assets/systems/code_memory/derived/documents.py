@@ -325,7 +325,7 @@ def _merge_routes(
 
 
 def _iter_tables(framework: Framework, files: Sequence[File]) -> Iterator[DerivedDocument]:
-    for table in TableReader(framework, files).tables():
+    for table in TableReader(framework, files).list_tables():
         names = [_find_model_node(model.file, model.fact, model.model) for model in table.models]
         columns = table.columns.values()
         lines = (

@@ -315,7 +315,7 @@ def _find_path(
     if value is None or value[0] not in {"s", "n", "+"}:
         return None
     parts = value[1] if value[0] == "+" else [value]
-    texts = [repository.text(file, part, call.start) for part in parts]
+    texts = [repository.resolve_text(file, part, call.start) for part in parts]
     path = _HOST.sub("", "".join(_HOLE if text is None else text for text in texts))
     if path.startswith(f"{_HOLE}/"):
         path = path.removeprefix(_HOLE)  # A leading computed part is the server's address.

@@ -63,8 +63,11 @@ class _TypeReader:
                 if kind is not None:
                     yield symbol, kind
         for fact in module.assigned.get("", ()):
-            function = self._program.called_name(fact.values["value"], module)
-            if function and self._find_type_by_bases(self._program.ancestry(function)) == "event":
+            function = self._program.get_called_name(fact.values["value"], module)
+            if (
+                function
+                and self._find_type_by_bases(self._program.list_ancestry(function)) == "event"
+            ):
                 yield fact.values["name"], "event"
 
     def iter_types_by_use(self) -> Iterator[tuple[str, SourceType]]:
@@ -86,7 +89,9 @@ class _TypeReader:
 
     def _find_type_by_text(self, module: Module, symbol: str, fact: Fact) -> SourceType | None:
         if fact.values["role"] == "class":
-            return self._find_type_by_bases(self._program.ancestry(f"{module.name}.{symbol}")[1:])
+            return self._find_type_by_bases(
+                self._program.list_ancestry(f"{module.name}.{symbol}")[1:]
+            )
         for decorator in fact.values["decorators"]:
             written = get_written_name(decorator)
             name = self._program.resolve_name(self._program.absolute(written, module))

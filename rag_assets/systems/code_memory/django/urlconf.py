@@ -211,7 +211,7 @@ class _UrlReader:
 
     def _read_call(self, value: Any, module: Module, prefix: _Prefix) -> None:
         """Read the route that a call creates, or the patterns that a call wraps."""
-        function = self._program.called_name(value, module)
+        function = self._program.get_called_name(value, module)
         if function in self._data.paths:
             self._read_path(value, module, prefix)
         elif function in self._data.lists:
@@ -230,7 +230,7 @@ class _UrlReader:
             self._report_unresolved("a computed path", evidence)
             return
         inner = prefix.add(pattern, evidence)
-        if self._program.called_name(target, module) in self._data.includes:
+        if self._program.get_called_name(target, module) in self._data.includes:
             namespace = self._find_string_value(find_argument(target, 1, "namespace"), module)
             self._read_included(find_argument(target, 0, "arg"), module, inner, namespace)
         elif is_a(target, "tuple") or get_written_name(target).endswith(".urls"):

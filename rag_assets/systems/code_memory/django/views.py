@@ -63,7 +63,7 @@ class DjangoView:
     def from_actions(cls, program: PythonProgram, name: str, actions: Actions) -> DjangoView:
         """Return the view of a class whose actions are known."""
         handlers: dict[str, str] = {}
-        for place in program.lineage(name):
+        for place in program.iter_lineage(name):
             for _, action in actions:
                 if place.defines(action):
                     handlers.setdefault(action, f"{place.name}.{action}")
@@ -149,7 +149,7 @@ class ViewReader:
     def _list_http_methods(self, name: str) -> tuple[str, ...]:
         """Return the HTTP methods of a class-based view, in upper case."""
         verbs: set[str] = set()
-        for ancestor in self._program.ancestry(name):
+        for ancestor in self._program.list_ancestry(name):
             place = self._program.place(ancestor)
             if place is None:
                 verbs |= set(self._data.methods.get(ancestor.rpartition(".")[2], "").split())
@@ -158,7 +158,9 @@ class ViewReader:
                 assigned = place.module.assigned.get(place.symbol, ())
                 verbs |= {verb for verb in _VERBS if place.defines(verb)}
                 verbs |= {ancestor.values["name"] for ancestor in assigned}
-        allowed = list_items(self._program.attribute(name, "http_method_names")) or _VERBS
+        allowed = (
+            list_items(self._program.find_attribute_value(name, "http_method_names")) or _VERBS
+        )
         return tuple(verb.upper() for verb in _VERBS if verb in verbs and verb in allowed)
 
 
@@ -231,7 +233,7 @@ class Viewset:
 
     def find_basename(self) -> str:
         """Return the default base name of routes: the lower-case model name in its `queryset`."""
-        value = self._program.attribute(self.name, "queryset")
+        value = self._program.find_attribute_value(self.name, "queryset")
         while isinstance(value, dict) and value["of"] in {"call", "attribute"}:
             value = value["call"] if value["of"] == "call" else value["object"]
         written = get_written_name(value)
@@ -243,20 +245,20 @@ class Viewset:
         return parts[at - 1].lstrip(":").lower() if at else ""
 
     def _get_string_attribute(self, name: str) -> str:
-        value = self._program.attribute(self.name, name)
+        value = self._program.find_attribute_value(self.name, name)
         return value if isinstance(value, str) else ""
 
     def _list_action_names(self) -> set[str]:
         """Return the names of the viewset's methods, including those from other packages."""
         data = get_framework("django").views.actions
-        ancestors = (base.rpartition(".")[2] for base in self._program.ancestry(self.name))
+        ancestors = (base.rpartition(".")[2] for base in self._program.list_ancestry(self.name))
         names = {action for ancestor in ancestors for action in data.get(ancestor, "").split()}
-        return names.union(*(place.members for place in self._program.lineage(self.name)))
+        return names.union(*(place.members for place in self._program.iter_lineage(self.name)))
 
     def _read_extra_actions(self) -> list[_ExtraAction]:
         """Return the methods with `@action`, in the order in which the framework lists members."""
         actions_by_name: dict[str, _ExtraAction] = {}
-        for place in reversed([*self._program.lineage(self.name)]):
+        for place in reversed([*self._program.iter_lineage(self.name)]):
             for name, fact in place.members.items():
                 actions_by_name.pop(name, None)
                 for decorator in fact.values["decorators"]:
@@ -329,14 +331,14 @@ class RouterReader:
 
     def is_router(self, place: PythonName) -> bool:
         """Return whether the value of a variable is a router."""
-        function = self._program.called_name(place.value, place.module)
-        return any(ancestor in self._classes for ancestor in self._program.ancestry(function))
+        function = self._program.get_called_name(place.value, place.module)
+        return any(ancestor in self._classes for ancestor in self._program.list_ancestry(function))
 
     def iter_routes(self, router: PythonName) -> Iterator[DjangoRoute | Unresolved]:
         """Yield the routes of a router: for each viewset list, extra actions, then detail."""
         creation, evidence = router.value, router.module.evidence(router.value)
-        name = self._program.called_name(creation, router.module)
-        classes = [*self._program.lineage(name)]
+        name = self._program.get_called_name(creation, router.module)
+        classes = [*self._program.iter_lineage(name)]
         if any(place.defines(rule) for place in classes for rule in _RULES):
             yield Unresolved("a router class that overrides how routes are created", evidence)
         trailing_slash = creation["named"].get("trailing_slash")
@@ -345,7 +347,7 @@ class RouterReader:
         registrations = self._registrations.get(router.name, [])
         for one in sorted(registrations, key=lambda one: one.module is not router.module):
             yield from self._iter_routes_of_registration(one, slash)
-        if any(one.endswith("DefaultRouter") for one in self._program.ancestry(name)):
+        if any(one.endswith("DefaultRouter") for one in self._program.list_ancestry(name)):
             root = DjangoView("rest_framework.routers.APIRootView", ("GET",))
             yield DjangoRoute("", "api-root", root, (evidence,))
 

@@ -131,7 +131,7 @@ class File:
                     found[str(one[1])] = name if self.language != "rust" else str(one[0])
         return found
 
-    def original_name(self, name: str) -> str:
+    def get_original_name(self, name: str) -> str:
         """Return an imported definition's name in its module: `b` for `import {b as c}`."""
         for fact in self.imports:
             for one in fact.values.get("names", ()):
@@ -156,7 +156,7 @@ class RepositoryFiles:
         """Return all functions that the facts include, by name."""
         return group((one.values["name"], (f, one)) for f in self.files for one in f.functions)
 
-    def text(self, file: File, value: Sequence[Any], at: int) -> str | None:
+    def resolve_text(self, file: File, value: Sequence[Any], at: int) -> str | None:
         """Return the string that a value evaluates to; None if it is computed at run time."""
         todo: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
         parts: list[str] = []
@@ -202,7 +202,7 @@ class RepositoryFiles:
         found = group((get_last_part(name), str(text)) for name, text in texts)
         return {name: tuple(dict.fromkeys(texts)) for name, texts in found.items()}
 
-    def definitions(self, file: File, name: str) -> list[tuple[File, str]]:
+    def find_definitions(self, file: File, name: str) -> list[tuple[File, str]]:
         """Return the files and variables that a name may refer to, following imports.
 
         The variable "*" stands for any variable of its file.
@@ -251,17 +251,17 @@ class RepositoryFiles:
         """
         module = file.modules_by_name[first]
         if file.language != "python":
-            name = last or file.original_name(first)
-            known = self.modules(file, module)
+            name = last or file.get_original_name(first)
+            known = self.find_modules(file, module)
             return [(one, name if one.find_assignment(name) is not None else "*") for one in known]
         owner, _, name = module.rpartition(".")
-        if last and (whole := self.modules(file, module)):
+        if last and (whole := self.find_modules(file, module)):
             return [(one, last) for one in whole]
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
-        return [(one, name) for one in self.modules(file, owner) if one is not file]
+        return [(one, name) for one in self.find_modules(file, owner) if one is not file]
 
-    def modules(self, file: File, import_path: str) -> list[File]:
+    def find_modules(self, file: File, import_path: str) -> list[File]:
         """Return the files that an import's path, as written, names: usually a single file."""
         folder = posixpath.dirname(file.path)
         if file.language == "python":

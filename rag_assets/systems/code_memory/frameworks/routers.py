@@ -47,18 +47,18 @@ class RouterPaths:
         """Known paths, by file, name and position; the list is empty while the paths are being
         computed."""
 
-    def paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
+    def list_paths_of_call(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the router on which a call is made."""
         on = fact.values.get("on")
         if on is None:
-            return [self.paths_of_blocks(file, fact)] if self._routers.is_implicit else []
-        found = self.paths_of_value(file, on, fact.start)
+            return [self.find_path_of_blocks(file, fact)] if self._routers.is_implicit else []
+        found = self.list_paths_of_value(file, on, fact.start)
         if not found and on[0] == "n":
             return self._list_paths_of_block_parameter(file, fact)
-        inner = combine_paths(found, [self.paths_of_blocks(file, fact)])
-        return combine_paths(self.paths_of_holders(file, fact), inner)
+        inner = combine_paths(found, [self.find_path_of_blocks(file, fact)])
+        return combine_paths(self.list_paths_of_holders(file, fact), inner)
 
-    def paths_of_value(
+    def list_paths_of_value(
         self, file: File, value: Sequence[Any], at: int, depth: int = 0
     ) -> list[str | None]:
         """Return the paths of the router that a value evaluates to."""
@@ -68,29 +68,31 @@ class RouterPaths:
             return self._list_paths_of_chain(file, call, depth)
         return self._list_paths_of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
-    def paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
+    def list_paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
         """Return the paths of the router to which an enclosing call adds this fact; else [""]."""
         holders = self._routers.holders
         around = file.find_enclosing(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
             on = one.values.get("on", _NO_CALL)
             if one.values["name"] in holders and (on[0] != "c" or on[2] <= fact.start):
-                found = self.paths_of_value(file, on, one.start, depth + 1)
-                return combine_paths(self.paths_of_holders(file, one, depth + 1), found)
+                found = self.list_paths_of_value(file, on, one.start, depth + 1)
+                return combine_paths(self.list_paths_of_holders(file, one, depth + 1), found)
         return [""]
 
-    def paths_of_added_function(self, function: str) -> list[str | None]:
+    def list_paths_of_added_function(self, function: str) -> list[str | None]:
         """Return the paths of the routers to which any call adds an annotated function."""
         found: list[str | None] = []
         for holder in self._routers.holders:
             for file, call in self._repository.calls.get(holder, ()):
                 names = (one[1] for one in call.values["arguments"] if one[0] == "n")
                 if any(LAST_PARTS.split(str(name))[-1] == function for name in names):
-                    own = self.paths_of_value(file, call.values.get("on", _NO_CALL), call.start, 1)
-                    found += combine_paths(self.paths_of_holders(file, call), own or [""])
+                    own = self.list_paths_of_value(
+                        file, call.values.get("on", _NO_CALL), call.start, 1
+                    )
+                    found += combine_paths(self.list_paths_of_holders(file, call), own or [""])
         return found[:MOST_PREFIXES]
 
-    def paths_of_blocks(self, file: File, fact: Fact) -> str | None:
+    def find_path_of_blocks(self, file: File, fact: Fact) -> str | None:
         """Return the joined prefixes of the blocks around a call; None if any is computed."""
         path = ""
         resources = self._framework.resources
@@ -108,7 +110,7 @@ class RouterPaths:
             path = join_paths(path, known)
         return path
 
-    def modules_around(self, file: File, fact: Fact) -> Iterator[str]:
+    def iter_controller_modules(self, file: File, fact: Fact) -> Iterator[str]:
         """Yield the controller modules named by the blocks around a call, outer blocks first."""
         for one in file.find_enclosing(file.calls, fact.start):
             if one is not fact and one.values["name"] in self._routers.nested:
@@ -126,7 +128,7 @@ class RouterPaths:
     ) -> str | None:
         """Return the prefix of a route in a resource's block: `articles/{article_id}`."""
         value = find_argument(resource, "0")
-        text = self._repository.text(file, value, resource.start) if value else None
+        text = self._repository.resolve_text(file, value, resource.start) if value else None
         if text is None:
             return None
         around = [one for one in file.find_enclosing(file.calls, fact.start) if one is not fact]
@@ -152,8 +154,8 @@ class RouterPaths:
             return ""
         if value[0] == "n" and self._framework.handlers == "alias":
             named = find_argument(call, "path")
-            return "" if named is None else self._repository.text(file, named, call.start)
-        return self._repository.text(file, value, call.start)
+            return "" if named is None else self._repository.resolve_text(file, named, call.start)
+        return self._repository.resolve_text(file, value, call.start)
 
     def _list_paths_of_block_parameter(self, file: File, fact: Fact) -> list[str | None]:
         """Return the paths of the routing block around a route.
@@ -187,7 +189,7 @@ class RouterPaths:
             if before is None:
                 found = self._list_paths_of_factory(file, call, depth)
                 if not found and on is not None:
-                    found = self.paths_of_value(file, on, call.start, depth)
+                    found = self.list_paths_of_value(file, on, call.start, depth)
                 return combine_paths(found, [path])
             call = before
         return []
@@ -204,7 +206,7 @@ class RouterPaths:
         value = find_argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
-            own = self._repository.text(file, value, call.start)
+            own = self._repository.resolve_text(file, value, call.start)
         variable = name or file.find_receiving_variable(call)
         mounted = self._list_paths_of_mounts(file, variable, depth, at=call.start)
         is_root = call.values["name"] in self._routers.roots or not self._routers.roots
@@ -238,8 +240,8 @@ class RouterPaths:
             if file.find_call(value) is not None:
                 return self._list_paths_of_assignment(file, assignment, depth)
             if value[0] == "n" and get_last_part(str(value[1])) != last:
-                return self.paths_of_value(file, value, assignment.start, depth + 1)
-        for other, variable in self._repository.definitions(file, name):
+                return self.list_paths_of_value(file, value, assignment.start, depth + 1)
+        for other, variable in self._repository.find_definitions(file, name):
             assignment = other.find_assignment(variable) if other is not file else None
             if assignment is not None and other.find_call(assignment.values["value"]) is not None:
                 return self._list_paths_of_assignment(other, assignment, depth + 1)
@@ -290,8 +292,8 @@ class RouterPaths:
         for file, call in self._repository.calls.get(function, ()):
             arguments = call.values["arguments"]
             if index < len(arguments) and len(found) < MOST_PREFIXES:
-                own = self.paths_of_value(file, arguments[index], call.start, depth + 1)
-                found += combine_paths(own, [self.paths_of_blocks(file, call)])
+                own = self.list_paths_of_value(file, arguments[index], call.start, depth + 1)
+                found += combine_paths(own, [self.find_path_of_blocks(file, call)])
                 is_unknown = is_unknown or (not own and arguments[index][0] in {"n", "c"})
         return [*dict.fromkeys(found)][:MOST_PREFIXES] or ([None] if is_unknown else [])
 
@@ -319,7 +321,7 @@ class RouterPaths:
                 is_own = other is file and on == ["n", name] and key[0] != "()"
                 if len(found) >= MOST_PREFIXES or is_own:
                     continue
-                outer = self.paths_of_value(other, on, call.start, depth + 1) or [""]
+                outer = self.list_paths_of_value(other, on, call.start, depth + 1) or [""]
                 found += combine_paths(outer, [path])
             if found:
                 break
@@ -341,7 +343,7 @@ class RouterPaths:
                 stated = find_argument(call, prefix) if prefix else None
                 path: str | None = ""
                 if stated is not None and stated != value and stated[0] in "sn+?":
-                    path = self._repository.text(file, stated, call.start)
+                    path = self._repository.resolve_text(file, stated, call.start)
                 keys = self._list_mount_keys(file, value)
                 if (
                     path is None
@@ -356,11 +358,11 @@ class RouterPaths:
     def _list_mount_keys(self, file: File, value: Sequence[Any]) -> list[tuple[str, str]]:
         """Return the keys that a mounted router has in _mounts_by_router."""
         if value[0] == "n":
-            return [(o.path, n) for o, n in self._repository.definitions(file, str(value[1]))]
+            return [(o.path, n) for o, n in self._repository.find_definitions(file, str(value[1]))]
         call = file.find_call(value)
         if value[3] == "require" and call is not None and call.values["arguments"]:
             required = str(call.values["arguments"][0][-1])
-            return [(module.path, "*") for module in self._repository.modules(file, required)]
+            return [(module.path, "*") for module in self._repository.find_modules(file, required)]
         on = call.values.get("on", _NO_CALL) if call is not None else _NO_CALL
         before = f"{LAST_PARTS.split(str(on[1]))[-1]}::" if on[0] == "n" else ""
         return [("()", f"{before}{value[3]}")]

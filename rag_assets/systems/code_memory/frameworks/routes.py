@@ -101,7 +101,7 @@ class RouteReader:
                 continue
             if routes.within and not self._is_within(file, fact, routes.within):
                 continue
-            if prefixes := self._paths.paths_of_call(file, fact):
+            if prefixes := self._paths.list_paths_of_call(file, fact):
                 yield from self._iter_routes_of_call(file, fact, routes, prefixes)
 
     def _iter_routes_of_call(
@@ -183,7 +183,7 @@ class RouteReader:
         value = find_argument(fact, routes.path)
         if value is None or value[0] in {"f", "d"} or (value[0] == "c" and routes.verbs):
             return ""
-        return self._repository.text(file, value, fact.start)
+        return self._repository.resolve_text(file, value, fact.start)
 
     def _find_handler_name(self, file: File, fact: Fact, routes: RouteRules) -> str:
         """Return the name of a route's handler; "" if the call names none."""
@@ -200,7 +200,7 @@ class RouteReader:
         name = str(value[3] if value[0] == "c" else value[1])
         if handlers == "alias" and value[0] == "n":
             action = fact.values["arguments"][2:3]
-            parts = [*self._paths.modules_around(file, fact), name]
+            parts = [*self._paths.iter_controller_modules(file, fact), name]
             return "::".join([*parts, *iter_strings(action)])
         if handlers == "rails" and value[0] == "s":
             owner, _, action_name = name.rpartition("#")
@@ -277,9 +277,9 @@ class RouteReader:
         if enclosing_classes and routes.class_prefix:
             return self._list_class_prefixes(file, enclosing_classes[-1], routes)
         if "on" in fact.values:
-            return self._paths.paths_of_value(file, fact.values["on"], fact.start)
+            return self._paths.list_paths_of_value(file, fact.values["on"], fact.start)
         if routes.is_plain:
-            return self._paths.paths_of_added_function(fact.values["of"]) or [""]
+            return self._paths.list_paths_of_added_function(fact.values["of"]) or [""]
         return [] if self.framework.routers.made_by and not routes.class_prefix else [""]
 
     def _list_class_prefixes(self, file: File, owner: Fact, routes: RouteRules) -> list[str | None]:
@@ -293,7 +293,7 @@ class RouteReader:
                     value = value[1].get("path")
                 paths = value[1] if value is not None and value[0] == "l" else [value]
                 texts = (
-                    "" if each is None else self._repository.text(file, each, owner.start)
+                    "" if each is None else self._repository.resolve_text(file, each, owner.start)
                     for each in paths
                 )
                 found += texts
@@ -359,7 +359,7 @@ class _ResourceRoutes:
         resources = self._resources
         kind = resources.calls[fact.values["name"]]
         names = [*iter_strings(fact.values["arguments"])]
-        prefix = self._paths.paths_of_blocks(file, fact)
+        prefix = self._paths.find_path_of_blocks(file, fact)
         if not names or prefix is None:
             yield (), None, ""
             return
@@ -397,7 +397,7 @@ class _ResourceRoutes:
     def _find_controller_name(self, file: File, fact: Fact, name: str, kind: str) -> str:
         alias = next((one[1] for one in fact.values["arguments"] if one[0] == "n"), None)
         if alias is not None:
-            return "::".join([*self._paths.modules_around(file, fact), str(alias)])
+            return "::".join([*self._paths.iter_controller_modules(file, fact), str(alias)])
         named = get_named_text(fact, "controller")
         plural = name if kind == "many" or name.endswith("s") else f"{name}s"
         return _find_controller(self._paths, file, fact, named or get_last_path_part(plural))
@@ -405,6 +405,6 @@ class _ResourceRoutes:
 
 def _find_controller(paths: RouterPaths, file: File, fact: Fact, name: str) -> str:
     """Return the controller class for a short name: `Admin::OrdersController`."""
-    spaces = [*paths.modules_around(file, fact), *name.split("/")]
+    spaces = [*paths.iter_controller_modules(file, fact), *name.split("/")]
     words = ([part[:1].upper() + part[1:] for part in space.split("_")] for space in spaces)
     return "::".join(filter(None, map("".join, words))) + "Controller"

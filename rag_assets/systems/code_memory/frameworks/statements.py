@@ -174,7 +174,7 @@ class _StatementReader:
         """Return the text of a node without white space; "" for None or a long text."""
         if node is None or node.end_byte - node.start_byte > 4 * _LONGEST_VALUE:
             return ""
-        text = self.tree.node_text(node)
+        text = self.tree.get_node_text(node)
         return "".join(text.split()) if len(text) <= _LONGEST_VALUE else ""
 
     def _find_callee(self, node: Node) -> Node | None:
@@ -326,7 +326,7 @@ class _StatementReader:
         spliced = [child for child in node.named_children if child.type in _NODES.spliced]
         if spliced:
             return self._read_interpolated_string(node, spliced, depth)
-        text = self.tree.node_text(node).strip()
+        text = self.tree.get_node_text(node).strip()
         if node.type in {"simple_symbol", "atom", "hash_key_symbol", "keyword"}:
             return ["s", text.strip(": ")[:_LONGEST_VALUE]]
         text = _MARKS.sub("", text) if text[:1] != "/" else text
@@ -351,7 +351,7 @@ class _StatementReader:
     def _read_sum(self, node: Node, depth: int) -> Value:
         sign = node.child_by_field_name("operator")
         parts = [self.value(child, depth + 1) for child in node.named_children[:2]]
-        is_sum = sign is not None and self.tree.node_text(sign) in {"+", "<>"}
+        is_sum = sign is not None and self.tree.get_node_text(sign) in {"+", "<>"}
         if is_sum and all(part[0] == "s" for part in parts):
             return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
         return ["+", parts] if is_sum else _UNKNOWN
@@ -411,7 +411,9 @@ class _StatementReader:
         A model of Prisma has the base `model`.
         """
         clauses = [c for c in node.named_children if c.type in _NODES.bases]
-        written = "".join(self.tree.node_text(clause)[:_LONGEST_VALUE] + "," for clause in clauses)
+        written = "".join(
+            self.tree.get_node_text(clause)[:_LONGEST_VALUE] + "," for clause in clauses
+        )
         if node.type == "type_spec":
             written = self._list_embedded_types(node)
         elif node.type == "model_block":
@@ -435,7 +437,9 @@ class _StatementReader:
             if part.child_by_field_name("name") is None
         ]
         tags = (
-            "gorm-tag" if any("gorm:" in self.tree.node_text(part)[:400] for part in parts) else ""
+            "gorm-tag"
+            if any("gorm:" in self.tree.get_node_text(part)[:400] for part in parts)
+            else ""
         )
         return ",".join([*names, tags])
 
@@ -458,7 +462,7 @@ class _StatementReader:
     def _read_assignment(self, node: Node) -> Iterator[Fact]:
         """Yield an assignment `name = value` if the value is a call, string, name or list."""
         sign = node.child_by_field_name("operator")
-        if node.type == "binary_operator" and self.tree.node_text(sign) != "=":
+        if node.type == "binary_operator" and self.tree.get_node_text(sign) != "=":
             return  # Only Elixir assigns with an operator node; elsewhere, such a node calculates.
         names = ("name", "left", "pattern")
         left = next((n for f in names if (n := node.child_by_field_name(f)) is not None), None)

@@ -114,7 +114,7 @@ class TableReader:
         self._table_of: dict[tuple[str, int], str] = {}
         self._mapped_classes: list[tuple[TableRules, ClassStatement, str]] = []
 
-    def tables(self) -> list[MappedTable]:
+    def list_tables(self) -> list[MappedTable]:
         """Return the tables of all files, sorted by name."""
         for tables in self._framework.tables:
             for file in self._files:
@@ -229,7 +229,7 @@ class TableReader:
     def _resolve_class(self, file: File, name: str) -> ClassStatement | None:
         """Return the class that a name in a file refers to; None if no file here defines it."""
         first, _, rest = name.partition(".")
-        original = get_last_part(rest) if rest else file.original_name(first)
+        original = get_last_part(rest) if rest else file.get_original_name(first)
         known = self._classes.get(original, ())
         own = [class_ for class_ in known if class_.file is file]
         if own and not rest:
@@ -240,7 +240,7 @@ class TableReader:
         owner = module if rest else module.rpartition(".")[0]
         level = len(module) - len(module.lstrip("."))
         owner = owner if len(owner) >= level else "." * level
-        places = [other.path for other in self._repository.modules(file, owner)]
+        places = [other.path for other in self._repository.find_modules(file, owner)]
         stated = [class_ for class_ in known if class_.file.path in places]
         if stated or not places:
             return stated[0] if stated else None
@@ -432,7 +432,7 @@ class TableReader:
         name = get_last_part(str(value[3 if value[0] == "c" else 1]))
         setting = columns.settings.get(name)
         wanted = value if setting is None else ["n", f"settings.{setting}"]
-        text = self._repository.text(class_.file, wanted, at)
+        text = self._repository.resolve_text(class_.file, wanted, at)
         return text or columns.defaults.get(setting or "", "")
 
     def _find_table_in_text(self, class_: ClassStatement, text: str) -> str:

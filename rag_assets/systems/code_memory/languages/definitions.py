@@ -124,7 +124,7 @@ class _FileWalk:
             self._fields.setdefault(definition.type, []).extend(definition.fields)
         self._scopes = [BindingScope(names=_build_top_level_bindings(grammar, definitions))]
         for node in self._tree.root.named_children:  # A name may be used before its import.
-            for _, bound in grammar.imports(node):
+            for _, bound in grammar.iter_imports(node):
                 self._scopes[0].names.update(bound)
 
     def run(self) -> _FileWalk:
@@ -181,16 +181,16 @@ class _FileWalk:
 
     def _read_node(self, node: Node) -> None:
         scope = self._scopes[-1]
-        for fact, bound in self._grammar.imports(node):
+        for fact, bound in self._grammar.iter_imports(node):
             self.facts.append(fact)
             scope.names.update(bound)
-        for name, type_ in self._grammar.bound_names(node):
+        for name, type_ in self._grammar.iter_bound_names(node):
             if scope.names is not self._scopes[0].names or type_:
                 scope.names[name] = self._bind_to_type(type_)
-        called = self._grammar.call_chain(node)
+        called = self._grammar.get_call_chain(node)
         if called is not None:
             self._add_call(node, called)
-        self.facts.extend(self._grammar.extra_facts(node, scope))
+        self.facts.extend(self._grammar.iter_extra_facts(node, scope))
 
     def _add_call(self, node: Node, chain: list[str]) -> None:
         target = self._resolve_target(chain)
@@ -198,7 +198,9 @@ class _FileWalk:
             return
         symbol = self._scopes[-1].symbol
         for name in (target, *self._iter_inherited_methods(chain, target)):
-            self.facts.append(self._tree.fact("calls", node, symbol, name.values(), _EVIDENCE))
+            self.facts.append(
+                self._tree.build_fact("calls", node, symbol, name.values(), _EVIDENCE)
+            )
 
     def _iter_inherited_methods(
         self, chain: list[str], target: ResolvedName
@@ -262,7 +264,7 @@ class _FileWalk:
         return any(name in scope.names for scope in self._scopes)
 
     def _bind_to_type(self, written: str) -> Binding | None:
-        name = self._grammar.type_name(written)
+        name = self._grammar.get_type_name(written)
         if not name:
             return None
         head = name.split(self._grammar.separator, 1)[0]
@@ -359,7 +361,7 @@ def _iter_declaration_facts(
         if not definition.symbol:
             continue
         values = {"role": definition.role, "exported": definition.exported}
-        yield tree.fact("declares", definition.node, definition.symbol, values)
+        yield tree.build_fact("declares", definition.node, definition.symbol, values)
         start, last = _get_declaration_span(tree, definition)
         end = start + len(tree.text[start : min(last, start + _EVIDENCE)].rstrip())
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):

@@ -162,7 +162,7 @@ class LanguageGrammar:
         """
         raise NotImplementedError
 
-    def nested_level(self, node: Node) -> Node | None:
+    def get_nested_level(self, node: Node) -> Node | None:
         """Return the node whose children replace this statement; None to keep the statement."""
         return node if node.type == "ERROR" else None
 
@@ -205,31 +205,31 @@ class LanguageGrammar:
             type=owner or "",
         )
 
-    def chain(self, node: Node | None) -> list[str] | None:
+    def get_name_chain(self, node: Node | None) -> list[str] | None:
         """Return the names in an expression, `a.b.c`; None if it does not start with a name."""
         names: list[str] = []
         while node is not None and (member := self.members.get(node.type)) is not None:
-            names.append(self.tree.field(node, member[0]))
+            names.append(self.tree.get_field_text(node, member[0]))
             node = node.child_by_field_name(member[1])
             if node is not None and node.type == "non_null_expression":
                 node = get_first_child(node)
         if node is None or node.type not in self.roots:
             return None
-        return [self.tree.node_text(node), *reversed(names)]
+        return [self.tree.get_node_text(node), *reversed(names)]
 
-    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+    def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the imports of a node, each with the names that it binds in the file."""
         return ()
 
-    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
+    def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds in its scope, each with its type or ""."""
         yield from ()
 
-    def call_chain(self, node: Node) -> list[str] | None:
+    def get_call_chain(self, node: Node) -> list[str] | None:
         """Return the names in a call or object creation, `a.b.c`; None for any other node."""
         return None
 
-    def type_name(self, written: str) -> str:
+    def get_type_name(self, written: str) -> str:
         """Return the bare name of a type from a declaration's text; "" if it cannot be resolved."""
         return written
 
@@ -241,7 +241,7 @@ class LanguageGrammar:
         """Return whether a name that the file does not bind looks like the name of a type."""
         return False
 
-    def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
+    def iter_extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
         """Return facts that only this language has, such as exports or HTTP requests."""
         return ()
 
@@ -295,7 +295,7 @@ def _iter_statements(grammar: LanguageGrammar, level: Node) -> Iterator[Node]:
         node = next(todo[-1], None)
         if node is None:
             todo.pop()
-        elif (within := grammar.nested_level(node)) is not None:
+        elif (within := grammar.get_nested_level(node)) is not None:
             todo.append(iter(within.named_children))
         else:
             yield node

@@ -54,7 +54,7 @@ def _read_heritage(tree: SyntaxTree, node: Node) -> tuple[tuple[str, ...], tuple
                 elif inner.type == "extends_clause":
                     extends += _read_type_names(tree, inner)
                 elif inner.type in _NAMED:
-                    extends.append(tree.node_text(inner))
+                    extends.append(tree.get_node_text(inner))
     return tuple(extends), tuple(implements)
 
 
@@ -64,7 +64,7 @@ def _read_type_names(tree: SyntaxTree, clause: Node) -> Iterator[str]:
         if node.type == "generic_type":
             inner = node.child_by_field_name("name")
         if inner is not None and inner.type in _NAMED:
-            yield tree.node_text(inner)
+            yield tree.get_node_text(inner)
 
 
 def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
@@ -73,14 +73,17 @@ def _read_fields(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
         if member.type == "public_field_definition":
             type_ = get_declared_type(tree, member)
             if type_:
-                yield tree.field(member, "name"), type_
+                yield tree.get_field_text(member, "name"), type_
         elif member.type == "method_definition":
-            if tree.field(member, "name") != "constructor":
+            if tree.get_field_text(member, "name") != "constructor":
                 continue
             for parameter in list_field_children(member, "parameters"):
                 kinds = {child.type for child in parameter.children}
                 if kinds & {"accessibility_modifier", "readonly"}:
-                    yield tree.field(parameter, "pattern"), get_declared_type(tree, parameter)
+                    yield (
+                        tree.get_field_text(parameter, "pattern"),
+                        get_declared_type(tree, parameter),
+                    )
 
 
 _FUNCTIONS: Final = frozenset(
@@ -144,7 +147,7 @@ def _is_private(node: Node) -> bool:
 
 def _get_entry_text(tree: SyntaxTree, node: Node, name: str) -> str:
     for entry in node.named_children:
-        if entry.type == "pair" and tree.field(entry, "key") == name:
+        if entry.type == "pair" and tree.get_field_text(entry, "key") == name:
             return get_string(tree, entry.child_by_field_name("value"))
     return ""
 
@@ -161,9 +164,9 @@ def _iter_environment_facts(tree: SyntaxTree, node: Node, symbol: str) -> Iterat
     owner = node.child_by_field_name("object")
     if owner is None or owner.end_byte - owner.start_byte > _LONGEST:
         return
-    if tree.node_text(owner) in _OBJECTS:
+    if tree.get_node_text(owner) in _OBJECTS:
         named = node.child_by_field_name("property") or node.child_by_field_name("index")
-        key = tree.node_text(named).strip("\"'")
+        key = tree.get_node_text(named).strip("\"'")
         if _KEY.fullmatch(key):
             yield Fact("reads_env", tree.start(node), tree.end(node), symbol, {"key": key})
 
@@ -243,7 +246,7 @@ class Jsx(LanguageGrammar):
         if inner.type in _SPACES:
             yield from self._define_declaration(node, inner, outer, False)
         elif inner.type == "assignment_expression":
-            left = "".join(self.tree.field(inner, "left").split())
+            left = "".join(self.tree.get_field_text(inner, "left").split())
             value = inner.child_by_field_name("right")
             if value is None or value.type == "identifier":
                 return
@@ -262,7 +265,7 @@ class Jsx(LanguageGrammar):
         named = inner.child_by_field_name("name")
         if inner.type == "import_alias":
             named = get_first_child(inner)
-        name = get_string(self.tree, named) or self.tree.node_text(named) or "default"
+        name = get_string(self.tree, named) or self.tree.get_node_text(named) or "default"
         exported = self._is_public(name, outer, stated)
         symbol = self.qualify(name, outer)
         if inner.type in _CLASSES:
@@ -361,7 +364,7 @@ class Jsx(LanguageGrammar):
         )
 
     def _define_member(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
-        name = self.tree.node_text(
+        name = self.tree.get_node_text(
             node.child_by_field_name("name") or node.child_by_field_name("property")
         )
         if not name:
@@ -377,13 +380,13 @@ class Jsx(LanguageGrammar):
 
     def _define_entry(self, node: Node, outer: CodeDefinition) -> Iterator[CodeDefinition]:
         if node.type == "method_definition":
-            name = self.tree.field(node, "name")
+            name = self.tree.get_field_text(node, "name")
             yield self._define_js_function(
                 node, node, f"{outer.symbol}.{name}", outer.exported, owner=""
             )
         elif node.type == "pair":
             key = node.child_by_field_name("key")
-            name = get_string(self.tree, key) or self.tree.node_text(key)
+            name = get_string(self.tree, key) or self.tree.get_node_text(key)
             value = node.child_by_field_name("value")
             symbol = f"{outer.symbol}.{name}"
             if value is None:
@@ -393,11 +396,11 @@ class Jsx(LanguageGrammar):
             elif value.type == "object" and name in _SECTIONS:
                 yield self._define_object(node, value, symbol, outer.exported)
 
-    def imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
+    def iter_imports(self, node: Node) -> Iterable[tuple[Fact, dict[str, Binding]]]:
         """Return the import in a node, if it has one, with the names that it binds."""
         return read_imports(self.tree, node)
 
-    def bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
+    def iter_bound_names(self, node: Node) -> Iterator[tuple[str, str]]:
         """Yield the names that a node binds, each with its declared type or ""."""
         if node.type == "variable_declarator" and not get_required_module(self.tree, node):
             yield from self._bind_pattern(node.child_by_field_name("name"), node)
@@ -416,29 +419,29 @@ class Jsx(LanguageGrammar):
         """Yield the functions and classes that a block declares; code above them can use them."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
-                yield self.tree.field(child, "name"), ""
+                yield self.tree.get_field_text(child, "name"), ""
 
     def _bind_pattern(self, pattern: Node | None, typed: Node | None) -> Iterator[tuple[str, str]]:
         if pattern is None:
             return
         if pattern.type == "identifier":
             yield (
-                self.tree.node_text(pattern),
+                self.tree.get_node_text(pattern),
                 "" if typed is None else get_declared_type(self.tree, typed),
             )
             return
         for name in iter_pattern_names(self.tree, pattern):
             yield name, ""
 
-    def call_chain(self, node: Node) -> list[str] | None:
+    def get_call_chain(self, node: Node) -> list[str] | None:
         """Return the names in a call or in `new T(…)`; None for any other node."""
         if node.type == "new_expression":
-            return self.chain(node.child_by_field_name("constructor"))
+            return self.get_name_chain(node.child_by_field_name("constructor"))
         if node.type != "call_expression":
             return None
-        return self.chain(node.child_by_field_name("function"))
+        return self.get_name_chain(node.child_by_field_name("function"))
 
-    def type_name(self, written: str) -> str:
+    def get_type_name(self, written: str) -> str:
         """Return the bare name of a type; "" for arrays, and for unions of several types."""
         parts = [part for part in written.split("|") if part.strip() not in _NOTHING]
         found = _TYPE.match(parts[0]) if len(parts) == 1 else None
@@ -446,12 +449,12 @@ class Jsx(LanguageGrammar):
             return ""
         return found[1]
 
-    def extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
+    def iter_extra_facts(self, node: Node, scope: BindingScope) -> Iterable[Fact]:
         """Yield facts for a node's HTTP request, environment variable and exported names."""
         yield from self._requests.find_requests(node, scope.symbol)
         yield from _iter_environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
-            yield self.tree.fact("exports", node, "", name.values(), LONGEST_EVIDENCE)
+            yield self.tree.build_fact("exports", node, "", name.values(), LONGEST_EVIDENCE)
 
 
 class TypeScript(Jsx):

@@ -25,7 +25,7 @@ LONGEST_EVIDENCE: Final = 200
 
 def get_declared_type(tree: SyntaxTree, node: Node) -> str:
     """Return a declared type as written, in one line; "" if absent."""
-    text = tree.field(node, "type").removeprefix(":")
+    text = tree.get_field_text(node, "type").removeprefix(":")
     return " ".join(text[: 2 * _LONG].split())[:_LONG]
 
 
@@ -33,7 +33,7 @@ def read_parameters(tree: SyntaxTree, function: Node) -> tuple[tuple[str, str], 
     """Return the parameters of a function, each with its type or ""."""
     single = function.child_by_field_name("parameter")
     if single is not None:
-        return ((tree.node_text(single), ""),)
+        return ((tree.get_node_text(single), ""),)
     listed = function.child_by_field_name("parameters")
     return () if listed is None else tuple(_read_parameters(tree, listed))
 
@@ -45,7 +45,7 @@ def _read_parameters(tree: SyntaxTree, listed: Node) -> Iterator[tuple[str, str]
         pattern = node.child_by_field_name("pattern") or node
         if pattern.type == "assignment_pattern":
             pattern = pattern.child_by_field_name("left") or pattern
-        name = " ".join(tree.node_text(pattern)[:_LONG].split()).removeprefix("...")
+        name = " ".join(tree.get_node_text(pattern)[:_LONG].split()).removeprefix("...")
         yield name, get_declared_type(tree, node)
 
 
@@ -55,7 +55,7 @@ def iter_pattern_names(tree: SyntaxTree, pattern: Node) -> Iterator[str]:
     while todo:
         node = todo.pop()
         if node.type in _NAMES:
-            yield tree.node_text(node)
+            yield tree.get_node_text(node)
         elif node.type == "pair_pattern":
             value = node.child_by_field_name("value")
             todo += [] if value is None else [value]
@@ -93,7 +93,7 @@ def read_imports(tree: SyntaxTree, node: Node) -> Iterator[tuple[Fact, dict[str,
 
 def get_string(tree: SyntaxTree, node: Node | None) -> str:
     """Return the text of a string without its quotes; "" for any other node."""
-    return tree.node_text(node)[1:-1] if node is not None and node.type == "string" else ""
+    return tree.get_node_text(node)[1:-1] if node is not None and node.type == "string" else ""
 
 
 def _get_imported_module(tree: SyntaxTree, node: Node) -> str:
@@ -115,7 +115,7 @@ def get_required_module(tree: SyntaxTree, declarator: Node) -> str:
         return ""
     return (
         _get_first_string_argument(tree, value)
-        if tree.field(value, "function") == "require"
+        if tree.get_field_text(value, "function") == "require"
         else ""
     )
 
@@ -134,13 +134,13 @@ def _iter_import_facts(
     bound = {
         local: Binding(ResolvedName("" if name == "*" else name, source)) for name, local in names
     }
-    yield tree.fact("imports", node, "", values, LONGEST_EVIDENCE), bound
+    yield tree.build_fact("imports", node, "", values, LONGEST_EVIDENCE), bound
 
 
 def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[str, str]]:
     for clause in statement.named_children:
         if clause.type == "import_require_clause":
-            yield "*", tree.node_text(get_first_child(clause))
+            yield "*", tree.get_node_text(get_first_child(clause))
         elif clause.type == "import_clause":
             for node in clause.named_children:
                 yield from _read_import_clause(tree, node)
@@ -148,9 +148,9 @@ def _iter_imported_names(tree: SyntaxTree, statement: Node) -> Iterator[tuple[st
 
 def _read_import_clause(tree: SyntaxTree, node: Node) -> Iterator[tuple[str, str]]:
     if node.type == "identifier":
-        yield "default", tree.node_text(node)
+        yield "default", tree.get_node_text(node)
     elif node.type == "namespace_import":
-        yield "*", tree.node_text(get_first_child(node))
+        yield "*", tree.get_node_text(get_first_child(node))
     elif node.type == "named_imports":
         yield from _iter_aliases(tree, node, "import_specifier")
 
@@ -159,9 +159,9 @@ def _iter_aliases(tree: SyntaxTree, clause: Node, specifier: str) -> Iterator[tu
     """Yield each name in a clause with its alias; a name without an alias is its own alias."""
     for node in clause.named_children:
         if node.type == specifier:
-            name = tree.field(node, "name")
+            name = tree.get_field_text(node, "name")
             alias = node.child_by_field_name("alias")
-            yield name, tree.node_text(alias) if alias is not None else name
+            yield name, tree.get_node_text(alias) if alias is not None else name
 
 
 def _iter_destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tuple[str, str]]:
@@ -172,17 +172,17 @@ def _iter_destructured_names(tree: SyntaxTree, declarator: Node) -> Iterator[tup
     if name.type == "identifier":
         member = value.child_by_field_name("property")
         yield (
-            tree.node_text(member) if value.type == "member_expression" else "*",
-            tree.node_text(name),
+            tree.get_node_text(member) if value.type == "member_expression" else "*",
+            tree.get_node_text(name),
         )
     elif name.type == "object_pattern" and value.type == "call_expression":
         for node in name.named_children:
             if node.type == "shorthand_property_identifier_pattern":
-                yield tree.node_text(node), tree.node_text(node)
+                yield tree.get_node_text(node), tree.get_node_text(node)
             elif node.type == "pair_pattern":
                 local = node.child_by_field_name("value")
                 if local is not None and local.type == "identifier":
-                    yield tree.field(node, "key"), tree.node_text(local)
+                    yield tree.get_field_text(node, "key"), tree.get_node_text(local)
 
 
 _CLAUSES: Final = frozenset({"export_clause", "namespace_export"})
@@ -229,14 +229,14 @@ def _iter_exports_of_statement(tree: SyntaxTree, node: Node) -> Iterator[Exporte
     if "default" in kinds:
         identifier = _find_default_identifier(node) if declaration is None else None
         named = identifier if declaration is None else declaration.child_by_field_name("name")
-        yield ExportedName("default", tree.node_text(named))
+        yield ExportedName("default", tree.get_node_text(named))
     elif declaration is not None:
         for name in _iter_declared_names(tree, declaration):
             yield ExportedName(name, name)
     elif "namespace" in kinds:  # `export as namespace X` does not export a member of the module.
         return
     elif "=" in kinds:
-        yield ExportedName("export=", tree.node_text(_find_default_identifier(node)))
+        yield ExportedName("export=", tree.get_node_text(_find_default_identifier(node)))
     elif kinds & _CLAUSES or "*" in kinds:
         yield from _iter_exported_names(tree, node)
 
@@ -271,7 +271,7 @@ def _read_export_specifier(tree: SyntaxTree, node: Node, source: str) -> Iterato
 
 
 def _unquote(tree: SyntaxTree, node: Node | None) -> str:
-    return get_string(tree, node) or tree.node_text(node)
+    return get_string(tree, node) or tree.get_node_text(node)
 
 
 def _iter_declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
@@ -286,31 +286,31 @@ def _iter_declared_names(tree: SyntaxTree, declaration: Node) -> Iterator[str]:
             if name is not None:
                 yield from iter_pattern_names(tree, name)
     elif declaration.type == "import_alias":
-        yield tree.node_text(get_first_child(declaration))
+        yield tree.get_node_text(get_first_child(declaration))
     else:
         name = declaration.child_by_field_name("name")
         if name is not None:
-            yield tree.node_text(name).split(".", 1)[0].strip()
+            yield tree.get_node_text(name).split(".", 1)[0].strip()
 
 
 def _iter_assigned_exports(tree: SyntaxTree, node: Node | None) -> Iterator[ExportedName]:
     """Yield the exports of `module.exports = …`, `exports.name = …`, also in `a = b = …`."""
     while node is not None and node.type == "assignment_expression":
         right = node.child_by_field_name("right")
-        path = "".join(tree.field(node, "left").split())
+        path = "".join(tree.get_field_text(node, "left").split())
         name = path.removeprefix("module.").removeprefix("exports")
         if path in {"module.exports", "exports"}:
             if path == "module.exports" and right is not None:
                 yield from _iter_exports_of_module_value(tree, right)
         elif path.startswith(("module.exports.", "exports.")) and "." not in name[1:]:
             value = right if right is not None and right.type == "identifier" else None
-            yield ExportedName(name[1:], tree.node_text(value))
+            yield ExportedName(name[1:], tree.get_node_text(value))
         node = right
 
 
 def _iter_exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     if value.type == "identifier":
-        yield ExportedName("export=", tree.node_text(value))
+        yield ExportedName("export=", tree.get_node_text(value))
     elif value.type != "object":
         if value.type != "assignment_expression":
             yield ExportedName("export=", "")
@@ -321,11 +321,13 @@ def _iter_exports_of_module_value(tree: SyntaxTree, value: Node) -> Iterator[Exp
 def _iter_exports_of_object(tree: SyntaxTree, value: Node) -> Iterator[ExportedName]:
     for entry in value.named_children:
         if entry.type == "shorthand_property_identifier":
-            yield ExportedName(tree.node_text(entry), tree.node_text(entry))
+            yield ExportedName(tree.get_node_text(entry), tree.get_node_text(entry))
         elif entry.type == "pair":
             inner = entry.child_by_field_name("value")
             local = (
-                tree.node_text(inner) if inner is not None and inner.type == "identifier" else ""
+                tree.get_node_text(inner)
+                if inner is not None and inner.type == "identifier"
+                else ""
             )
             key = entry.child_by_field_name("key")
             if key is not None and key.type != "computed_property_name":
@@ -368,7 +370,7 @@ class RequestFinder:
         request = self._read_request(function, list_code_children(listed))
         if request is not None:
             values = {"method": request[0], "path": request[1]}
-            yield self._tree.fact("fetches", node, symbol, values, LONGEST_EVIDENCE)
+            yield self._tree.build_fact("fetches", node, symbol, values, LONGEST_EVIDENCE)
 
     def _record_client(self, declarator: Node) -> None:
         """Record the base URL of an HTTP client: `const api = axios.create({ baseURL: … })`."""
@@ -379,24 +381,24 @@ class RequestFinder:
         listed = value.child_by_field_name("arguments")
         if function is None or function.type != "member_expression" or listed is None:
             return
-        maker = self._tree.field(function, "property")
-        client = self._tree.field(function, "object")
+        maker = self._tree.get_field_text(function, "property")
+        client = self._tree.get_field_text(function, "object")
         if maker in _MAKERS and client in _CLIENTS:
             options = get_first_child(listed)
             url = _find_option_value(self._tree, options, "baseURL")
             url = url or _find_option_value(self._tree, options, "prefixUrl")
-            name = self._tree.field(declarator, "name")
+            name = self._tree.get_field_text(declarator, "name")
             self._base_urls[name] = (self._find_request_path(url) or "") if url is not None else ""
 
     def _read_request(self, function: Node, arguments: Sequence[Node]) -> _Request | None:
         if not arguments:
             return None
         if function.type == "identifier":
-            name = self._tree.node_text(function)
+            name = self._tree.get_node_text(function)
             is_client = name in _CALLED or name in self._base_urls
             return self._read_function_request(name, arguments) if is_client else None
         if function.type == "member_expression":
-            verb = self._tree.field(function, "property")
+            verb = self._tree.get_field_text(function, "property")
             client = self._get_receiver_name(function.child_by_field_name("object"))
             return self._read_client_request(client, verb, arguments)
         return None
@@ -419,8 +421,8 @@ class RequestFinder:
         if node is None:
             return ""
         if node.type == "member_expression":
-            return self._tree.field(node, "property")
-        return self._tree.node_text(node) if node.type in {"identifier", "this"} else ""
+            return self._tree.get_field_text(node, "property")
+        return self._tree.get_node_text(node) if node.type in {"identifier", "this"} else ""
 
     def _read_function_request(self, name: str, arguments: Sequence[Node]) -> _Request | None:
         first = arguments[0]
@@ -494,6 +496,6 @@ def _find_option_value(tree: SyntaxTree, options: Node | None, name: str) -> Nod
     for entry in options.named_children:
         if entry.type == "pair":
             key = entry.child_by_field_name("key")
-            if name in {tree.node_text(key), get_string(tree, key)}:
+            if name in {tree.get_node_text(key), get_string(tree, key)}:
                 return entry.child_by_field_name("value")
     return None

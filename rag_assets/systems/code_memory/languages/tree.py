@@ -95,19 +95,19 @@ class SyntaxTree:
         at = bisect_right(self._bytes, byte) - 1
         return self._characters[at] + byte - self._bytes[at]
 
-    def node_text(self, node: Node | None) -> str:
+    def get_node_text(self, node: Node | None) -> str:
         """Return the text of a node; "" for None."""
         return "" if node is None else self.text[self.start(node) : self.end(node)]
 
-    def field(self, node: Node, name: str) -> str:
+    def get_field_text(self, node: Node, name: str) -> str:
         """Return the text of a field of a node; "" if the node has no such field."""
-        return self.node_text(node.child_by_field_name(name))
+        return self.get_node_text(node.child_by_field_name(name))
 
-    def line(self, node: Node | None) -> str:
+    def get_short_text(self, node: Node | None) -> str:
         """Return the first 200 characters of a node in one line; "" for None."""
-        return " ".join(self.node_text(node)[:_LINE].split())
+        return " ".join(self.get_node_text(node)[:_LINE].split())
 
-    def fact(
+    def build_fact(
         self,
         kind: str,
         node: Node,
@@ -120,7 +120,7 @@ class SyntaxTree:
         last = end if longest is None else min(end, start + longest)
         return Fact(kind, start, last, symbol, values)
 
-    def nodes(self, types: frozenset[str], within: Node | None = None) -> list[Node]:
+    def find_nodes(self, types: frozenset[str], within: Node | None = None) -> list[Node]:
         """Return the nodes of these types in the order of the text, outer nodes first.
 
         Args:

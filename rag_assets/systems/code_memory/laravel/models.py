@@ -85,7 +85,7 @@ def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
         evidence, value = returned, reader.read_value(returned, scope)
     if evidence is not None and value is not None:
         values["table"] = _to_json(value)
-        return tree.fact("eloquent_class", evidence, class_like.name, values)
+        return tree.build_fact("eloquent_class", evidence, class_like.name, values)
     start, end = tree.start(class_like.node), tree.end(class_like.node)
     if class_like.body is not None:
         end = start + len(tree.text[start : tree.start(class_like.body)].rstrip())
@@ -112,7 +112,9 @@ def _iter_relation_facts(
             if (value := reader.read_value(call.argument(position, name), scope)) is not None
         }
         values = {"class": class_like.name, "name": method.name, "kind": call.name}
-        yield reader.tree.fact("relation", chain.node, symbol, {**values, "arguments": arguments})
+        yield reader.tree.build_fact(
+            "relation", chain.node, symbol, {**values, "arguments": arguments}
+        )
 
 
 def _to_json(value: Any) -> Any:

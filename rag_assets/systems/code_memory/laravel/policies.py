@@ -58,7 +58,7 @@ _Statement: TypeAlias = tuple[str, _Values]
 
 
 def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    """Yield a statement for each ability that a call checks, with the subject of the check.
+    """Yield a statement for each ability that a call checks, and for the subject of the check.
 
     The subject is a class, or a variable with an object. If the subject is the only argument, the
     ability follows from the enclosing method.
@@ -73,7 +73,7 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     subject, stated = (first, "") if is_only_subject else (_get_subject(second), stated)
     subject_value = source.value(subject)
     model = subject_value if isinstance(subject_value, str) else ""
-    variable = source.tree.node_text(subject)
+    variable = source.tree.get_node_text(subject)
     if constant := _get_constant(source, first):
         yield "authorizes_of", {CONSTANT: constant, "model": model, SUBJECT: subject}
     for ability in stated if isinstance(stated, list) else [stated]:
@@ -91,8 +91,8 @@ def _get_constant(source: PhpSource, node: Node | None) -> str:
     scope, name = node.named_children[0], node.named_children[-1]
     if isinstance(source.value(node), str) or scope.type not in NAMED:
         return ""
-    owner = source.class_name(source.tree.node_text(scope), node)
-    return f"{owner}::{source.tree.node_text(name)}"
+    owner = source.class_name(source.tree.get_node_text(scope), node)
+    return f"{owner}::{source.tree.get_node_text(name)}"
 
 
 def _get_subject(node: Node | None) -> Node | None:
@@ -251,7 +251,7 @@ def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
                 alias = name.partition(":")[0].lstrip("\\")
                 if alias:
                     values = {"name": alias, "methods": methods}
-                    yield source.tree.fact("guards", node, class_.name, values)
+                    yield source.tree.build_fact("guards", node, class_.name, values)
 
 
 def _find_guarded_methods(
@@ -268,7 +268,7 @@ def _find_guarded_methods(
 def _iter_constructor_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """Yield the middleware that a constructor adds: `$this->middleware('auth')->only('store')`."""
     read_nodes: set[int] = set()
-    for node in source.tree.nodes(_STATING, method.body) if method.body is not None else ():
+    for node in source.tree.find_nodes(_STATING, method.body) if method.body is not None else ():
         chain = None if node.id in read_nodes else source.chain(node)
         if chain is None:
             continue
@@ -291,7 +291,7 @@ def _iter_listed_guards(source: PhpSource, method: Method) -> Iterator[_Guards]:
     """
     if method.body is None:
         return
-    returned = source.tree.nodes(_RETURNS, method.body)
+    returned = source.tree.find_nodes(_RETURNS, method.body)
     listed = returned[0].named_children[:1] if len(returned) == 1 else ()
     for array in listed:
         for entry in array.named_children if array.type == "array_creation_expression" else ():
@@ -305,7 +305,7 @@ def _iter_guards_of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
     if node.type != "object_creation_expression":
         yield list_strings(source, node), (), (), node
         return
-    written = source.tree.node_text(node.named_children[0]) if node.named_children else ""
+    written = source.tree.get_node_text(node.named_children[0]) if node.named_children else ""
     if not written or source.class_name(written, node) != _MIDDLEWARE:
         return
     call = Call("", list_arguments(source.tree, node), node)
@@ -324,7 +324,8 @@ def list_strings(source: PhpSource, node: Node | None) -> list[str]:
 def read_kernel(value: object) -> Iterator[_Statement]:
     """Yield statements for the middleware in a property of a kernel.
 
-    The property lists classes, or classes and names by alias or group.
+    The property is a list of classes, a map from alias to class, or a map from group to its
+    classes and aliases.
     """
     items = value if isinstance(value, dict) else {"": value}
     for key, names in items.items():

@@ -85,7 +85,7 @@ def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator
                     todo.append((f"{prefix}{name}.", value, depth + 1))
                 continue
             is_class = value.type == "class_constant_access_expression" and (
-                source.tree.node_text(value).endswith("::class")
+                source.tree.get_node_text(value).endswith("::class")
             )
             of_routes_or_tables = _OF_ROUTES_AND_TABLES.search(prefix + name) is not None
             may_matter = of_routes_or_tables or value.type == "boolean" or is_class
@@ -128,7 +128,7 @@ def _read_env_default(source: PhpSource, node: Node) -> Any:
 
 def _read_expression(source: PhpSource, node: Node) -> Json:
     """Return an expression of function calls such as `explode(',', env('HOSTS'))`; else _NONE."""
-    if _PRIVATE.search(source.tree.node_text(node)):
+    if _PRIVATE.search(source.tree.get_node_text(node)):
         return _NONE
     expression = Expressions(source, lambda _: 0).read(node, runs=False)
     is_computed = isinstance(expression, dict) and expression["of"] in {"chain", "join", "array"}
@@ -141,7 +141,7 @@ def _read_providers(source: PhpSource, array: Node) -> list[str]:
     The list may be merged with Laravel's own.
     """
     names = dict.fromkeys(
-        source.class_name(source.tree.node_text(node.named_children[0]), node)
+        source.class_name(source.tree.get_node_text(node.named_children[0]), node)
         for key, value in iter_elements(array)
         if key is None or source.value(key) == "providers"
         for node in iter_descendants(value)

@@ -123,7 +123,7 @@ def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
     for class_ in source.classes:
         for property_ in class_.properties:
             for kind, values in _iter_statements_of_property(source, property_):
-                yield source.tree.fact(kind, property_.node, class_.name, values)
+                yield source.tree.build_fact(kind, property_.node, class_.name, values)
     names = _Enclosing(source)
     methods = {
         f"{class_.name}::{m.name}": (m, class_) for class_ in source.classes for m in class_.methods
@@ -143,7 +143,7 @@ def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
                     types = get_types(symbol)
                     statements = [*_resolve_object(kind, values, types, bodies.find(symbol))]
                 for resolved_kind, resolved_values in statements:
-                    yield source.tree.fact(resolved_kind, call.node, symbol, resolved_values)
+                    yield source.tree.build_fact(resolved_kind, call.node, symbol, resolved_values)
 
 
 def _resolve_object(
@@ -164,7 +164,7 @@ def _resolve_object(
 def _find_chains(source: PhpSource) -> Iterator[Chain]:
     """Yield the chains of calls in a file in order; each chain only as a whole."""
     read_nodes: set[int] = set()
-    for node in source.tree.nodes(_CALLS):
+    for node in source.tree.find_nodes(_CALLS):
         chain = None if node.id in read_nodes else source.chain(node)
         if chain is not None:
             read_nodes.update(call.node.id for call in chain.calls)

@@ -143,7 +143,7 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
             if len(named) > DEEPEST:
                 continue
             holds = value is not None and value.type in _CONTAINERS
-            scalar = None if value is None or holds else unquote(tree.node_text(value))
+            scalar = None if value is None or holds else unquote(tree.get_node_text(value))
             # A TOML pair node includes the comment after its value.
             end = tree.end(child if value is None else value)
             yield SettingsEntry(named, tree.start(child), end, scalar)
@@ -173,7 +173,7 @@ def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | N
     value = values[0] if is_whole else None
     if key.type in _TOML_KEYS:
         return (*base, *_read_toml_path(tree, key)), value
-    token = tree.node_text(key)
+    token = tree.get_node_text(key)
     # The mask of an unquoted one-letter key includes its colon.
     name = unquote(token) if token[:1] in {'"', "'"} else token.rstrip(": \t")
     return (*base, name), value
@@ -183,9 +183,9 @@ def _read_toml_path(tree: SyntaxTree, key: Node) -> Path:
     """Return the parts of a dotted key `a.b.c`, which the grammar nests as `(a.b).c`."""
     parts: list[str] = []
     while key.type == "dotted_key":
-        parts.append(unquote(tree.node_text(key.named_children[-1])))
+        parts.append(unquote(tree.get_node_text(key.named_children[-1])))
         key = key.named_children[0]
-    return (unquote(tree.node_text(key)), *reversed(parts))
+    return (unquote(tree.get_node_text(key)), *reversed(parts))
 
 
 def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tuple[Node, Path]]:
@@ -205,7 +205,7 @@ def _list_damaged_children(tree: SyntaxTree, error: Node, base: Path) -> list[tu
         elif child.type in {"}", "]"} and len(paths) > 1:
             paths.pop()
         elif child.type == "string":
-            name = unquote(tree.node_text(child))
+            name = unquote(tree.get_node_text(child))
         elif child.type in {"pair", "object", "array"} and len(paths[-1]) < DEEPEST:
             found.append((child, paths[-1] if child.type == "pair" else (*paths[-1], name)))
     return found
@@ -227,7 +227,7 @@ class _EntryStack:
         self.closed: list[SettingsEntry] = []
         self._open: list[tuple[int, SettingsEntry]] = []
 
-    def innermost(self) -> int:
+    def get_innermost_level(self) -> int:
         """Return the level of the innermost open entry; -1 if none is open."""
         return self._open[-1][0] if self._open else -1
 
@@ -273,7 +273,7 @@ def read_ini_entries(text: str) -> ReadEntries:
             entries.close(0, end)
             entries.open(0, head["name"].strip(), start + line.index("["))
             in_section = True
-        elif line[0] in " \t" and entries.innermost() == 1:
+        elif line[0] in " \t" and entries.get_innermost_level() == 1:
             entries.open(2, ITEM, start + line.index(stripped[0]))
             entries.set_value(stripped)
             entries.close(2, start + len(line.rstrip()))

@@ -66,13 +66,13 @@ def split_name(written: str, *, folded: bool = True) -> tuple[str, ...]:
 
 
 def format_path_template(path: str) -> str:
-    """Return a path in lower case, with `{}` for each parameter and a slash only at the start."""
+    """Return a path in lower case, with `{}` for each parameter, and without a final slash."""
     bare = _PARAMETER.sub("{}", path).partition("?")[0]
     return "/" + "/".join(part for part in bare.split("/") if part).lower()
 
 
 def format_requested_template(path: str) -> str:
-    """Return the template of a requested path: parts that look like values become `{}`."""
+    """Return the path template of a request: path parts that look like values become `{}`."""
     parts = format_path_template(path).split("/")
     return "/".join("{}" if _VALUE.fullmatch(part) else part for part in parts)
 
@@ -97,9 +97,10 @@ def list_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str,
 
 
 def list_described_route_keys(methods: tuple[str, ...], uri: str, name: str) -> tuple[str, ...]:
-    """Return the search keys of a route by its path and all suffixes of it, and by its name.
+    """Return the search keys of a route from an API description.
 
-    A server may serve the path of an API description with a different prefix.
+    These are its path, all suffixes of the path, and its name: a server may serve the path with a
+    different prefix.
     """
     keys = [key for end in iter_path_suffixes(uri) for key in list_route_keys(methods, end, "")]
     return (*dict.fromkeys([*keys, *list_route_keys((), uri, name)]),)
@@ -111,7 +112,7 @@ def list_table_keys(name: str) -> tuple[str, ...]:
 
 
 def list_setting_keys(name: str) -> tuple[str, ...]:
-    """Return the search keys of a setting: its name, and the name without its first parts."""
+    """Return the search keys of a setting: its name, and each shorter ending of the name."""
     parts = name.lower().split(".")[-_MOST_PARTS:]
     return tuple(f"setting {'.'.join(parts[at:])}" for at in range(len(parts)))
 
@@ -204,7 +205,7 @@ _SEPARATORS: Final = re.compile(r"::|[.#:]")
 
 @lru_cache(_MOST_NAMES)
 def get_short_name(name: str) -> str:
-    """Return a name in lower case without namespace or module; a method keeps its class."""
+    """Return a name in lower case without namespace or module: `invoice.total` for a method."""
     parts = _SEPARATORS.split(name.rpartition("\\")[2])
     # By convention, names of classes start with a capital, and names of modules do not.
     kept = parts[-2:] if len(parts) > 1 and parts[-2][:1].isupper() else parts[-1:]
@@ -212,7 +213,7 @@ def get_short_name(name: str) -> str:
 
 
 def format_endpoint(method: str, path: str) -> str:
-    """Return `METHOD /path` with `{}` for parameters, as the node name of requests to a path."""
+    """Return the name of the node for requests to a path: `METHOD /path`, `{}` for parameters."""
     return f"{method.upper()} {format_path_template(path)}"
 
 
@@ -236,9 +237,10 @@ def build_setting_name(local: str, path: str) -> str:
 
 
 def iter_setting_names_in_file(name: str) -> Iterator[str]:
-    """Yield the names that a setting may have within its own file.
+    """Yield the names that a dotted setting may have inside its file.
 
-    The file's name may have any number of parts, so each part after a dot may be the first key.
+    For `a.b.c`: all of it, `b.c` if the file is `a`, `c` if the file is `a/b`, and "" if the name
+    is that of the file. Each starts with OWN_SETTING.
     """
     local = name.removeprefix(CONFIG)
     yield OWN_SETTING + local
@@ -298,9 +300,9 @@ def iter_route_spellings(written: str) -> Iterator[str]:
 
 
 def iter_route_endings(written: str) -> Iterator[str]:
-    """Yield the suffixes of a requested path, as the path in the code may lack a prefix.
+    """Yield the endings of a requested path: the path in the code may lack a prefix.
 
-    Each has the method, and is also tried with a parameter as its last part.
+    Each ending starts with the HTTP method, and is also yielded with `{}` as its last part.
 
     Args:
         written: a requested path, such as `GET /api/invoices/42`.
@@ -372,7 +374,7 @@ def iter_tried_policies(model: str) -> Iterator[str]:
 
 
 def get_authorizing_method(fact: Fact) -> str:
-    """Return the method that makes a check: the one named in the fact, else the fact's symbol."""
+    """Return the method in which a check is made: as the fact names it, else its symbol."""
     method = fact.values.get("method")
     return f"{fact.symbol.partition('::')[0]}::{method}" if method else fact.symbol
 

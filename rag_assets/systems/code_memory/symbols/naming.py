@@ -111,7 +111,7 @@ def qualify_defined_name(local: str, path: str) -> str:
         return f"{posixpath.dirname(path) or package}#{rest}"
     if style == "rust":
         return f"{_get_rust_module(path)}#{local.replace('::', '.')}"
-    return f"{stem(path)}#{local}" if style == "javascript" else local
+    return f"{get_module_stem(path)}#{local}" if style == "javascript" else local
 
 
 def resolve_spelling(spelling: str, path: str) -> str:
@@ -133,7 +133,7 @@ def _resolve_relative_name(spelling: str, path: str) -> str:
         module, _, name = spelling.partition("#")
         folder = _get_rust_module(path) if style == "rust" else posixpath.dirname(path)
         place = posixpath.normpath(posixpath.join(folder, module))
-        return "" if place.startswith("..") else f"{stem(place)}#{name}"
+        return "" if place.startswith("..") else f"{get_module_stem(place)}#{name}"
     return spelling
 
 

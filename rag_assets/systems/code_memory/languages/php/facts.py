@@ -162,8 +162,9 @@ def _is_relation(source: PhpSource, method: Method) -> bool:
         return False
     tree = source.tree
     return any(
-        tree.field(node, "object") == "$this" and tree.field(node, "name").lower() in _RELATIONS
-        for node in tree.nodes(MEMBER_CALLS, method.body)
+        tree.get_field_text(node, "object") == "$this"
+        and tree.get_field_text(node, "name").lower() in _RELATIONS
+        for node in tree.find_nodes(MEMBER_CALLS, method.body)
     )
 
 
@@ -202,7 +203,7 @@ def _read_signature(source: PhpSource, node: Node) -> str:
 
 
 def _list_statement_ends(source: PhpSource, node: Node) -> tuple[int, ...]:
-    return tuple(sorted({source.tree.end(n) for n in source.tree.nodes(_STATEMENTS, node)}))
+    return tuple(sorted({source.tree.end(n) for n in source.tree.find_nodes(_STATEMENTS, node)}))
 
 
 def _drop_nested_units(units: Iterable[Unit]) -> list[Unit]:
@@ -235,7 +236,7 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
     for scope in source.scopes:
         for imported in scope.used:
             values = {"name": imported.name, "alias": imported.alias}
-            yield source.tree.fact("imports", imported.node, "", values)
+            yield source.tree.build_fact("imports", imported.node, "", values)
     for declared in source.classes:
         yield from _iter_class_facts(source, declared)
     for name, function in source.functions:
@@ -248,14 +249,14 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
 
 def _iter_class_facts(source: PhpSource, class_like: ClassLike) -> Iterator[Fact]:
     values = {"role": class_like.role, "public": True, "abstract": class_like.abstract}
-    yield source.tree.fact("declares", class_like.node, class_like.name, values)
+    yield source.tree.build_fact("declares", class_like.node, class_like.name, values)
     for kind, names in (
         ("extends", class_like.parents),
         ("implements", class_like.interfaces),
         ("uses_trait", class_like.traits),
     ):
         for name in names:
-            yield source.tree.fact(kind, class_like.node, class_like.name, {"name": name})
+            yield source.tree.build_fact(kind, class_like.node, class_like.name, {"name": name})
     for method in class_like.methods:
         symbol = f"{class_like.name}::{method.name}"
         yield _build_declaration_fact(source, "method", symbol, method)
@@ -269,7 +270,7 @@ def _build_declaration_fact(source: PhpSource, role: str, symbol: str, method: M
         "parameters": [{"name": p.name, "type": p.type} for p in method.parameters],
         "returns": method.returns,
     }
-    return source.tree.fact("declares", method.node, symbol, values)
+    return source.tree.build_fact("declares", method.node, symbol, values)
 
 
 def _iter_body_facts(
@@ -305,7 +306,7 @@ def _iter_call_facts(
 ) -> Iterator[Fact]:
     seen: set[tuple[str, str]] = set()
     inner_end = -1
-    for node in source.tree.nodes(CALLS | CLOSURES | into, context.node):
+    for node in source.tree.find_nodes(CALLS | CLOSURES | into, context.node):
         if node.start_byte < inner_end:
             continue
         if node.type in into:
@@ -313,7 +314,7 @@ def _iter_call_facts(
         for kind, name in _list_call_targets(source, node, context):
             if (kind, name) not in seen:
                 seen.add((kind, name))
-                yield source.tree.fact(kind, node, context.symbol, {"name": name})
+                yield source.tree.build_fact(kind, node, context.symbol, {"name": name})
 
 
 def _list_call_targets(
@@ -356,7 +357,7 @@ def _find_called_name(
         function = node.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
-        return "calls", source.find_scope(node).function_name(tree.node_text(function))
+        return "calls", source.find_scope(node).resolve_function_name(tree.get_node_text(function))
     name = node.child_by_field_name("name")
     if name is None or name.type != "name":
         return None
@@ -364,19 +365,21 @@ def _find_called_name(
     if node.type == "scoped_call_expression":
         scope = node.child_by_field_name("scope")
         if scope is not None and scope.type in NAMED:
-            owner = source.class_name(tree.node_text(scope), node)
+            owner = source.class_name(tree.get_node_text(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
         owner = types.get(_get_receiver_text(tree, receiver), "") or find_class_of_value(
             source, receiver, context.around
         )
-    return ("calls", f"{owner}::{tree.node_text(name)}") if owner else None
+    return ("calls", f"{owner}::{tree.get_node_text(name)}") if owner else None
 
 
 def _get_receiver_text(tree: SyntaxTree, receiver: Node | None) -> str:
     """Return the receiver of a call as written; "" if it is itself a call."""
     return (
-        "" if receiver is not None and receiver.type in MEMBER_CALLS else tree.node_text(receiver)
+        ""
+        if receiver is not None and receiver.type in MEMBER_CALLS
+        else tree.get_node_text(receiver)
     )
 
 
@@ -401,14 +404,14 @@ def _iter_array_facts(source: PhpSource, statement: Node, array: Node) -> Iterat
     keys = list(_iter_array_keys(source, array))
     if not keys or _are_mostly_prose(source, keys):
         return
-    yield source.tree.fact("defines_setting", statement, "", {"name": "", "of": "code"})
+    yield source.tree.build_fact("defines_setting", statement, "", {"name": "", "of": "code"})
     for path, value in keys:
         name, element = ".".join(path), value.parent or value
         values = {"name": name, "of": "code"}
-        yield source.tree.fact("defines_setting", element, path[0], values)
+        yield source.tree.build_fact("defines_setting", element, path[0], values)
         for variable in _iter_environment_variables(source, value):
             values = {"key": variable, "setting": name}
-            yield source.tree.fact("reads_env", element, "", values)
+            yield source.tree.build_fact("reads_env", element, "", values)
 
 
 def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str, ...], Node]]:
@@ -432,7 +435,7 @@ def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], N
     values = [value for _, value in keys if value.type != "array_creation_expression"]
     prose_count = sum(
         node.type in _STRINGS
-        and _WORDS.search(source.tree.node_text(node).strip("'\"")) is not None
+        and _WORDS.search(source.tree.get_node_text(node).strip("'\"")) is not None
         for node in values
     )
     return prose_count * 2 > len(values)
@@ -442,8 +445,8 @@ def _iter_environment_variables(source: PhpSource, value: Node) -> Iterator[str]
     """Yield the environment variables that a value reads with `env()`; none if it is an array."""
     if value.type == "array_creation_expression":
         return
-    for node in source.tree.nodes(frozenset({_CALLS}), value):
-        if source.tree.field(node, "function").lower() != "env":
+    for node in source.tree.find_nodes(frozenset({_CALLS}), value):
+        if source.tree.get_field_text(node, "function").lower() != "env":
             continue
         chain = source.chain(node)
         name = None if chain is None else source.value(chain.calls[0].argument(0))

@@ -173,13 +173,13 @@ class OriginFinder:
             made = get_class_of_creation(self._source, node)
             return (made,) if made else None
         if node.type == "variable_name":
-            return self._find_variable_origins(self._source.tree.node_text(node), depth)
-        values = _list_possible_values(node, self._source.tree.field(node, "operator"))
+            return self._find_variable_origins(self._source.tree.get_node_text(node), depth)
+        values = _list_possible_values(node, self._source.tree.get_field_text(node, "operator"))
         if values:
             return combine_origins(self.find(value, depth + 1) for value in values)
         return self._find_chain_origins(node, depth)
 
-    def assigned_origins(self) -> Mapping[str, Origins]:
+    def find_assigned_origins(self) -> Mapping[str, Origins]:
         """Return the origins that this body assigns to properties of `$this`, by `$this->name`."""
         names = [name for name in self._variable_values if name.startswith(_OWN)]
         return {name: self._find_variable_origins(name, 0) for name in names}
@@ -189,13 +189,15 @@ class OriginFinder:
         tree, steps = self._source.tree, list[str]()
         at: Node | None = node
         while at is not None and len(steps) <= MOST_STEPS:
-            if at.type in _ACCESSES and tree.node_text(at) in self._known_properties:
+            if at.type in _ACCESSES and tree.get_node_text(at) in self._known_properties:
                 break
             named = at.child_by_field_name("name")
             if at.type in MEMBER_CALLS | _ACCESSES:
                 if named is None or named.type != "name":
                     return None
-                steps.append(tree.node_text(named) + (CALLED if at.type in MEMBER_CALLS else ""))
+                steps.append(
+                    tree.get_node_text(named) + (CALLED if at.type in MEMBER_CALLS else "")
+                )
                 at = at.child_by_field_name("object")
             elif at.type == "subscript_expression":
                 steps.append(ELEMENT)
@@ -215,7 +217,7 @@ class OriginFinder:
             del steps[0]
             return (SIGNED_IN,)
         if at.type in _ACCESSES:
-            return self._find_variable_origins(tree.node_text(at), depth)
+            return self._find_variable_origins(tree.get_node_text(at), depth)
         if at.type == "scoped_call_expression":
             return self._find_static_origins(at)
         if at.type == "function_call_expression":
@@ -228,28 +230,30 @@ class OriginFinder:
         """Return whether `user()` of an expression is the signed-in user: `auth()->user()`."""
         tree = self._source.tree
         if at.type == "function_call_expression":
-            return tree.field(at, "function").lstrip("\\") in _USER_PROVIDERS
+            return tree.get_field_text(at, "function").lstrip("\\") in _USER_PROVIDERS
         if at.type == "scoped_call_expression":
-            scope = tree.field(at, "scope")
+            scope = tree.get_field_text(at, "scope")
             return self._source.class_name(scope, at) in _AUTH
-        return tree.node_text(at) == _REQUEST
+        return tree.get_node_text(at) == _REQUEST
 
     def _find_static_origins(self, at: Node) -> Origins:
         tree, scope = self._source.tree, at.child_by_field_name("scope")
         name = at.child_by_field_name("name")
         if scope is None or scope.type not in NAMED or name is None or name.type != "name":
             return None
-        owner = self._source.class_name(tree.node_text(scope), at)
-        if owner in _AUTH and tree.node_text(name) == "user":
+        owner = self._source.class_name(tree.get_node_text(scope), at)
+        if owner in _AUTH and tree.get_node_text(name) == "user":
             return (SIGNED_IN,)
         made = get_class_of_argument(self._source, at) if owner.endswith("App") else ""
-        return (made,) if made else (f"{owner}::{tree.node_text(name)}{CALLED}",)
+        return (made,) if made else (f"{owner}::{tree.get_node_text(name)}{CALLED}",)
 
     def _find_function_origins(self, at: Node, depth: int) -> Origins:
         function = at.child_by_field_name("function")
         if function is None or function.type not in NAMED:
             return None
-        name = self._source.find_scope(at).function_name(self._source.tree.node_text(function))
+        name = self._source.find_scope(at).resolve_function_name(
+            self._source.tree.get_node_text(function)
+        )
         if name in _GIVES_NOTHING:
             return ()
         if name in _SAME:
@@ -316,7 +320,7 @@ class OriginFinder:
         """
         found: dict[str, list[tuple[Node | None, str]]] = {}
         tree, body = self._source.tree, self._method.body
-        for node in tree.nodes(_CHANGES | CLOSURES, body) if body is not None else ():
+        for node in tree.find_nodes(_CHANGES | CLOSURES, body) if body is not None else ():
             if node.type in CLOSURES:
                 for name, value in self._iter_closure_parameters(node):
                     found.setdefault(name, []).append((value, ELEMENT))
@@ -330,10 +334,10 @@ class OriginFinder:
             if target is None:
                 continue
             if target.type in {"variable_name", *_ACCESSES}:
-                found.setdefault(tree.node_text(target), []).append((value, step))
+                found.setdefault(tree.get_node_text(target), []).append((value, step))
             elif target.type in {"list_literal", "array_creation_expression"}:
-                for inner in tree.nodes(frozenset({"variable_name"}), target):
-                    found.setdefault(tree.node_text(inner), []).append((None, ""))
+                for inner in tree.find_nodes(frozenset({"variable_name"}), target):
+                    found.setdefault(tree.get_node_text(inner), []).append((None, ""))
         return found
 
     def _iter_closure_parameters(self, closure: Node) -> Iterator[tuple[str, Node | None]]:
@@ -346,7 +350,7 @@ class OriginFinder:
         call = argument.parent if argument is not None else None
         holder = None
         if call is not None and call.type in MEMBER_CALLS:
-            named = tree.field(call, "name").lower()
+            named = tree.get_field_text(call, "name").lower()
             holder = call.child_by_field_name("object") if named in _OF_ELEMENTS else None
         parameters = list_parameters(tree, closure, self._source.find_scope(closure))
         for position, parameter in enumerate(parameters):
@@ -368,7 +372,9 @@ def _find_return_origins(source: PhpSource, method: Method, finder: OriginFinder
     if method.body is None:
         return None
     inner_end, found = -1, list[Origins]()
-    for node in source.tree.nodes(CLOSURES | {"return_statement", "anonymous_class"}, method.body):
+    for node in source.tree.find_nodes(
+        CLOSURES | {"return_statement", "anonymous_class"}, method.body
+    ):
         if node.start_byte < inner_end:
             continue
         if node.type != "return_statement":
@@ -425,10 +431,10 @@ class OriginFinders:
         if around.name not in self._property_origins:
             found: dict[str, set[Origins]] = {}
             for method in around.methods:
-                if _SETS.search(self._source.tree.node_text(method.body)) is None:
+                if _SETS.search(self._source.tree.get_node_text(method.body)) is None:
                     continue
                 for name, origins in (
-                    OriginFinder(self._source, method, around).assigned_origins().items()
+                    OriginFinder(self._source, method, around).find_assigned_origins().items()
                 ):
                     if origins != ():
                         found.setdefault(name, set()).add(origins)
@@ -445,14 +451,14 @@ def iter_origin_facts(source: PhpSource, finders: OriginFinders) -> Iterator[Fac
         if finder is None or method.body is None:
             continue
         if origins := _find_undeclared_return_origins(source, method, finder):
-            yield source.tree.fact("gives", method.node, symbol, {"of": [*origins]})
+            yield source.tree.build_fact("gives", method.node, symbol, {"of": [*origins]})
         seen: set[tuple[str, ...]] = set()
         for node in _find_longest_chains(source, method.body):
             origins = finder.find(node)
             unresolved = tuple(origin for origin in origins or () if _needs_other_files(origin))
             if unresolved and unresolved not in seen:
                 seen.add(unresolved)
-                yield source.tree.fact("goes_through", node, symbol, {"of": [*unresolved]})
+                yield source.tree.build_fact("goes_through", node, symbol, {"of": [*unresolved]})
 
 
 def _find_undeclared_return_origins(
@@ -470,7 +476,7 @@ def _find_undeclared_return_origins(
 def _find_longest_chains(source: PhpSource, body: Node) -> Iterator[Node]:
     """Yield the chains of calls in a body, without shorter chains that are part of longer ones."""
     inner: set[int] = set()
-    for node in source.tree.nodes(_CHAINS, body):
+    for node in source.tree.find_nodes(_CHAINS, body):
         if node.id in inner:
             continue
         at = node.child_by_field_name("object") if node.type in MEMBER_CALLS else None

@@ -77,7 +77,7 @@ class NamespaceScope:
         imported = self.imports.get(first.lower())
         return self.within(written) if imported is None else imported + separator + rest
 
-    def function_name(self, written: str) -> str:
+    def resolve_function_name(self, written: str) -> str:
         """Return the qualified name of a function; unchanged if it is plain and not imported."""
         if written.startswith("\\"):
             return written[1:]
@@ -103,10 +103,12 @@ def list_scopes(tree: SyntaxTree) -> list[NamespaceScope]:
         body = child.child_by_field_name("body")
         bounds.append((name, start, child.start_byte, loose))
         if body is not None:
-            bounds.append((tree.node_text(named), child.start_byte, child.end_byte, body.children))
+            bounds.append(
+                (tree.get_node_text(named), child.start_byte, child.end_byte, body.children)
+            )
             name, start, loose = "", child.end_byte, []
         else:
-            name, start, loose = tree.node_text(named), child.start_byte, []
+            name, start, loose = tree.get_node_text(named), child.start_byte, []
     bounds.append((name, start, max(tree.root.end_byte, start) + 1, loose))
     return [_build_scope(tree, *bound) for bound in bounds]
 
@@ -136,7 +138,7 @@ def _read_imports(tree: SyntaxTree, node: Node) -> Iterator[PhpImport]:
         if child.type in {"function", "const"}:
             kind = child.type
         elif child.type == "namespace_name":
-            prefix = tree.node_text(child) + "\\"
+            prefix = tree.get_node_text(child) + "\\"
         elif child.type == "namespace_use_clause":
             yield _read_import(tree, child, kind, prefix)
         elif child.type == "namespace_use_group":
@@ -153,8 +155,8 @@ def _read_import(tree: SyntaxTree, clause: Node, kind: str, prefix: str) -> PhpI
     named = next(
         (n for n in clause.named_children if n.type in _IMPORTED_NAMES and n != alias), None
     )
-    name = (prefix + tree.node_text(named)).lstrip("\\")
-    return PhpImport(tree.node_text(alias) or name.rpartition("\\")[2], name, kind, clause)
+    name = (prefix + tree.get_node_text(named)).lstrip("\\")
+    return PhpImport(tree.get_node_text(alias) or name.rpartition("\\")[2], name, kind, clause)
 
 
 CLASS_ROLES = {
@@ -254,7 +256,7 @@ def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLik
     """Return the class that a node declares."""
     members = list_field_children(node, "body")
     named = node.child_by_field_name("name")
-    name = scope.within(tree.node_text(named)) if named else f"class@{node.start_point.row + 1}"
+    name = scope.within(tree.get_node_text(named)) if named else f"class@{node.start_point.row + 1}"
     return ClassLike(
         role=CLASS_ROLES[node.type],
         name=name,
@@ -283,8 +285,8 @@ def build_method(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Method:
     """Return the method or function that a node declares."""
     visibility = next((c for c in node.children if c.type == "visibility_modifier"), None)
     return Method(
-        name=tree.field(node, "name"),
-        public=visibility is None or tree.node_text(visibility).lower() == "public",
+        name=tree.get_field_text(node, "name"),
+        public=visibility is None or tree.get_node_text(visibility).lower() == "public",
         static=_has_modifier(node, "static_modifier"),
         parameters=list_parameters(tree, node, scope),
         returns=get_type(tree, node.child_by_field_name("return_type"), scope),
@@ -297,7 +299,7 @@ def list_parameters(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> tupl
     """Return the parameters of a function, a method or a closure."""
     return tuple(
         Parameter(
-            tree.field(child, "name").lstrip("&$"),
+            tree.get_field_text(child, "name").lstrip("&$"),
             get_type(tree, child.child_by_field_name("type"), scope),
             child.type == "property_promotion_parameter",
         )
@@ -311,7 +313,9 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
     if node is None:
         return ""
     if node.type == "union_type":
-        named = [child for child in node.named_children if tree.node_text(child).lower() != "null"]
+        named = [
+            child for child in node.named_children if tree.get_node_text(child).lower() != "null"
+        ]
         types = dict.fromkeys(get_type(tree, child, scope) for child in named)
         classes = [name for name in types if name and name not in NO_CLASSES]
         return OR.join(classes or [*types] * (len(types) == 1))
@@ -319,7 +323,7 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
         return ""
     if node.type == "optional_type":
         return get_type(tree, get_first_child(node), scope)
-    written = tree.node_text(node).lstrip("?")
+    written = tree.get_node_text(node).lstrip("?")
     return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
 
 
@@ -332,7 +336,9 @@ def _iter_classes_in_clause(
 
 
 def _iter_classes_in_type(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Iterator[str]:
-    return (scope.class_name(tree.node_text(n)) for n in node.named_children if n.type in _NAMES)
+    return (
+        scope.class_name(tree.get_node_text(n)) for n in node.named_children if n.type in _NAMES
+    )
 
 
 def _read_properties(
@@ -343,7 +349,7 @@ def _read_properties(
             kind = get_type(tree, member.child_by_field_name("type"), scope)
             for element in member.named_children:
                 if element.type == "property_element":
-                    name = tree.field(element, "name").lstrip("$")
+                    name = tree.get_field_text(element, "name").lstrip("$")
                     value = element.child_by_field_name("default_value")
                     yield Property(name, kind, value, member)
         elif member.type == "method_declaration":
@@ -358,9 +364,9 @@ def _read_constants(tree: SyntaxTree, members: list[Node]) -> Iterator[Property]
             for element in member.named_children:
                 if element.type == "const_element" and element.named_child_count > 1:
                     first, *_, value = element.named_children
-                    yield Property(tree.node_text(first), "", value, member)
+                    yield Property(tree.get_node_text(first), "", value, member)
         elif member.type == "enum_case":
-            name = tree.field(member, "name")
+            name = tree.get_field_text(member, "name")
             yield Property(name, "", member.child_by_field_name("value"), member)
 
 
@@ -395,7 +401,7 @@ class PhpSource:
         """Return all classes, interfaces, traits and enums, in order."""
         return tuple(
             build_class(self.tree, node, self.find_scope(node))
-            for node in self.tree.nodes(_CLASSES)
+            for node in self.tree.find_nodes(_CLASSES)
         )
 
     @cached_property
@@ -407,7 +413,7 @@ class PhpSource:
         """Return all functions outside classes, with their fully qualified names."""
         return tuple(
             (self.find_scope(node).within(function.name), function)
-            for node in self.tree.nodes(_FUNCTIONS)
+            for node in self.tree.find_nodes(_FUNCTIONS)
             for function in (build_method(self.tree, node, self.find_scope(node)),)
         )
 

@@ -43,7 +43,9 @@ def read_noted_return(source: PhpSource, method: Method) -> tuple[str, ...] | No
 def _read_comment(source: PhpSource, method: Method) -> str:
     """Return the comment before a method; "" if absent."""
     before: Node | None = method.node.prev_named_sibling
-    return source.tree.node_text(before) if before is not None and before.type == "comment" else ""
+    return (
+        source.tree.get_node_text(before) if before is not None and before.type == "comment" else ""
+    )
 
 
 def _read_noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
@@ -110,7 +112,7 @@ def _find_assigned_classes(
     assigned: dict[str, set[str]] = {}
     noted: dict[str, set[str]] = {}
     signed_in: set[str] = set()
-    for node in source.tree.nodes(_ASSIGNING | {_COMMENT}, body):
+    for node in source.tree.find_nodes(_ASSIGNING | {_COMMENT}, body):
         if node.type == _COMMENT:
             for name, kind in _iter_noted_variables(source, node):
                 noted.setdefault(name, set()).add(kind)
@@ -118,7 +120,7 @@ def _find_assigned_classes(
             for parameter in list_parameters(source.tree, node, source.find_scope(node)):
                 assigned.setdefault(f"${parameter.name}", set()).add(parameter.type)
         else:
-            name = source.tree.field(node, "left")
+            name = source.tree.get_field_text(node, "left")
             value = node.child_by_field_name("right")
             assigned.setdefault(name, set()).add(find_class_of_value(source, value, around))
             signed_in |= {name} if _is_signed_in_user(source.tree, value) else set()
@@ -133,7 +135,7 @@ def _find_assigned_classes(
 
 def _iter_noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[str, str]]:
     """Yield each variable of a comment such as `@var Invoice|null $invoice`, with its class."""
-    for kind, name in _NOTED.findall(source.tree.node_text(comment)):
+    for kind, name in _NOTED.findall(source.tree.get_node_text(comment)):
         named = [part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES]
         if classes := OR.join(source.class_name(part, comment) for part in named):
             yield name, classes
@@ -143,7 +145,7 @@ def _is_signed_in_user(tree: SyntaxTree, value: Node | None) -> bool:
     """Return whether a value is the signed-in user: `auth()->user()`, `$request->user()`."""
     if value is None or value.type not in _CALLS_WITH_NAMES:
         return False
-    return tree.field(value, "name").lower() == "user"
+    return tree.get_field_text(value, "name").lower() == "user"
 
 
 def find_class_of_value(
@@ -167,7 +169,7 @@ def find_class_of_value(
     static_call = _find_static_call(source.tree, value)
     if static_call is None:
         return ""
-    scope = source.tree.field(static_call, "scope")
+    scope = source.tree.get_field_text(static_call, "scope")
     return source.class_name(scope, value) if scope else ""
 
 
@@ -176,9 +178,9 @@ def _find_returned_class(source: PhpSource, value: Node, around: ClassLike | Non
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
     receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
-    if source.tree.node_text(receiver) not in _OWN:
+    if source.tree.get_node_text(receiver) not in _OWN:
         return ""
-    called = around.method(source.tree.field(value, "name"))
+    called = around.method(source.tree.get_field_text(value, "name"))
     returns = called.returns if called is not None else ""
     if returns in {"self", "static"}:
         return around.name
@@ -189,12 +191,12 @@ def _find_provided_class(source: PhpSource, value: Node) -> str:
     """Return the class that a container lookup names: `app(Bills::class)`, `App::make(…)`."""
     tree = source.tree
     if value.type == "function_call_expression":
-        called = tree.field(value, "function").lower().lstrip("\\")
+        called = tree.get_field_text(value, "function").lower().lstrip("\\")
         is_provided = called in _CONTAINER
     elif value.type in _CALLS_WITH_NAMES:
         receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
-        is_lookup = tree.field(value, "name").lower() in _CONTAINER_METHODS
-        is_provided = is_lookup and tree.node_text(receiver).lstrip("\\") in _CONTAINERS
+        is_lookup = tree.get_field_text(value, "name").lower() in _CONTAINER_METHODS
+        is_provided = is_lookup and tree.get_node_text(receiver).lstrip("\\") in _CONTAINERS
     else:
         return ""
     return get_class_of_argument(source, value) if is_provided else ""
@@ -206,8 +208,8 @@ def get_class_of_argument(source: PhpSource, call: Node) -> str:
     if named is None or named.type != "class_constant_access_expression":
         return ""
     scope, name = named.named_children[0], named.named_children[-1]
-    is_class = source.tree.node_text(name).lower() == "class" and scope.type in NAMED
-    return source.class_name(source.tree.node_text(scope), named) if is_class else ""
+    is_class = source.tree.get_node_text(name).lower() == "class" and scope.type in NAMED
+    return source.class_name(source.tree.get_node_text(scope), named) if is_class else ""
 
 
 def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
@@ -218,7 +220,7 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
     """
     at: Node | None = value
     while at is not None and at.type in _CALLS_WITH_NAMES:
-        name = tree.field(at, "name").lower()
+        name = tree.get_field_text(at, "name").lower()
         if (name in _RETURN_ONE_RECORD) != (at is value):
             return None
         if at.type not in MEMBER_CALLS:
@@ -230,5 +232,5 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
 def get_class_of_creation(source: PhpSource, node: Node) -> str:
     """Return the class that `new` instantiates; "" if it is computed."""
     named = next((n for n in node.named_children if n.type in NAMED), None)
-    written = source.tree.node_text(named)
+    written = source.tree.get_node_text(named)
     return source.class_name(written, node) if written else ""

@@ -63,11 +63,11 @@ def get_dotted_name(tree: SyntaxTree, node: Node | None) -> str:
     parts: list[str] = []
     at = node
     while at is not None and at.type == "attribute":
-        parts.append(tree.field(at, "attribute"))
+        parts.append(tree.get_field_text(at, "attribute"))
         at = at.child_by_field_name("object")
     if at is None or at.type != "identifier":
         return ""
-    parts.append(tree.node_text(at))
+    parts.append(tree.get_node_text(at))
     return ".".join(reversed(parts))
 
 
@@ -81,7 +81,7 @@ def get_text(tree: SyntaxTree, node: Node) -> str | None:
         if part.type != "string" or any(n.type == "interpolation" for n in part.named_children):
             return None
         try:
-            value = ast.literal_eval(tree.node_text(part).lstrip("fF"))
+            value = ast.literal_eval(tree.get_node_text(part).lstrip("fF"))
         except (ValueError, SyntaxError):
             return None
         if not isinstance(value, str):
@@ -98,7 +98,7 @@ def parse_f_string(tree: SyntaxTree, node: Node) -> list[tuple[bool, str]] | Non
             any other expression.
     """
     try:
-        parsed = ast.parse(tree.node_text(node), mode="eval").body
+        parsed = ast.parse(tree.get_node_text(node), mode="eval").body
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return None
     parts: list[tuple[bool, str]] = []
@@ -163,7 +163,9 @@ class _ExpressionReader:
 
     def _read_formatted_string(self, node: Node) -> Expression:
         parts = (
-            parse_f_string(self._tree, node) if len(self._tree.node_text(node)) < _TEXT else None
+            parse_f_string(self._tree, node)
+            if len(self._tree.get_node_text(node)) < _TEXT
+            else None
         )
         if parts is None:
             return self._mark_computed(node, "text")
@@ -175,7 +177,7 @@ class _ExpressionReader:
         return {"of": "sum", "items": items, "at": at}
 
     def _read_number(self, node: Node) -> Expression:
-        text = self._tree.node_text(node)
+        text = self._tree.get_node_text(node)
         try:
             value = ast.literal_eval(text) if len(text) < _DIGITS else None
         except (ValueError, SyntaxError):
@@ -189,7 +191,7 @@ class _ExpressionReader:
         return {
             "of": "attribute",
             "object": self.read(node.child_by_field_name("object"), depth),
-            "name": self._tree.field(node, "attribute"),
+            "name": self._tree.get_field_text(node, "attribute"),
             "at": self._get_offsets(node),
         }
 
@@ -199,7 +201,7 @@ class _ExpressionReader:
         if listed is not None and listed.type == "argument_list":
             for child in list_code_children(listed):
                 if child.type == "keyword_argument":
-                    name = self._tree.field(child, "name")
+                    name = self._tree.get_field_text(child, "name")
                     named[name] = self.read(child.child_by_field_name("value"), depth)
                 else:
                     arguments.append(self.read(child, depth))
@@ -228,7 +230,7 @@ class _ExpressionReader:
         operands: list[Node] = []
         at: Node | None = node
         while at is not None and at.type == "binary_operator":
-            if self._tree.field(at, "operator") != "+":
+            if self._tree.get_field_text(at, "operator") != "+":
                 break
             operands.extend(n for n in [at.child_by_field_name("right")] if n is not None)
             at = at.child_by_field_name("left")

@@ -101,14 +101,14 @@ class _FactReader:
             yield Fact("declares", *span, symbol, {**values, "decorators": decorators})
             yield from (self._build_import_fact(inner, symbol) for inner in definition.imports)
             if definition.sort == "class":
-                for parent in self._scopes.parents(definition):
+                for parent in self._scopes.iter_base_references(definition):
                     yield Fact("extends", *span, symbol, {"name": parent})
             yield from self._iter_call_facts(definition)
 
     def _build_import_fact(self, imported: PythonImport, symbol: str) -> Fact:
         names = "name", "alias", "level", "member"
         values = {name: getattr(imported, name) for name in names}
-        return self._tree.fact("imports", imported.node, symbol, values)
+        return self._tree.build_fact("imports", imported.node, symbol, values)
 
     def _build_expression(self, node: Node | None, around: _Around) -> Any:
         return build_expression(self._tree, node, lambda n: self._scopes.reference(n, around))
@@ -116,13 +116,13 @@ class _FactReader:
     def _iter_call_facts(self, around: _Around) -> Iterator[Fact]:
         seen: set[str] = set()
         for node in self._iter_nodes(around):
-            called = self._scopes.called_reference(node, around) if node.type == "call" else ""
+            called = self._scopes.find_called_reference(node, around) if node.type == "call" else ""
             above = self._iter_inherited_methods(around, node) if called else ()
             for name in (called, *above):
                 if name and name not in seen:
                     seen.add(name)
                     symbol = "" if around is None else around.symbol
-                    yield self._tree.fact("calls", node, symbol, {"name": name})
+                    yield self._tree.build_fact("calls", node, symbol, {"name": name})
 
     def _iter_inherited_methods(self, around: _Around, call: Node) -> Iterator[str]:
         """Yield the methods that `self.method()` may inherit; none if the class defines it."""
@@ -133,7 +133,9 @@ class _FactReader:
         if around is None or root not in _OWN or not method or "." in method:
             return
         if f"{around.symbol}.{method}" not in self._symbols:
-            yield from (f"{parent}.{method}" for parent in self._scopes.parents(around))
+            yield from (
+                f"{parent}.{method}" for parent in self._scopes.iter_base_references(around)
+            )
 
     def _iter_statement_facts(self, around: _Around) -> Iterator[Fact]:
         symbol = "" if around is None else around.symbol
@@ -143,7 +145,7 @@ class _FactReader:
                 continue
             if node.type == "call" and around is None:
                 values = {"call": self._build_expression(node, around), "under": under}
-                yield self._tree.fact("invokes", node, symbol, values)
+                yield self._tree.build_fact("invokes", node, symbol, values)
                 yield from self._iter_inner_calls(node, symbol)
             targets, value = [], node.child_by_field_name("right")
             is_assigned = node.type in {"assignment", "augmented_assignment"}
@@ -157,7 +159,7 @@ class _FactReader:
             values = {"value": self._build_expression(value, around)}
             values |= {"adds": node.type == "augmented_assignment", "under": under}
             for name in filter(None, (get_dotted_name(self._tree, target) for target in targets)):
-                yield self._tree.fact("assigns", node, symbol, {"name": name, **values})
+                yield self._tree.build_fact("assigns", node, symbol, {"name": name, **values})
             yield from self._iter_inner_calls(node, symbol)
 
     def _iter_inner_calls(self, statement: Node, symbol: str) -> Iterator[Fact]:
@@ -171,7 +173,7 @@ class _FactReader:
             node = todo.pop()
             if node.type == "call" and node.start_point[0] not in rows:
                 rows.add(node.start_point[0])
-                yield self._tree.fact("written", node, symbol, {})
+                yield self._tree.build_fact("written", node, symbol, {})
             todo.extend(reversed(node.named_children))
 
     def _iter_defined_settings(self) -> Iterator[Fact]:
@@ -179,11 +181,11 @@ class _FactReader:
         for statement, _ in self._source.statements(None):
             node = get_first_child(statement)
             if statement.type == "expression_statement" and node and node.type == "assignment":
-                name = self._tree.field(node, "left")
+                name = self._tree.get_field_text(node, "left")
                 if _CONSTANT.fullmatch(name) and name not in seen and len(seen) < _MOST_SETTINGS:
                     seen.add(name)
                     values = {"name": name, "of": "code"}
-                    yield self._tree.fact("defines_setting", node, "", values)
+                    yield self._tree.build_fact("defines_setting", node, "", values)
 
     def _iter_used_settings(self, around: _Around) -> Iterator[Fact]:
         seen: set[tuple[str, str]] = set()
@@ -192,7 +194,7 @@ class _FactReader:
             if use is not None and use not in seen:
                 seen.add(use)
                 symbol = "" if around is None else around.symbol
-                yield self._tree.fact(use[0], node, symbol, {"key": use[1]})
+                yield self._tree.build_fact(use[0], node, symbol, {"key": use[1]})
 
     def _read_setting_use(self, node: Node, around: _Around) -> tuple[str, str] | None:
         """Return the kind of fact and the key, if a node reads a setting or a variable."""
@@ -212,7 +214,7 @@ class _FactReader:
             if name and (is_conventional or self._scopes.reference(name, around) in _GETS):
                 named = next(iter(list_field_children(node, "arguments")), None)
         is_text = named is not None and named.type == "string"
-        text = self._tree.node_text(named).strip("\"'") if is_text else ""
+        text = self._tree.get_node_text(named).strip("\"'") if is_text else ""
         return ("reads_env", text) if _CONSTANT.fullmatch(text) else None
 
 
@@ -254,7 +256,9 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
     try:
         for statement, under in source.statements():
             node = get_first_child(statement)
-            if statement.type == "delete_statement" and _ALL in source.tree.node_text(statement):
+            if statement.type == "delete_statement" and _ALL in source.tree.get_node_text(
+                statement
+            ):
                 return
             if statement.type != "expression_statement" or node is None:
                 continue
@@ -268,7 +272,7 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
     except _ComputedError:
         return
     if first is not None and len(names) <= _MOST_EXPORTED:
-        yield source.tree.fact("exports", first, "", {"names": [*names]})
+        yield source.tree.build_fact("exports", first, "", {"names": [*names]})
 
 
 def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
@@ -281,14 +285,14 @@ def _find_added_names(source: PythonSource, node: Node) -> list[str] | None:
         return _find_extended_names(source, node)
     if node.type not in {"assignment", "augmented_assignment"}:
         return None
-    named, value = source.tree.field(node, "left"), node.child_by_field_name("right")
+    named, value = source.tree.get_field_text(node, "left"), node.child_by_field_name("right")
     while value is not None and value.type == "assignment":
-        named += " " + source.tree.field(value, "left")
+        named += " " + source.tree.get_field_text(value, "left")
         value = value.child_by_field_name("right")
     if _ALL not in named or (value is None and _ALL in named.split()):
         return None  # A mere annotation adds no names.
     is_other = _ALL not in named.split()  # `__all__[:] = …` or `__all__, other = …`
-    operator = source.tree.field(node, "operator")
+    operator = source.tree.get_field_text(node, "operator")
     if value is None or is_other or (node.type != "assignment" and operator != "+="):
         raise _ComputedError
     return _read_names_in_list(source, value)
@@ -300,7 +304,7 @@ def _find_extended_names(source: PythonSource, node: Node) -> list[str] | None:
     Raises:
         _ComputedError: if a call changes `__all__` in any other way.
     """
-    owner, _, method = source.tree.field(node, "function").partition(".")
+    owner, _, method = source.tree.get_field_text(node, "function").partition(".")
     if owner != _ALL:
         return None
     arguments = node.child_by_field_name("arguments")
@@ -319,7 +323,7 @@ def _read_names_in_list(source: PythonSource, node: Node) -> list[str]:
     while todo:
         at = todo.pop()
         parts = list_code_children(at)
-        is_sum = at.type == "binary_operator" and source.tree.field(at, "operator") == "+"
+        is_sum = at.type == "binary_operator" and source.tree.get_field_text(at, "operator") == "+"
         if at.type in _LISTS:
             names += [_get_string_value(source, part) for part in parts]
         elif is_sum or at.type == "parenthesized_expression":
@@ -337,7 +341,7 @@ def _get_string_value(source: PythonSource, node: Node) -> str:
     if not is_string or any(token.type not in _PLAIN for token in tokens):
         raise _ComputedError
     contents = (token for token in tokens if token.type == "string_content")
-    return "".join(map(source.tree.node_text, contents))
+    return "".join(map(source.tree.get_node_text, contents))
 
 
 def read(text: str) -> CodeText:

@@ -214,7 +214,7 @@ class PythonProgram:
             written, module = value["name"], place.module
         return (self.absolute(written, module) if place is None else place.name), place
 
-    def called_name(self, call: Any, module: Module) -> str:
+    def get_called_name(self, call: Any, module: Module) -> str:
         """Return the absolute name of the called function or class; "" if it is computed."""
         name = call["call"] if is_a(call, "call") else None
         return self.resolve_name(self.absolute(name["name"], module)) if is_a(name, "name") else ""
@@ -246,7 +246,7 @@ class PythonProgram:
             at = passed
         return at, None
 
-    def ancestry(self, name: str) -> list[str]:
+    def list_ancestry(self, name: str) -> list[str]:
         """Return the names of a class and all its ancestors, nearest first."""
         found: list[str] = []
         entered: set[str] = set()
@@ -263,14 +263,14 @@ class PythonProgram:
         # Beyond _ANCESTORS, the classes entered last are left out.
         return [*(at for at, left in todo if left), *reversed(found)]
 
-    def lineage(self, name: str) -> Iterator[PythonName]:
+    def iter_lineage(self, name: str) -> Iterator[PythonName]:
         """Yield a class and its ancestors within the repository, nearest first."""
-        places = (self.place(ancestor) for ancestor in self.ancestry(name))
+        places = (self.place(ancestor) for ancestor in self.list_ancestry(name))
         return (place for place in places if place is not None)
 
-    def attribute(self, name: str, attribute: str) -> Any:
+    def find_attribute_value(self, name: str, attribute: str) -> Any:
         """Return the value that a class, or else its nearest ancestor, assigns to an attribute."""
-        for place in self.lineage(name):
+        for place in self.iter_lineage(name):
             if place.module.values(place.symbol, attribute):
                 return place.module.constant(place.symbol, attribute)
         return None

@@ -57,12 +57,12 @@ class Scopes:
     def reference(self, written: str, near: PythonDefinition | None) -> str:
         """Return the reference of a dotted name; if it is unknown, the name as written."""
         root, dot, rest = written.partition(".")
-        meaning = self.meaning(root, near)
+        meaning = self.find_meaning(root, near)
         if meaning is None or not meaning.reference or meaning.instance:
             return written
         return f"{meaning.reference}{dot}{rest}"
 
-    def meaning(self, name: str, near: PythonDefinition | None) -> Meaning | None:
+    def find_meaning(self, name: str, near: PythonDefinition | None) -> Meaning | None:
         """Return the meaning of a name; None if the file does not bind it."""
         at, steps = near, 0
         while at is not None and steps < _DEEPEST:
@@ -74,7 +74,7 @@ class Scopes:
             at, steps = at.within, steps + 1
         return self._top.get(name) if at is None else _UNKNOWN
 
-    def called_reference(self, node: Node, near: PythonDefinition | None) -> str:
+    def find_called_reference(self, node: Node, near: PythonDefinition | None) -> str:
         """Return the reference of the function that a call names; "" if its receiver is unknown."""
         function = node.child_by_field_name("function")
         name = get_dotted_name(self._source.tree, function)
@@ -83,12 +83,12 @@ class Scopes:
         if function is None or function.type != "attribute":
             return ""
         owner = self._find_receiver_class(function.child_by_field_name("object"), near)
-        method = self._source.tree.field(function, "attribute")
+        method = self._source.tree.get_field_text(function, "attribute")
         return f"{owner}.{method}" if owner else ""
 
     def _resolve_name(self, name: str, near: PythonDefinition | None) -> str:
         root, dot, rest = name.partition(".")
-        meaning = self.meaning(root, near)
+        meaning = self.find_meaning(root, near)
         if meaning is None or not meaning.reference:
             return ""
         if not meaning.instance:
@@ -109,10 +109,10 @@ class Scopes:
         around = near
         while around is not None and around.sort != "class":
             around = around.within
-        parents = [] if around is None else list(self.parents(around))
+        parents = [] if around is None else list(self.iter_base_references(around))
         return parents[0] if len(parents) == 1 else ""
 
-    def parents(self, definition: PythonDefinition) -> Iterator[str]:
+    def iter_base_references(self, definition: PythonDefinition) -> Iterator[str]:
         """Yield the references of a class's bases; computed bases are left out."""
         for child in list_field_children(definition.node, "superclasses"):
             base = child.child_by_field_name("value") if child.type == "subscript" else child
@@ -138,7 +138,7 @@ class Scopes:
             at = self._unwrap_annotation(at)
         written = get_dotted_name(self._source.tree, at)
         if at is not None and at.type == "string":
-            text = self._source.tree.node_text(at).strip("\"'")
+            text = self._source.tree.get_node_text(at).strip("\"'")
             is_dotted = len(text) < _LONGEST and all(map(str.isidentifier, text.split(".")))
             written = text if is_dotted else ""
         return self._resolve_class(written, near) if written else ""
@@ -168,7 +168,7 @@ class Scopes:
                 type_ = node.child_by_field_name("type")
                 if node.type == "assignment" and type_ is not None:
                     found = self._find_class_in_annotation(type_, definition.within)
-                    yield self._source.tree.field(node, "left"), found
+                    yield self._source.tree.get_field_text(node, "left"), found
 
     def _find_local_meanings(self, definition: PythonDefinition) -> dict[str, Meaning]:
         if definition not in self._local:
@@ -197,13 +197,13 @@ class Scopes:
                 name = node.named_children[0]
             if index == 0 and definition.sort == "method" and around is not None:
                 # The first parameter of a method is the object, or its class.
-                marks = {tree.node_text(n).strip("@ \n") for n in definition.decorators}
+                marks = {tree.get_node_text(n).strip("@ \n") for n in definition.decorators}
                 own = Meaning(f":{around.symbol}", "classmethod" not in marks)
-                yield tree.node_text(name), _UNKNOWN if "staticmethod" in marks else own
+                yield tree.get_node_text(name), _UNKNOWN if "staticmethod" in marks else own
                 continue
             kind = self._find_class_in_annotation(node.child_by_field_name("type"), around)
             plain = name is not None and name.type == "identifier"
-            yield tree.node_text(name), Meaning(kind, True) if kind and plain else _UNKNOWN
+            yield tree.get_node_text(name), Meaning(kind, True) if kind and plain else _UNKNOWN
 
     def _iter_assigned_names(self, definition: PythonDefinition) -> Iterator[tuple[str, Meaning]]:
         tree = self._source.tree
@@ -214,9 +214,9 @@ class Scopes:
             if node.type in {"as_pattern_target", "lambda_parameters"}:
                 target = node
             if target is not None and target.type == "identifier":
-                yield tree.node_text(target), self._find_assigned_meaning(node, definition)
+                yield tree.get_node_text(target), self._find_assigned_meaning(node, definition)
             elif target is not None and target.type not in {"attribute", "subscript"}:
-                yield from ((tree.node_text(n), _UNKNOWN) for n in _iter_identifiers(target))
+                yield from ((tree.get_node_text(n), _UNKNOWN) for n in _iter_identifiers(target))
 
     def _find_assigned_meaning(self, node: Node, near: PythonDefinition) -> Meaning:
         if node.type != "assignment":

@@ -60,7 +60,7 @@ def iter_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
         for name, alias in named:
             yield PythonImport(name, alias or name.partition(".")[0], 0, False, statement)
         return
-    written = "".join(tree.field(statement, "module_name").split())
+    written = "".join(tree.get_field_text(statement, "module_name").split())
     if statement.type == "future_import_statement":
         written = "__future__"
     module = written.lstrip(".")
@@ -73,9 +73,9 @@ def iter_imports(tree: SyntaxTree, statement: Node) -> Iterator[PythonImport]:
 
 def _read_name_and_alias(tree: SyntaxTree, node: Node) -> tuple[str, str]:
     if node.type == "aliased_import":
-        alias = tree.field(node, "alias")
-        return "".join(tree.field(node, "name").split()), alias
-    return "".join(tree.node_text(node).split()), ""
+        alias = tree.get_field_text(node, "alias")
+        return "".join(tree.get_field_text(node, "name").split()), alias
+    return "".join(tree.get_node_text(node).split()), ""
 
 
 def get_module_name(path: str, packages: Collection[str] = (), roots: Collection[str] = ()) -> str:
@@ -250,7 +250,7 @@ class PythonSource:
             todo.extend((child, inner) for child in reversed(node.named_children))
 
     def _define(self, node: Node, around: PythonDefinition | None) -> PythonDefinition:
-        name = self.tree.field(node, "name")
+        name = self.tree.get_field_text(node, "name")
         depth = 0 if around is None else around.depth + 1
         # At greater depth, the total length of names would grow quadratically.
         prefix = "" if around is None else f"{around.symbol}." if depth < _DEEP else "…."

@@ -129,7 +129,7 @@ def _is_small(source: PythonSource, definition: PythonDefinition) -> bool:
     bases = list_field_children(definition.node, "superclasses")
     names = [
         definition.name,
-        *(source.tree.node_text(base) for base in bases if base.type != "call"),
+        *(source.tree.get_node_text(base) for base in bases if base.type != "call"),
     ]
     return not any(_VIEWS.search(name) for name in names)
 
@@ -145,7 +145,7 @@ def _find_relation(
     if value is None or value.type != "call":
         return None
     called = get_dotted_name(source.tree, value.child_by_field_name("function"))
-    name = source.tree.field(node, "left")
+    name = source.tree.get_field_text(node, "left")
     if not _RELATIONS.search(called) or not name.isidentifier():
         return None
     return _ClassPart(statement, "relation", f"{definition.symbol}.{name}", True)
@@ -160,7 +160,7 @@ def _iter_migration_operations(
         return
     value = node.child_by_field_name("right")
     is_list = value is not None and value.type == "list"
-    if source.tree.field(node, "left") != "operations":
+    if source.tree.get_field_text(node, "left") != "operations":
         return
     for item in value.named_children if value is not None and is_list else []:
         called = get_dotted_name(source.tree, item.child_by_field_name("function"))
@@ -172,21 +172,21 @@ def _get_model_name(source: PythonSource, call: Node) -> str:
     listed = call.child_by_field_name("arguments")
     arguments = [] if listed is None else list_code_children(listed)
     named = {
-        source.tree.field(n, "name"): n.child_by_field_name("value")
+        source.tree.get_field_text(n, "name"): n.child_by_field_name("value")
         for n in arguments
         if n.type == "keyword_argument"
     }
     first = next((n for n in arguments if n.type == "string"), None)
     node = named.get("model_name") or first or named.get("name") or named.get("old_name")
     is_text = node is not None and node.type == "string"
-    text = source.tree.node_text(node).strip("\"'rRbBuU") if is_text else ""
+    text = source.tree.get_node_text(node).strip("\"'rRbBuU") if is_text else ""
     return text if text.isidentifier() else ""
 
 
 def _iter_statement_units(source: PythonSource) -> Iterator[Unit]:
     """Yield units of top-level assignments, such as lists of routes and settings."""
     named = [
-        (statement, source.tree.field(node, "left"))
+        (statement, source.tree.get_field_text(node, "left"))
         for statement, under in source.statements()
         if not under and statement.type == "expression_statement"
         for node in statement.named_children[:1]

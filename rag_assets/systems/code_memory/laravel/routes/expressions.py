@@ -127,7 +127,7 @@ class Expressions:
     def _read_text(self, node: Node) -> Json:
         parts: list[Json] = []
         for child in node.named_children:
-            text = self._source.tree.node_text(child)
+            text = self._source.tree.get_node_text(child)
             if child.type == "escape_sequence":
                 parts.append(_ESCAPED.get(text, text))
             else:
@@ -154,41 +154,44 @@ class Expressions:
         return {"of": "join", "parts": parts[::-1]}
 
     def _get_operator(self, node: Node) -> str:
-        return self._source.tree.field(node, "operator")
+        return self._source.tree.get_field_text(node, "operator")
 
     def _read_unary(self, node: Node) -> Json:
         inner = node.named_children[-1] if node.named_children else None
-        if self._source.tree.node_text(node).startswith("!"):
+        if self._source.tree.get_node_text(node).startswith("!"):
             return {"of": "not", "value": self.read(inner)}
         return self._read_scalar(node)
 
     def _read_variable(self, node: Node) -> Json:
-        return {"of": "variable", "name": self._source.tree.node_text(node).lstrip("$")}
+        return {"of": "variable", "name": self._source.tree.get_node_text(node).lstrip("$")}
 
     def _read_property(self, node: Node) -> Json:
         name = node.child_by_field_name("name")
         if name is None or name.type != "name":
             return _build_computed(node.type)
         object_ = self.read(node.child_by_field_name("object"))
-        return {"of": "property", "object": object_, "name": self._source.tree.node_text(name)}
+        return {"of": "property", "object": object_, "name": self._source.tree.get_node_text(name)}
 
     def _read_static_property(self, node: Node) -> Json:
-        name = self._source.tree.field(node, "name").lstrip("$")
+        name = self._source.tree.get_field_text(node, "name").lstrip("$")
         return {"of": "property", "object": {"of": "variable", "name": "this"}, "name": name}
 
     def _read_constant(self, node: Node) -> Json:
         value = self._source.value(node)
         if value is not COMPUTED:
             return value
-        scope, name = node.named_children[0], self._source.tree.node_text(node.named_children[-1])
+        scope, name = (
+            node.named_children[0],
+            self._source.tree.get_node_text(node.named_children[-1]),
+        )
         if scope.type not in _NAMES:
             return _build_computed(node.type)
-        owner = self._source.class_name(self._source.tree.node_text(scope), node)
+        owner = self._source.class_name(self._source.tree.get_node_text(scope), node)
         is_name = name.lower() == "class"
         return owner if is_name else {"of": "constant", "class": owner, "name": name}
 
     def _read_name(self, node: Node) -> Json:
-        written = self._source.tree.node_text(node)
+        written = self._source.tree.get_node_text(node)
         match written.upper():
             case "__DIR__":
                 return {"of": "directory"}
@@ -227,7 +230,7 @@ class Expressions:
         left = node.child_by_field_name("left")
         if left is None or left.type != "variable_name":
             return _build_computed(node.type)
-        name = self._source.tree.node_text(left).lstrip("$")
+        name = self._source.tree.get_node_text(left).lstrip("$")
         value = self.read(node.child_by_field_name("right"))
         if node.type == "augmented_assignment_expression":
             joins = self._get_operator(node) == ".="
@@ -260,7 +263,7 @@ class Expressions:
         scope = call.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return {"root": self.read(scope)}
-        written = self._source.tree.node_text(scope)
+        written = self._source.tree.get_node_text(scope)
         if written.lower() in {"self", "static", "parent"}:
             return {"class": written.lower()}
         return {"class": self._source.class_name(written, call)}

@@ -88,7 +88,7 @@ class RoutePositions:
         self._routers: set[str] = set()
         self._starts: list[int] = []
         if any(word in source.text for word in _WORDS):
-            nodes = source.tree.nodes(_TELLING)
+            nodes = source.tree.find_nodes(_TELLING)
             self._starts = [node.start_byte for node in nodes if self._is_routing_position(node)]
 
     def __bool__(self) -> bool:
@@ -102,10 +102,10 @@ class RoutePositions:
     def _is_routing_position(self, node: Node) -> bool:
         if node.type in LOADS:
             return True
-        tree, name = self._source.tree, self._source.tree.field(node, "name")
+        tree, name = self._source.tree, self._source.tree.get_field_text(node, "name")
         if node.type == "simple_parameter":
             # A variable named like a parameter with a router type is a router in the whole file.
-            written = tree.field(node, "type").lstrip("?")
+            written = tree.get_field_text(node, "type").lstrip("?")
             if written and self._source.class_name(written, node) in ROUTER_TYPES:
                 self._routers.add(name)
             return False
@@ -114,7 +114,7 @@ class RoutePositions:
         scope = node.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return False
-        is_facade = self._source.class_name(tree.node_text(scope), node) in FACADES
+        is_facade = self._source.class_name(tree.get_node_text(scope), node) in FACADES
         name = name.lower()
         return name not in _OTHERS if is_facade else name in {"routes", "userroutes"}
 
@@ -126,7 +126,7 @@ class RoutePositions:
         receiver = node.child_by_field_name("object")
         # A longer text is a chain, whose start is examined separately.
         is_short = receiver is not None and _get_node_size(receiver) <= _LONGEST_RECEIVER
-        written = self._source.tree.node_text(receiver) if is_short else ""
+        written = self._source.tree.get_node_text(receiver) if is_short else ""
         if name == "routes":
             return written == "$this"
         return written.replace('"', "'") in _ROUTERS or written in self._routers
@@ -200,11 +200,11 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
             plain = isinstance(value, str | int) and not isinstance(value, bool)
             if plain and len(str(value)) <= _LONGEST:
                 values = {"name": constant.name, "value": value}
-                yield source.tree.fact("constant", constant.node, class_.name, values)
+                yield source.tree.build_fact("constant", constant.node, class_.name, values)
     settings = find_settings(source)
     if settings is not None:
         node, values = settings
-        yield source.tree.fact("configuration", node, "", values)
+        yield source.tree.build_fact("configuration", node, "", values)
     marks = RoutePositions(source)
     if marks:
         yield from _Reader(source, marks).facts()
@@ -359,7 +359,7 @@ class _Reader:
         if body is None or len(parts) != _PAIR:
             return
         variables = parts[1].named_children if parts[1].type == "pair" else [parts[1]]
-        names = [self._source.tree.node_text(variable).lstrip("&$") for variable in variables]
+        names = [self._source.tree.get_node_text(variable).lstrip("&$") for variable in variables]
         values = {
             "over": self._expressions.read(parts[0]),
             "key": names[0] if len(names) > 1 else "",

@@ -71,7 +71,7 @@ _SILENT_ON_ROUTER: Final = frozenset(
 
 
 def call_router(machine: Machine, name: str, arguments: Arguments) -> Value:
-    """Apply a call, with its name in lower case, on the router, and return its result."""
+    """Apply a call on the router, and return its result; `name` is in lower case."""
     routes = _add_routes(machine, name, arguments, {})
     if routes is not None:
         return routes
@@ -85,7 +85,7 @@ def call_router(machine: Machine, name: str, arguments: Arguments) -> Value:
 def call_registrar(
     machine: Machine, registrar: Registrar, name: str, arguments: Arguments
 ) -> Value:
-    """Apply a call on the attributes for the next group or route, and return its result."""
+    """Apply a call that changes attributes of the next group or route; return its result."""
     if name == "group":
         evaluate_group(machine, registrar.attributes, arguments.get(0, "callback"))
         return registrar
@@ -208,7 +208,10 @@ def _split_group_arguments(arguments: Arguments) -> tuple[dict[str, Any], Value]
 
 
 def _keep_literal_prefix(machine: Machine, attributes: Mapping[str, Value]) -> Attributes:
-    """Return attributes with the known part of the prefix, if the prefix is computed."""
+    """Return attributes in which a computed prefix is reduced to its literal part.
+
+    A prefix that is a literal stays unchanged.
+    """
     known_attributes = dict(attributes)
     prefix = known_attributes.get("prefix")
     if isinstance(prefix, Unknown):
@@ -255,7 +258,7 @@ _TEXT_SETTERS: Final = {"name": RouteDraft.add_name, "prefix": RouteDraft.add_pr
 
 
 def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Arguments) -> Value:
-    """Apply a call, with its name in lower case, on a route, and return its result."""
+    """Apply a call on a route, and return its result; `name` is in lower case."""
     first = arguments.get(0, name)
     if name in CONSTRAINTS:
         draft.set_wheres(read_constraints(name, arguments))
@@ -280,7 +283,7 @@ def call_route(machine: Machine, draft: RouteDraft, name: str, arguments: Argume
 
 
 def call_resource(pending: PendingResource, name: str, arguments: Arguments) -> Value:
-    """Apply a call, with its name in lower case, on a pending resource, and return the resource."""
+    """Apply a call on a pending resource, and return the resource; `name` is in lower case."""
     first = arguments.get(0)
     if name in CONSTRAINTS:
         pending.options["wheres"] = read_constraints(name, arguments)

@@ -122,7 +122,7 @@ class ExpressionReader:
 
 
 def _read_binary(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
-    if reader.tree.field(node, "operator") != "??":
+    if reader.tree.get_field_text(node, "operator") != "??":
         return NotImplemented
     left, right = (
         reader.read_value(node.child_by_field_name(side), scope, depth)
@@ -136,11 +136,11 @@ def _read_binary(reader: ExpressionReader, scope: NameScope, node: Node, depth: 
 
 def _read_name(reader: ExpressionReader, scope: NameScope, node: Node, _depth: int) -> Any:
     names = {"__FUNCTION__": scope.function, "__CLASS__": scope.owner.name}
-    return names.get(reader.tree.node_text(node), COMPUTED)
+    return names.get(reader.tree.get_node_text(node), COMPUTED)
 
 
 def _read_variable(reader: ExpressionReader, scope: NameScope, node: Node, _depth: int) -> Any:
-    return scope.variables.get(reader.tree.node_text(node).lstrip("$"), COMPUTED)
+    return scope.variables.get(reader.tree.get_node_text(node).lstrip("$"), COMPUTED)
 
 
 def _read_subscript(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:

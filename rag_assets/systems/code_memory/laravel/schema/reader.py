@@ -168,7 +168,7 @@ class _MigrationWalk:
         left, right = (node.child_by_field_name(name) for name in ("left", "right"))
         if left is None or right is None:
             return
-        name = self._tree.node_text(left).lstrip("$")
+        name = self._tree.get_node_text(left).lstrip("$")
         context.scope.variables[name] = self._reader.read_value(right, context.scope)
         if right.type.endswith("call_expression"):
             self._read_call(right, context)
@@ -198,7 +198,7 @@ class _MigrationWalk:
         over = self._reader.read_value(chain.calls[0].argument(0), context.scope)
         closure = chain.calls[1].arguments[0].value
         names = [
-            self._tree.node_text(node).lstrip("$") for node in _iter_declared_variables(closure)
+            self._tree.get_node_text(node).lstrip("$") for node in _iter_declared_variables(closure)
         ]
         # A loop lists the key before the value, a closure the value before the key.
         self._push_loop(closure.child_by_field_name("body"), over, [*reversed(names[:2])], context)
@@ -212,7 +212,7 @@ class _MigrationWalk:
         ]
         if len(parts) > 1:
             variables = _iter_declared_variables(parts[1])
-            names = [self._tree.node_text(variable).lstrip("$&") for variable in variables]
+            names = [self._tree.get_node_text(variable).lstrip("$&") for variable in variables]
             self._push_loop(body, self._read_value(parts[0], context), names, context)
 
     def _push_loop(
@@ -317,7 +317,7 @@ class _MigrationWalk:
             **_to_plain_values(values),
         }
         symbol = f"{self._owner.name}::up"
-        return self._tree.fact("schema", node, symbol, all_values)
+        return self._tree.build_fact("schema", node, symbol, all_values)
 
     def _add_fact(self, fact: Fact) -> None:
         values = {**fact.values, "order": len(self._facts)}
@@ -329,7 +329,7 @@ class _MigrationWalk:
         scope = self._reader.build_scope(self._owner, method.name)
         tables: dict[str, Blueprint] = {}
         for parameter, argument in zip(method.parameters, call.arguments, strict=False):
-            variable = self._tree.node_text(argument.value).lstrip("$")
+            variable = self._tree.get_node_text(argument.value).lstrip("$")
             if variable in context.tables:
                 tables[parameter.name] = context.tables[variable]
             scope.variables[parameter.name] = self._read_value(argument.value, context)
@@ -337,7 +337,7 @@ class _MigrationWalk:
         self._push_block(method.body, inner)
 
     def _enter_closure(self, node: Node, context: _Context, blueprint: Blueprint) -> None:
-        name = self._tree.node_text(next(_iter_declared_variables(node), None)).lstrip("$")
+        name = self._tree.get_node_text(next(_iter_declared_variables(node), None)).lstrip("$")
         tables = {**context.tables, name: blueprint}
         self._push_block(node.child_by_field_name("body"), replace(context, tables=tables))
 
