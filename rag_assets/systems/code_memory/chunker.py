@@ -193,7 +193,7 @@ class _DefinitionFinder:
         self._starts = [unit.start for unit in found]
 
     def add_definition(self, passage: Passage) -> Passage:
-        """Return the passage with its definition; a continuation also gets its signature."""
+        """Return the passage with its definition; a continuation also gets the signature."""
         low = max(0, bisect_right(self._starts, passage.start) - 1)
         units = self._found[low : bisect_left(self._starts, passage.end)]
         if len(units) != 1:
@@ -206,7 +206,7 @@ class _DefinitionFinder:
 
 
 def _get_shared_definition(units: Sequence[Unit]) -> Definition:
-    """Return a definition with the role and the symbol that all units share, if they do."""
+    """Return a definition with the role and the symbol that all units share: else `rest`, ""."""
     roles, symbols = {unit.role for unit in units}, {unit.symbol for unit in units}
     return Definition(
         roles.pop() if len(roles) == 1 else _REST.role, symbols.pop() if len(symbols) == 1 else ""

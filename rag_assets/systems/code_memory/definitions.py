@@ -46,7 +46,7 @@ relations = Report(
 
 
 def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterialization | None:
-    """Return the counts of the serving build; None for tenants that read no source code."""
+    """Return the counts of relations; None if no build is serving or no source code is read."""
     serving = ctx.catalog.generations.serving(ctx.ref.id) if reads_code(ctx.tenant) else None
     if serving is None:
         return None
@@ -85,7 +85,7 @@ def _format_list(lines: list[str]) -> str:
 def build_verdict(
     drift: RelationDrift, uris: Mapping[str, str], *, writer_at_work: bool = False
 ) -> Verdict:
-    """Return the verdict of the check whether recorded relations match the indexed texts.
+    """Return the verdict on whether the recorded relations match the indexed texts.
 
     Args:
         uris: names of documents, by id.
@@ -129,7 +129,7 @@ def build_verdict(
     against_catalog=True,
 )
 def relations_check(context: CheckContext) -> Verdict:
-    """Compare relations with the lake's facts; compare differences again while no run writes."""
+    """Compare relations with the facts in the lake; check differences again while no run writes."""
     drift, other_writer = compare_relations(context.tenant, context.share), False
     if not drift.none:
         with context.unwritten("comparing relations") as tenant:

@@ -59,7 +59,7 @@ def can_contain_blocks(content: bytes) -> bool:
 
 
 def build_hook(block: str, kept: str | None) -> bytes:
-    """Return a new hook with one block, which runs the former hook `kept` last."""
+    """Return a new hook with one block; the hook runs the former hook `kept` last, if any."""
     hook = _SHELL + _OURS + block
     if kept:
         path = '"${0%/*}"/' + shlex.quote(kept)
@@ -233,7 +233,7 @@ def _read_settings(path: Path) -> dict[str, str]:
 
 
 def _read_hook(hook: Path) -> bytes | None:
-    """Return the content of a hook, if any; NUL if it is too large or a broken link."""
+    """Return the content of a hook; None if absent, a NUL byte if too large or a broken link."""
     try:
         if not hook.is_file():
             return b"\0" if hook.is_symlink() else None

@@ -80,7 +80,7 @@ class RelationRows:
         Args:
             direction: out: edges that start at a node; in: edges that end at it.
             limit: the maximum number of edges to return for each direction, and for files.
-            files: URIs of documents; their edges that no definition states are returned too.
+            files: URIs of documents; edges that start at the document itself are returned too.
             only: kinds of edges to return; empty: all.
             without: kinds to omit.
             whole: whether to return no edges at all if there are more than the limit.
@@ -112,7 +112,7 @@ class RelationRows:
         return [*edges]
 
     def list_edges_of_kind(self, kind: str, limit: int) -> list[FoundEdge]:
-        """Return the edges of a kind with any target, at most `limit`."""
+        """Return at most `limit` edges of a kind, whatever their target."""
         rows = self._run(statements.EDGES_OF_KIND, kind=kind, limit=limit)
         return [_read_edge_row(*row) for _, *row in rows]
 
@@ -400,7 +400,7 @@ class GraphRelations(RelationRows):
     def _iter_edge_rows_inside(
         self, places: Iterable[tuple[str, str]], column: str, wanted: _Kinds
     ) -> Iterator[_Row]:
-        """Yield the edges at names that are only valid within the given document."""
+        """Yield the edges at names that are only valid within one document, given by its URI."""
         for uri, own in places:
             for document in self._graph.iter_readable([uri], self._scopes):
                 segment = self._graph.find_segment(document.text)
@@ -500,7 +500,7 @@ def list_spellings(spellings: Callable[[str], Iterator[str]], names: Collection[
 
 
 def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundSymbol:
-    """Return the definition in a row of SQL; its columns are nearly in the order of the fields."""
+    """Return the definition in an SQL row, whose columns are nearly in the order of the fields."""
     first, last, content_hash, document_id, uri, source, scope, type_, kinds, short = rest
     return FoundSymbol(
         *(qualify_definition(symbol, uri), role, public, first, last, content_hash),
@@ -510,7 +510,7 @@ def _read_symbol_row(symbol: str, role: str, public: bool, *rest: Any) -> FoundS
 
 
 def _read_edge_row(kind: str, stated_of: str, target: str, *rest: Any) -> FoundEdge:
-    """Return the edge in a row of SQL; its columns are in the order of the fields."""
+    """Return the edge in an SQL row, whose columns are in the order of the fields."""
     how, confidence, first, last, evidence, path, document_id, uri, source, scope, position = rest
     repository = get_repository_source(source)
     return FoundEdge(

@@ -104,8 +104,8 @@ def list_signs(file: FileFacts, custom: str = "") -> set[str]:
 def list_languages_to_read(signs: frozenset[str], custom: str = "") -> frozenset[str] | None:
     """Return the languages of the files that derive_documents reads; None for all files.
 
-    Without the files in other languages, the derived documents are the same. The languages for two
-    sets of signs are the languages for their union.
+    Files in other languages do not change the derived documents. The languages for the union of two
+    sets of signs are the union of their languages.
 
     Args:
         signs: the signs of all files of a repository.
@@ -126,7 +126,7 @@ def list_languages_to_read(signs: frozenset[str], custom: str = "") -> frozenset
 
 
 def uses_django(signs: frozenset[str]) -> bool:
-    """Return whether a repository with these signs is read by the interpreter of Django."""
+    """Return whether signs show that a repository uses Django, so that its interpreter reads it."""
     return _DJANGO in signs
 
 
@@ -171,7 +171,7 @@ def derive_documents(files: Sequence[FileFacts], custom: str = "") -> Derivation
 
 
 def keep_deciding_facts(facts: Sequence[Fact], language: str) -> tuple[Fact, ...]:
-    """Return the facts that find_source_types reads from a file of a repository without Django."""
+    """Return the facts that determine source types in a file of a repository without Django."""
     return tuple(filter(laravel_classes.is_read_fact, facts)) if language == "php" else ()
 
 
@@ -223,7 +223,7 @@ _HOST: Final = re.compile(r"^/?[a-z][a-z0-9+.-]{0,20}:/{1,2}[^/]*", re.IGNORECAS
 def derive_by_framework_rules(
     files: Sequence[FileFacts], frameworks: Sequence[Framework]
 ) -> Derivation:
-    """Derive the routes and tables of a repository with the rules of these frameworks."""
+    """Derive the routes and tables of a repository by the rules of these frameworks."""
     read = [File(file) for file in files if not is_test(file.path)]
     handlers = _Handlers(read)
     documents: list[DerivedDocument] = []
@@ -243,7 +243,7 @@ def derive_by_framework_rules(
 
 
 class _Handlers:
-    """The definitions of a repository by the last part of their names, to find routes' handlers."""
+    """The definitions of a repository by the last part of their names; finds handlers of routes."""
 
     def __init__(self, files: Sequence[File]) -> None:
         self._known = group(
@@ -280,7 +280,7 @@ class _Handlers:
     def _select_candidates_of_owner(
         self, parts: Sequence[str], candidates: Sequence[tuple[File, Fact]]
     ) -> list[tuple[File, Fact]]:
-        """Return the candidates whose class, module or file is named before the handler."""
+        """Return the candidates whose class, module or file the handler's name starts with."""
         wanted = [part.lower().lstrip("_") for part in parts[:-1]]
         close: list[tuple[File, Fact]] = []
         suffix: list[tuple[File, Fact]] = []
@@ -395,7 +395,7 @@ def derive_django_routes(files: Sequence[FileFacts]) -> Derivation:
 
 
 class _FactIndex:
-    """The facts of files by path and start offset; they state the line numbers of evidence."""
+    """The facts of files by path and start offset, used to find the lines of evidence."""
 
     def __init__(self, files: Sequence[FileFacts]) -> None:
         # Of the facts at one offset, the longest counts.

@@ -138,7 +138,7 @@ def _build_statement(
 
 
 def format_route_name(route: LaravelRoute) -> str:
-    """Return the name of a route's node without its prefix: `GET /invoices/{invoice}`."""
+    """Return the name of a route's node without the node prefix: `GET /invoices/{invoice}`."""
     methods = tuple(method for method in route.methods if method != "HEAD") or route.methods
     shown = "ANY" if len(route.methods) >= _ALL_METHODS else "|".join(methods)
     return f"{shown} {route.domain}/{route.uri.lstrip('/')}"
@@ -257,7 +257,7 @@ def _names_middleware(at: LocatedFact, guard: str) -> bool:
 def _group_by_pivot(
     models: Iterable[EloquentModel],
 ) -> Mapping[str, Sequence[tuple[str, EloquentRelation]]]:
-    """Return the relations that use each pivot table by convention, each with its method."""
+    """Return, by pivot table, the relations that use it by convention, each with its method."""
     pivots: dict[str, dict[tuple[str, int], tuple[str, EloquentRelation]]] = defaultdict(dict)
     for relation in (relation for model in models for relation in model.relations):
         at = relation.evidence

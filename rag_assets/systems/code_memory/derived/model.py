@@ -76,7 +76,7 @@ class DerivedDocument:
     """A route or a table, or the references of a file.
 
     Attributes:
-        called: keys for lookups of the document by name; see symbols.names.
+        called: search keys by which users find the document; see symbols.names.
         lines: its description; the first line is its heading.
     """
 
@@ -92,9 +92,8 @@ class UnresolvedStatement:
     """A statement that can only be resolved by running the code.
 
     Attributes:
-        about: the documents that may be incomplete because of it: ROUTES or TABLES for any of
-            them, or the name of one node; "" if that is unknown; INDEXES for the figures of a SCIP
-            index.
+        about: what may be incomplete because of it: ROUTES or TABLES for any route or table; the
+            name of one node; "" if unknown; INDEXES if the statement is about a SCIP index.
     """
 
     path: str
@@ -126,7 +125,7 @@ class Derivation:
 
     Attributes:
         documents: routes in the router's order, then tables by name.
-        unresolved: computed statements that may add to the documents or change them.
+        unresolved: statements that only running code resolves; they may add or change documents.
     """
 
     documents: tuple[DerivedDocument, ...]
@@ -134,7 +133,11 @@ class Derivation:
 
 
 def link_groups(places: Iterable[DerivedStatement]) -> Iterator[DerivedStatement]:
-    """Yield statements that put a route into its groups (outermost first) and nest the groups."""
+    """Yield statements: a route is in each of its groups, and each group is in the next outer one.
+
+    Args:
+        places: the groups, outermost first.
+    """
     outer = ""
     for place in places:
         name = f"{GROUP}{place.path}:{place.line_start}"
@@ -171,7 +174,7 @@ def limit_unresolved(
 
 
 def build_description(heading: str, labelled: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the lines of a description: its heading, and each label that has a text."""
+    """Return the lines of a description: the heading, then each label that has a text."""
     return heading, *(f"{label}: {text}" for label, text in labelled.items() if text)
 
 

@@ -81,7 +81,7 @@ def add_tests_to_routes(
     files: Sequence[FileFacts],
     frameworks: Sequence[Framework],
 ) -> tuple[dict[str, DerivedDocument], list[UnresolvedStatement]]:
-    """Add tests' requests to routes; also return a note for each with too many requests."""
+    """Add the requests in tests to routes; also return notes about routes with too many."""
     rules = [(framework.languages, rule) for framework in frameworks for rule in framework.requests]
     routes = _Routes(documents)
     requests: dict[str, list[DerivedStatement]] = {}
@@ -155,7 +155,7 @@ class _Routes:
             steps[-2].ends.append(end)
 
     def find_requested(self, request: _Request) -> list[str]:
-        """Return the routes that a request may reach, only those with the most literal path.
+        """Return the routes that a request may reach; of several, those with the most literal path.
 
         If no route matches, leading parts that servers often add, such as `v1`, are dropped.
         """
@@ -196,7 +196,7 @@ class _Routes:
 
 
 def _iter_route_keys(document: DerivedDocument, path: str) -> Iterator[str]:
-    """Yield the keys of a route for `_Request.route`: its name, its handler, its path helpers."""
+    """Yield the keys by which `_Request.route` may name a route: name, handler, path helpers."""
     for line in document.lines:
         label, _, text = line.partition(": ")
         if label == "name":
@@ -311,7 +311,10 @@ def _walk_call_chain(
 def _find_path(
     file: File, value: Sequence[Any] | None, call: Fact, repository: RepositoryFiles
 ) -> str | None:
-    """Return the path in a value, with `{}` for computed parts; None if it is not a path."""
+    """Return the path that a value evaluates to, with `{}` for parts known only at run time.
+
+    None if the value is not a path.
+    """
     if value is None or value[0] not in {"s", "n", "+"}:
         return None
     parts = value[1] if value[0] == "+" else [value]
@@ -381,7 +384,7 @@ def _get_id(operation: Fact) -> str:
 def _index_served_paths(
     routes: Iterable[DerivedDocument],
 ) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """Return method and path of the routes in the code: whole paths, and all their suffixes."""
+    """Return two sets of (method, path) of the routes: with whole paths, and with all suffixes."""
     whole: set[tuple[str, str]] = set()
     ends: set[tuple[str, str]] = set()
     for route in routes:
@@ -395,7 +398,7 @@ def _index_served_paths(
 
 
 def _index_definitions(files: Sequence[FileFacts], names: set[str]) -> dict[str, list[_Definition]]:
-    """Return definitions outside tests whose folded last part is in `names`, by that part."""
+    """Return definitions outside tests, by the last part of their name, if that is in `names`."""
     definitions: dict[str, list[_Definition]] = {}
     for file in files:
         if is_test(file.path):

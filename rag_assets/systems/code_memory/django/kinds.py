@@ -71,7 +71,7 @@ class _TypeReader:
                 yield fact.values["name"], "event"
 
     def iter_types_by_use(self) -> Iterator[tuple[str, SourceType]]:
-        """Yield the definitions that a setting lists or a call gets first, with their types."""
+        """Yield the definitions in a setting, or in a call as first argument, with their types."""
         for module in self._program:
             for setting, kind in self._data.settings.items():
                 for fact in module.values("", setting):

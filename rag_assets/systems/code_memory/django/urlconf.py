@@ -167,7 +167,7 @@ class _UrlReader:
                     self._read_patterns(arguments[-1], module, inner)
 
     def _find_statement_prefix(self, fact: Fact, module: Module, prefix: _Prefix) -> _Prefix | None:
-        """Return the prefix for the patterns in a statement; None if a loop computes them."""
+        """Return the prefix for the patterns in a statement; None if a loop creates them."""
         statement = fact.values["under"]
         if not statement:
             return prefix
@@ -246,7 +246,7 @@ class _UrlReader:
     def _read_included(
         self, target: Any, module: Module, prefix: _Prefix, namespace: str | None = None
     ) -> None:
-        """Read what `include` includes: a module or a list, possibly in a tuple with namespaces."""
+        """Read the argument of `include`: a module or list, maybe in a tuple with a namespace."""
         app: str | None = None
         if is_a(target, "tuple") and target["items"]:
             target, *names = target["items"]

@@ -280,7 +280,7 @@ class _Registration:
 
     Attributes:
         under: the compound statement around it; "" if there is none.
-        parents: with drf-extensions, the registrations in whose result it registers, nearest first.
+        parents: with drf-extensions, the registrations that it is nested in, nearest first.
     """
 
     module: Module
@@ -301,7 +301,7 @@ class _Registration:
         return Viewset(program, program.absolute(value["name"], self.module))
 
     def build_nested_prefix(self, program: PythonProgram) -> str | None:
-        """Return the prefix with the parents' keys, as drf-extensions; None if computed."""
+        """Return the prefix below the parents' prefixes and keys; None if one is not a literal."""
         if not isinstance(self.prefix, str):
             return None
         full_prefix = self.prefix
@@ -335,7 +335,7 @@ class RouterReader:
         return any(ancestor in self._classes for ancestor in self._program.list_ancestry(function))
 
     def iter_routes(self, router: PythonName) -> Iterator[DjangoRoute | Unresolved]:
-        """Yield the routes of a router: for each viewset list, extra actions, then detail."""
+        """Yield the routes of a router; per viewset: list routes, extra actions, detail routes."""
         creation, evidence = router.value, router.module.evidence(router.value)
         name = self._program.get_called_name(creation, router.module)
         classes = [*self._program.iter_lineage(name)]
@@ -379,7 +379,7 @@ class RouterReader:
     def _find_router(
         self, call: Any, module: Module, left: int = _DEEPEST
     ) -> tuple[str, tuple[_Registration, ...]]:
-        """Return the router that a registration belongs to, and the registrations above it.
+        """Return the router that a registration belongs to, and the registrations it is nested in.
 
         With drf-extensions, a viewset may be registered with the result of another registration.
         """

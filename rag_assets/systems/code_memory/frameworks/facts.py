@@ -81,7 +81,7 @@ def list_framework_facts(
 ) -> tuple[list[Fact], str]:
     """Return the statements and events of a text that frameworks use, and a note.
 
-    The note says how many statements were left out; it is "" if there are none.
+    The note says how many statements were left out; it is "" if none was left out.
 
     Args:
         known_facts: the other facts of the text; only definitions and imports are used.
@@ -115,7 +115,7 @@ def list_framework_facts(
 
 
 def _keep_relevant_statements(found: Sequence[Fact], words: _NamesOfInterest) -> list[Fact]:
-    """Return the statements that match names of interest, and the calls that they depend on."""
+    """Return the statements with a name of interest, and the calls that these depend on."""
     by_place = {(fact.start, fact.end): fact for fact in found if fact.kind == CALL}
     assigned = [fact for fact in found if fact.kind == ASSIGNED and fact.values["value"][0] == "c"]
     chains = {
@@ -226,7 +226,7 @@ def _list_event_facts(
 
 
 class _EventNames:
-    """The definitions and imports of a text, used to name the emitters and listeners of events."""
+    """The definitions and imports of a text: they name the emitters and listeners of events."""
 
     def __init__(self, facts: Sequence[Fact]) -> None:
         self.imported: dict[str, str] = {}

@@ -58,7 +58,7 @@ class File:
         self._around: dict[int, tuple[list[int], list[int], list[Fact]]] = {}
 
     def find_enclosing(self, facts: Sequence[Fact], at: int) -> list[Fact]:
-        """Return those of one kind of this file's facts that enclose an offset, outer first."""
+        """Return those facts that enclose an offset, outer facts first; all are of one kind."""
         starts, outer, ordered = self._nest_facts(facts)
         found: list[Fact] = []
         index = bisect_right(starts, at) - 1
@@ -96,7 +96,7 @@ class File:
         return self.by_place.get((value[1], value[2]))
 
     def find_assignment(self, name: str, before: int | None = None) -> Fact | None:
-        """Return the last assignment of a name before an offset, else its first one, else None."""
+        """Return the last assignment to a name before an offset, else the first, else None."""
         known = self._assignments_by_name.get(name, [])
         if not known or before is None:
             return known[0] if known else None
@@ -120,7 +120,7 @@ class File:
 
     @cached_property
     def modules_by_name(self) -> Mapping[str, str]:
-        """Return the module of each imported name; in Python and Rust with the name appended."""
+        """Return the module of each imported name; in Python and Rust, the name is appended."""
         found: dict[str, str] = {}
         for fact in self.imports:
             name = "." * int(fact.values.get("level", 0) or 0) + str(fact.values.get("name", ""))
@@ -157,7 +157,7 @@ class RepositoryFiles:
         return group((one.values["name"], (f, one)) for f in self.files for one in f.functions)
 
     def resolve_text(self, file: File, value: Sequence[Any], at: int) -> str | None:
-        """Return the string that a value evaluates to; None if it is computed at run time."""
+        """Return the string that a value evaluates to; None if it is only known at run time."""
         todo: list[tuple[File, Sequence[Any], int]] = [(file, value, at)]
         parts: list[str] = []
         for _ in range(_MOST_STEPS_OF_TEXT):
@@ -232,7 +232,7 @@ class RepositoryFiles:
         return [*found.values()]
 
     def _find_in_package(self, file: File, name: str) -> File:
-        """Return the file of the package that assigns a name; this file unless exactly one does."""
+        """Return the only file of the package that assigns a name, else this file."""
         folder = posixpath.dirname(file.path), file.language
         package = self._by_folder[folder] if file.language in _OPEN_IN_FOLDER else ()
         known = [other for other in package if other.find_assignment(name) is not None]
@@ -247,7 +247,7 @@ class RepositoryFiles:
 
         Args:
             first: the name that an import binds.
-            last: the attribute of it; "" if the name itself is meant.
+            last: an attribute of that name; "" if the name itself is meant.
         """
         module = file.modules_by_name[first]
         if file.language != "python":
@@ -262,7 +262,7 @@ class RepositoryFiles:
         return [(one, name) for one in self.find_modules(file, owner) if one is not file]
 
     def find_modules(self, file: File, import_path: str) -> list[File]:
-        """Return the files that an import's path, as written, names: usually a single file."""
+        """Return the files that the path in an import means: usually a single file."""
         folder = posixpath.dirname(file.path)
         if file.language == "python":
             levels = len(import_path) - len(import_path.lstrip("."))
@@ -314,7 +314,7 @@ def get_named_text(fact: Fact, name: str) -> str | None:
 
 
 def get_named_words(fact: Fact, name: str) -> list[str] | None:
-    """Return the words of a named argument, a word or a list of words; None if it is absent."""
+    """Return the words in a named argument (a word or a list); None if the argument is absent."""
     value = fact.values.get("named", {}).get(name)
     if value is None:
         return None
@@ -327,7 +327,7 @@ def join_paths(before: str, after: str) -> str:
 
 
 def combine_paths(before: Sequence[str | None], after: Sequence[str | None]) -> list[str | None]:
-    """Return every combination of a prefix and a path, limited; None is a computed path."""
+    """Return a limited number of combinations of a prefix and a path; None is a computed path."""
     pairs = ((one, other) for one in before for other in after)
     found = dict.fromkeys(
         None if one is None or other is None else join_paths(one, other) for one, other in pairs

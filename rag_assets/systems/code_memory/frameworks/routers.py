@@ -69,7 +69,7 @@ class RouterPaths:
         return self._list_paths_of_name(file, str(value[1]), at, depth) if value[0] == "n" else []
 
     def list_paths_of_holders(self, file: File, fact: Fact, depth: int = 0) -> list[str | None]:
-        """Return the paths of the router to which an enclosing call adds this fact; else [""]."""
+        """Return the paths of the router to which an enclosing call adds this fact, else [""]."""
         holders = self._routers.holders
         around = file.find_enclosing(file.calls, fact.start) if holders and depth < _DEEPEST else []
         for one in reversed(around):
@@ -202,7 +202,7 @@ class RouterPaths:
     def _list_paths_of_maker(
         self, file: File, call: Fact, depth: int, name: str
     ) -> list[str | None]:
-        """Return the paths of a router that a call creates: its prefix below each of its mounts."""
+        """Return the paths of a router that a call creates: its prefix below each mount path."""
         value = find_argument(call, self._routers.prefix) if self._routers.prefix else None
         own: str | None = ""
         if value is not None and value[0] not in {"f", "d"}:
@@ -256,7 +256,7 @@ class RouterPaths:
     def _list_paths_of_assignment(
         self, file: File, assignment: Fact, depth: int
     ) -> list[str | None]:
-        """Return the paths of the router in an assignment; a mount in itself adds no path."""
+        """Return the paths of the router in an assignment; a router mounted in itself adds none."""
         key = file.path, "", assignment.start
         if key not in self._known:
             self._known[key] = []

@@ -258,7 +258,7 @@ class RouteReader:
                 yield route
 
     def _find_path_in_annotations(self, file: File, fact: Fact, routes: RouteRules) -> str | None:
-        """Return the path in an annotation or its siblings; "" if absent, None if computed."""
+        """Return the path in an annotation or its siblings; "" if absent, None if not a literal."""
         path = self._find_route_path(file, fact, routes)
         target = fact.values["target"]
         for other in file.annotations if path == "" and routes.path_annotation else ():
@@ -375,7 +375,7 @@ class _ResourceRoutes:
                 yield tuple(method.split("|")), path, f"{owner}::{action}"
 
     def get_action_in_block(self, file: File, fact: Fact, path: str) -> str:
-        """Return controller and action of a route in a resource's block; the path is the action."""
+        """Return the handler of a route in a resource's block, `Controller::path`; else ""."""
         for one in reversed(file.find_enclosing(file.calls, fact.start)):
             kind = self._resources.calls.get(one.values["name"])
             value = find_argument(one, "0")

@@ -87,7 +87,7 @@ _CLOSING: Final = re.compile(r"(?:'''|\"\"\"|[`'\"])$")
 
 
 def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
-    """Return a text's statements in order, and a note, which is "" if all were read."""
+    """Return the statements of a text, and a note on what was not read ("" if all was)."""
     if tree.gave_up or len(tree.text) > _LONGEST:
         return [], "framework calls were not read: the text is too long or the parser stopped"
     found: list[Fact] = []
@@ -113,7 +113,7 @@ def list_statements(tree: SyntaxTree, language: str) -> tuple[list[Fact], str]:
 def _visit_children(
     node: Node, children: Sequence[Node], depth: int, annotated: Node | None
 ) -> Iterator[_Visit]:
-    """Yield a node's children, last first, each with the definition it may annotate."""
+    """Yield the children of a node, last first, each with the definition that it may annotate."""
     kind = node.type
     own: Node | None = None
     if kind == "decorated_definition":

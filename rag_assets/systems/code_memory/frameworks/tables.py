@@ -170,9 +170,9 @@ class TableReader:
         marks: Sequence[Fact],
         lineage: Sequence[ClassStatement],
     ) -> tuple[str, MappedClass] | None:
-        """Return the table of a class and the mapping; None if it has no table.
+        """Return the table of a class, named by an annotation or after the class; else None.
 
-        An annotation names the table, or its name follows from the class name.
+        The second part of the result is the mapping of the class.
         """
         values = (
             find_argument(a, tables.argument)

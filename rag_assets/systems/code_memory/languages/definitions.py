@@ -205,7 +205,7 @@ class _FileWalk:
     def _iter_inherited_methods(
         self, chain: list[str], target: ResolvedName
     ) -> Iterator[ResolvedName]:
-        """Yield the methods that `this.method()` may inherit; none if the type defines it."""
+        """Yield the inherited methods that `this.method()` may call; none if the type has its own."""
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
             return
@@ -260,7 +260,7 @@ class _FileWalk:
         return None
 
     def _is_bound(self, name: str) -> bool:
-        """Return whether any scope around this position binds a name, even to an unknown target."""
+        """Return whether a scope around this position binds a name, even to an unknown target."""
         return any(name in scope.names for scope in self._scopes)
 
     def _bind_to_type(self, written: str) -> Binding | None:

@@ -132,7 +132,7 @@ class LanguageGrammar:
         roots: types of nodes at which a chain of members starts.
         implicit: whether a method may call other methods of its type without a receiver.
         package_wide: whether a name that the file does not bind belongs to the file's package.
-        imports_all: whether a type that is neither imported nor defined in the file is built in.
+        imports_all: whether files import every type that they do not define: others are built in.
     """
 
     language: ClassVar[str] = ""
@@ -163,7 +163,7 @@ class LanguageGrammar:
         raise NotImplementedError
 
     def get_nested_level(self, node: Node) -> Node | None:
-        """Return the node whose children replace this statement; None to keep the statement."""
+        """Return the node whose children are read instead of this statement; else None."""
         return node if node.type == "ERROR" else None
 
     def is_leading(self, node: Node) -> bool:
@@ -206,7 +206,7 @@ class LanguageGrammar:
         )
 
     def get_name_chain(self, node: Node | None) -> list[str] | None:
-        """Return the names in an expression, `a.b.c`; None if it does not start with a name."""
+        """Return the names in an expression such as `a.b.c`; None if it does not start with a name."""
         names: list[str] = []
         while node is not None and (member := self.members.get(node.type)) is not None:
             names.append(self.tree.get_field_text(node, member[0]))
@@ -226,7 +226,7 @@ class LanguageGrammar:
         yield from ()
 
     def get_call_chain(self, node: Node) -> list[str] | None:
-        """Return the names in a call or object creation, `a.b.c`; None for any other node."""
+        """Return the names in a call or object creation, such as `a.b.c()`; else None."""
         return None
 
     def get_type_name(self, written: str) -> str:
@@ -234,7 +234,7 @@ class LanguageGrammar:
         return written
 
     def qualify_in_package(self, name: str) -> str:
-        """Return the name of an unbound type, qualified by the file's package if possible."""
+        """Return the name of a type that the file does not bind, with its package if possible."""
         return name
 
     def is_type(self, name: str) -> bool:

@@ -102,7 +102,7 @@ class Java(LanguageGrammar):
                 self._package = "".join(name.split())
 
     def get_nested_level(self, node: Node) -> Node | None:
-        """Return the node whose children replace this statement; None to keep the statement."""
+        """Return the node whose children are read instead of this statement; else None."""
         return node if node.type in {"ERROR", "enum_body_declarations"} else None
 
     def define(self, node: Node, outer: CodeDefinition | None) -> Sequence[CodeDefinition]:

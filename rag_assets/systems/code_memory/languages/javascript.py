@@ -416,7 +416,7 @@ class Jsx(LanguageGrammar):
             yield from self._iter_block_names(node)
 
     def _iter_block_names(self, block: Node) -> Iterator[tuple[str, str]]:
-        """Yield the functions and classes that a block declares; code above them can use them."""
+        """Yield the functions and classes that a block declares: even earlier code can use them."""
         for child in block.named_children:
             if child.type in _DECLARATIONS:
                 yield self.tree.get_field_text(child, "name"), ""
@@ -483,7 +483,7 @@ def read_any_typescript(text: str) -> CodeText:
     """Return the units and facts of a TypeScript file, with or without JSX.
 
     The two syntaxes cannot be combined: `<T>x` is a cast in TypeScript, but opens an element in
-    JSX. If neither parses without errors, the reading with more facts is returned.
+    JSX. If the text has errors in both, the result with more facts is returned.
     """
     plain = read_typescript(text)
     if not plain.notes:

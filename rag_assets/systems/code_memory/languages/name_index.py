@@ -50,7 +50,7 @@ def index_names(
     Args:
         tags: the result of the tag query on the text.
         language: the file's language; None if no query reads it.
-        defined: names of definitions with their lines, as the language's own reader finds them.
+        defined: names of definitions with their lines, from the language's own reader.
     """
     found: dict[str, dict[int, tuple[str, str]]] = {}
     definitions = [
@@ -110,7 +110,7 @@ def _add_words(
     comments: Sequence[tuple[int, int]],
     pattern: re.Pattern[str],
 ) -> None:
-    """Add the words of a text to `found`, unless a word already has an entry for its line.
+    """Add the words of a text to `found`; a word that has an entry for its line is skipped.
 
     Args:
         found: entries of the index by name and line; extended here.

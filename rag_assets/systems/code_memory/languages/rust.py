@@ -67,13 +67,13 @@ class Rust(LanguageGrammar):
     own_types = frozenset({"Self"})
 
     def get_nested_level(self, node: Node) -> Node | None:
-        """Return the node whose children replace this statement; None to keep the statement."""
+        """Return the node whose children are read instead of this statement; else None."""
         if node.type == "foreign_mod_item":
             return node.child_by_field_name("body")
         return node if node.type == "ERROR" else None
 
     def is_leading(self, node: Node) -> bool:
-        """Return whether a statement belongs to the definition after it; `//!` comments do not."""
+        """Return whether a statement belongs to the definition after it; a `//!` comment does not."""
         inner = node.child_by_field_name("inner") is not None  # `//!` documents the enclosing item
         return super().is_leading(node) and not inner
 

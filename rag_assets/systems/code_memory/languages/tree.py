@@ -167,8 +167,8 @@ class SyntaxTree:
 def get_syntax_tree(text: str, module: str, function: str = "language") -> SyntaxTree:
     """Return the tree of a text, from a cache through which all readers of a file share it.
 
-    Call `get_syntax_tree.cache_clear()` after reading a file: a tree takes many times the memory of its
-    text.
+    Call `get_syntax_tree.cache_clear()` after reading a file: a tree takes many times the memory of
+    its text.
     """
     return SyntaxTree(text, module, function)
 

@@ -2,7 +2,7 @@
 
 | kind | symbol | values |
 |---|---|---|
-| uses_middleware | the enclosing definition | name: a class or a name; alias: or group |
+| uses_middleware | the enclosing definition | name: a class or a name; alias: alias or group |
 | guards | a controller | name, methods: guarded methods; an empty list means all methods |
 """
 
@@ -58,7 +58,7 @@ _Statement: TypeAlias = tuple[str, _Values]
 
 
 def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
-    """Yield a statement for each ability that a call checks, and for the subject of the check.
+    """Yield a statement for each ability that a call checks; it states the subject, too.
 
     The subject is a class, or a variable with an object. If the subject is the only argument, the
     ability follows from the enclosing method.
@@ -177,10 +177,10 @@ class Policies:
         return self._mapped.get(model) or next(candidates, "")
 
     def find_check(self, route: LaravelRoute, middleware: str) -> tuple[str, str, bool] | None:
-        """Return the policy that one middleware of a route checks; None if it is unknown.
+        """Return the policy that a middleware of a route checks; None if it is unknown.
 
         The result is the policy's class, the method that decides, and whether a policy map names
-        the policy. For an ability that a gate defines, it is "", the ability's node and true.
+        the policy. For an ability of a gate, the result is "", the node of the ability and True.
 
         Args:
             middleware: the middleware as the route states it: `can:send,invoice`.

@@ -66,7 +66,7 @@ def split_name(written: str, *, folded: bool = True) -> tuple[str, ...]:
 
 
 def format_path_template(path: str) -> str:
-    """Return a path in lower case, with `{}` for each parameter, and without a final slash."""
+    """Return a path in lower case, `{}` for each parameter, without query and last slash."""
     bare = _PARAMETER.sub("{}", path).partition("?")[0]
     return "/" + "/".join(part for part in bare.split("/") if part).lower()
 

@@ -216,7 +216,7 @@ def _drop_nested_units(units: Iterable[Unit]) -> list[Unit]:
 
 
 def _extend_first_head(source: PhpSource, units: list[Unit]) -> list[Unit]:
-    """Return the units; the head of a class at the top includes the namespace and imports above."""
+    """Return the units; the head of a first class also has the namespace and imports above it."""
     if not units or units[0].role != "class":
         return units
     first = units[0]
@@ -442,7 +442,7 @@ def _are_mostly_prose(source: PhpSource, keys: Sequence[tuple[tuple[str, ...], N
 
 
 def _iter_environment_variables(source: PhpSource, value: Node) -> Iterator[str]:
-    """Yield the environment variables that a value reads with `env()`; none if it is an array."""
+    """Yield the environment variables that a value reads by `env()`; none for an array."""
     if value.type == "array_creation_expression":
         return
     for node in source.tree.find_nodes(frozenset({_CALLS}), value):

@@ -90,7 +90,7 @@ def get_loop_parts(node: Node) -> tuple[Node | None, Node | None]:
 
 
 def list_classes(kind: str) -> Origins:
-    """Return the classes in a PHP type (`A|B`, `int`) as origins; None if it has no class."""
+    """Return the classes in a PHP type such as `A|B` as origins; None if the type has no class."""
     named = tuple(name for name in kind.split(OR) if name and name not in NO_CLASSES)
     return named or None
 
@@ -106,7 +106,7 @@ def combine_origins(several: Iterable[Origins]) -> Origins:
 
 
 def append_steps(start: Origins, steps: Sequence[str]) -> Origins:
-    """Return origins that continue with further steps; None if any of them becomes too long."""
+    """Return origins with further steps appended; None if any of them becomes too long."""
     if start is None or not steps:
         return start
     found = tuple(THEN.join((origin, *steps)) for origin in start)
@@ -211,7 +211,7 @@ class OriginFinder:
         return append_steps(start, steps)
 
     def _find_start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
-        """Return the origins of a chain's first expression; consume a step `user()` of it."""
+        """Return the origins of a chain's first expression; remove a step `user()` if it is used."""
         tree = self._source.tree
         if steps[:1] == ["user()"] and self._provides_user(at):
             del steps[0]
@@ -227,7 +227,7 @@ class OriginFinder:
         return self.find(at, depth + 1)
 
     def _provides_user(self, at: Node) -> bool:
-        """Return whether `user()` of an expression is the signed-in user: `auth()->user()`."""
+        """Return whether `user()`, called on an expression such as `auth()`, is the signed-in user."""
         tree = self._source.tree
         if at.type == "function_call_expression":
             return tree.get_field_text(at, "function").lstrip("\\") in _USER_PROVIDERS
@@ -265,7 +265,7 @@ class OriginFinder:
         return (f"{name}{CALLED}",)
 
     def _find_variable_origins(self, name: str, depth: int) -> Origins:
-        """Return the origins of a variable's values; assignments from itself are ignored."""
+        """Return the origins of a variable's values; an assignment from the variable is ignored."""
         if name == "$this":
             return (self._around.name,) if self._around is not None else None
         if name in self._open:
@@ -358,7 +358,7 @@ class OriginFinder:
 
 
 def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
-    """Return the expressions whose value a branching or wrapping expression may take."""
+    """Return the expressions whose values an expression such as `a ?: b` or `(a)` may have."""
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
     if node.type == "assignment_expression":
@@ -464,7 +464,7 @@ def iter_origin_facts(source: PhpSource, finders: OriginFinders) -> Iterator[Fac
 def _find_undeclared_return_origins(
     source: PhpSource, method: Method, finder: OriginFinder
 ) -> Origins:
-    """Return the origins of a function's return value; None if its declared type names a class."""
+    """Return the origins of a return value; None if the declared type already names a class."""
     declared = method.returns
     if declared not in _VAGUE_TYPES and not declared.startswith(_OF_FRAMEWORK):
         return None
