@@ -156,7 +156,7 @@ class HistoryWalk:
         return History(changes, looked_at, self._cut_off)
 
     def _has_changed(self, commit: Commit, blob: str, lines: Lines | None) -> bool:
-        """Return whether a commit changed the lines; also queue those parents that must be followed."""
+        """Return whether a commit changed the lines; also queue the parents to follow."""
         earlier: list[tuple[Commit, Lines | None]] = []
         is_changed = True
         for parent in self._iter_parents(commit):

@@ -54,7 +54,7 @@ class NameResolver:
     tenant: Tenant
 
     def find_routes(self, name: str) -> list[Node]:
-        """Return the routes that a text names: by name, path, or the controller they lead to."""
+        """Return the routes that a text names: by name, by path, or by controller."""
         is_path = name.strip().startswith("/") or (" " in name.strip() and "/" in name)
         return self._find_by_name_or_path(name) or (
             [] if is_path else self._find_by_controller(name)
@@ -63,8 +63,8 @@ class NameResolver:
     def _find_by_name_or_path(self, name: str) -> list[Node]:
         """Return the routes with this name, path or requested path; GET routes come first.
 
-        If there is none, the path is also tried without its first parts, because servers may add a
-        prefix, and last as an operation that only an API description states.
+        If there is none, the path is tried without its first parts, because servers may add a prefix.
+        Last, it is tried as the path of an operation that only an API description states.
         """
         spelled = dict.fromkeys([name, *iter_route_spellings(name)])
         method, path = parse_request(name) or ("", name)
@@ -136,7 +136,7 @@ class NameResolver:
         return found or next(filter(None, map(self._find_exact_path, shorter)), [])
 
     def explain_shorter_path(self, path: str) -> list[str]:
-        """Return a line that names the file, if only the end of a path matches it; else no line."""
+        """Return a line that names the file if only the end of a path matches it; else []."""
         spelled = list_path_spellings(path)
         uris = self.find_files(path)
         end = "/" + (spelled[1:] or spelled or [""])[0].lower()
@@ -155,7 +155,7 @@ class NameResolver:
         return self._list_names_in(uris) or [FILE + uri for uri in uris]
 
     def describe_coverage(self) -> str:
-        """Return how many files of each language were read and how, as a line of an answer."""
+        """Return a line on how many files of each language were read, and by which means."""
         counts = Counter(filter(None, map(_get_program_language, self._uris)))
         unscanned = self.view.list_documents(_FILE_TYPES, only_unscanned=True)
         unread = sum(_get_program_language(file.uri) != "" for file in unscanned)

@@ -205,7 +205,7 @@ class _FileWalk:
     def _iter_inherited_methods(
         self, chain: list[str], target: ResolvedName
     ) -> Iterator[ResolvedName]:
-        """Yield the inherited methods that `this.method()` may call; none if the type has its own."""
+        """Yield inherited methods that `this.method()` may call; none if the type defines it."""
         grammar = self._grammar
         if len(chain) != 2 or chain[0] not in grammar.own or target.name in self._symbols:  # noqa: PLR2004
             return

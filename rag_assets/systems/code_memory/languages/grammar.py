@@ -132,7 +132,7 @@ class LanguageGrammar:
         roots: types of nodes at which a chain of members starts.
         implicit: whether a method may call other methods of its type without a receiver.
         package_wide: whether a name that the file does not bind belongs to the file's package.
-        imports_all: whether files import every type that they do not define: others are built in.
+        imports_all: whether files import all types that they do not define, except built-in types.
     """
 
     language: ClassVar[str] = ""
@@ -206,7 +206,7 @@ class LanguageGrammar:
         )
 
     def get_name_chain(self, node: Node | None) -> list[str] | None:
-        """Return the names in an expression such as `a.b.c`; None if it does not start with a name."""
+        """Return the names in an expression such as `a.b.c`; None if it starts otherwise."""
         names: list[str] = []
         while node is not None and (member := self.members.get(node.type)) is not None:
             names.append(self.tree.get_field_text(node, member[0]))

@@ -73,7 +73,7 @@ class Rust(LanguageGrammar):
         return node if node.type == "ERROR" else None
 
     def is_leading(self, node: Node) -> bool:
-        """Return whether a statement belongs to the definition after it; a `//!` comment does not."""
+        """Return whether a statement belongs to the definition after it (unlike `//!` comments)."""
         inner = node.child_by_field_name("inner") is not None  # `//!` documents the enclosing item
         return super().is_leading(node) and not inner
 

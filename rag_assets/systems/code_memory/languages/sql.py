@@ -44,7 +44,7 @@ def _skip_blank(text: str, at: int) -> int:
 
 
 class _StatementScanner:
-    """A scanner for the ends of statements; remembers the delimiter that the text sets."""
+    """A scanner for the ends of statements, which remembers the current delimiter."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -124,7 +124,7 @@ def _build_token_pattern(delimiter: str) -> re.Pattern[str]:
 
 
 def _find_statement_head(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the offset of the comments directly above a statement, and of its first word.
+    """Return two offsets: of the comments directly above a statement, and of its first word.
 
     A blank line separates a statement from comments that do not belong to it.
     """
@@ -300,7 +300,7 @@ _MOST: Final = 50
 
 
 def add_queries(text: str, reading: CodeText) -> CodeText:
-    """Return a reading with facts for the tables that SQL queries in the text's strings name.
+    """Return units and facts extended by the tables that SQL queries in strings name.
 
     Each table yields the fact `queries_table` {table}; its symbol is the enclosing definition.
     """

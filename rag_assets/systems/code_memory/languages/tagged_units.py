@@ -49,10 +49,10 @@ _SIGNATURE: Final = 200
 
 
 def add_definitions(text: str, reading: CodeText, tags: Tags) -> CodeText:
-    """Add the definitions of a tag query to a reading that has no named units.
+    """Return `reading` extended by the definitions of a tag query.
 
-    If any unit of the reading has a symbol, it is returned unchanged. Each definition also yields a
-    fact `declares` {role}, and each supertype `extends`, `implements` or `uses_trait` {name}.
+    If any unit of `reading` has a symbol, `reading` is returned unchanged. Each definition also
+    yields a fact `declares` {role}, each supertype `extends`, `implements` or `uses_trait` {name}.
 
     Args:
         reading: the units and facts that were read without the query.
@@ -85,7 +85,7 @@ def _iter_units_of_definitions(text: str, shown: Sequence[TagDefinition]) -> Ite
 
 
 def _find_closing_end(text: str, end: int, after: int) -> int:
-    """Return the end of a definition including the lines that close the blocks around it."""
+    """Return the end of a definition, after the lines that close the blocks around it."""
     line = text.find("\n", end, after)
     if line < 0 or text[end:line].strip():
         return end

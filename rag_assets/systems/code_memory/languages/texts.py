@@ -108,7 +108,7 @@ def _find_headings(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def _find_sections(text: str) -> list[Unit]:
-    """Return sections down to _SECTION_LEVEL, each named by its heading and all headings above."""
+    """Return sections down to _SECTION_LEVEL, named by their heading and the headings above."""
     headings = [heading for heading in _find_headings(text) if heading[1] <= _SECTION_LEVEL]
     units: list[Unit] = []
     above: list[tuple[int, str]] = []
@@ -159,7 +159,7 @@ def _iter_mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
 
 
 def _classify_name(found: re.Match[str]) -> tuple[str, str] | None:
-    """Return the name in a code span or link, and its kind (`what`); None for any other text."""
+    """Return a name in a code span or link, and its kind (`what`); None if the text is no name."""
     link = found["link"]
     if link is not None:
         path = link.partition("#")[0]

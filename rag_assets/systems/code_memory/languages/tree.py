@@ -174,7 +174,7 @@ def get_syntax_tree(text: str, module: str, function: str = "language") -> Synta
 
 
 def iter_descendants(node: Node, *, into: frozenset[str] | None = None) -> Iterator[Node]:
-    """Yield a node and all nodes within it, in order; not the children of nodes of types `into`."""
+    """Yield a node and all nodes within it, in order, but no children of nodes of types `into`."""
     todo = [node]
     while todo:
         at = todo.pop()
@@ -279,7 +279,7 @@ def cover_text(text: str, units: Sequence[Unit], cuts: Sequence[int]) -> tuple[U
 
 
 def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Unit]:
-    """Yield units extended by the closing brackets after them; no chunk is then only a bracket."""
+    """Yield units extended by closing brackets after them, so that no chunk is only a bracket."""
     for index, unit in enumerate(units):
         last = units[index + 1].start if index + 1 < len(units) else len(text)
         closing = _CLOSING.match(text, unit.end, last)
@@ -295,12 +295,12 @@ def _extend_to_closing_brackets(text: str, units: Sequence[Unit]) -> Iterator[Un
 
 
 def select_cuts_within(cuts: Sequence[int], unit: Unit) -> tuple[int, ...]:
-    """Return those of the ascending offsets `cuts` that lie inside a unit."""
+    """Return the offsets among the ascending `cuts` that lie inside a unit."""
     return tuple(cuts[bisect_right(cuts, unit.start) : bisect_left(cuts, unit.end)])
 
 
 def find_first_comment(node: Node) -> Node:
-    """Return the first comment of the block directly above a node, or else the node."""
+    """Return the first of the comments directly above a node; without comments, the node."""
     first = node
     before = node.prev_sibling
     while before is not None and is_comment(before):

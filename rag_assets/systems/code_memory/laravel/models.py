@@ -144,7 +144,7 @@ class EloquentModel:
 
     Attributes:
         table: its table; "" for an abstract class, or if it is computed.
-        how: whether the class or an ancestor states the table, or Laravel's convention names it.
+        how: "stated" if the class or an ancestor states the table, else "convention".
         relations: its own relations, then the inherited ones.
     """
 

@@ -37,7 +37,7 @@ def _load_methods_by_form() -> Mapping[str, frozenset[str]]:
 
 
 def find_result_form(form: Form, name: str) -> Form | None:
-    """Return the form of an Eloquent method's result; None for other results than models."""
+    """Return the form of an Eloquent method's result; None if the result is not about models."""
     name, methods = name.lower(), _load_methods_by_form()
     if form == "many":
         is_same = name in methods["some_of_several"]
@@ -69,8 +69,8 @@ class Receiver:
 
     Attributes:
         form: an object of the class, a query for objects, or several objects.
-        is_aside: whether it is not the model that a method is about: it comes from the signed-in
-            user, from a property, from a function, or from a class that is not a model.
+        is_aside: whether the code is not mainly about this object: it comes from the signed-in user,
+            from a property, from a function, or from a class that is not a model.
     """
 
     owner: str

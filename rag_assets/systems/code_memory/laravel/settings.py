@@ -48,9 +48,9 @@ _NONE: Final = object()
 def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     """Return the statement that returns a file's settings, with `values` and `untold`, or None.
 
-    Translation files also return arrays, but they do not read the environment. From a file that
-    does not read it, only values that routes and tables may depend on are included, and no strings
-    of several words.
+    Translation files also return arrays, but they do not read the environment. If a file does not
+    read the environment, only values on which routes and tables may depend are included, without
+    strings of several words.
     """
     if "return" not in source.text:
         return None

@@ -122,7 +122,7 @@ class RelationDrift:
 def compare_relations(
     ctx: TenantContext, share: DailyShare, *, repairs: bool = False
 ) -> RelationDrift:
-    """Compare the rows of a share of the texts, and all derived documents, with the lake's facts.
+    """Compare rows of a share of the texts, and all derived documents, with facts in the lake.
 
     Args:
         repairs: whether to repair the differences. The rows of a text are replaced in one
@@ -230,7 +230,7 @@ class CodeFacts:
         )
 
     def unfinished(self, catalog: Catalog, tenant: Tenant, generation: int) -> str | None:
-        """Return why routes and tables must be derived again; None if they are up to date."""
+        """Return why routes and tables must be derived again; None if they are current."""
         if find_due_sources(catalog, tenant, generation):
             return "routes and tables were derived from files that have changed since"
         return None
@@ -240,7 +240,7 @@ class CodeFacts:
         return source in get_derived_configs(tenant)
 
     def withdraw(self, ctx: TenantContext, source: str) -> None:
-        """Withdraw the routes and tables of a source, as former readers could still see them."""
+        """Withdraw the routes and tables of a source: former readers could still see them."""
         derived = get_derived_configs(ctx.tenant)[source].name
         code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
 
@@ -320,7 +320,7 @@ def _derive_from_sources(
 def _read_references(
     ctx: TenantContext, documents: Sequence[CodeDocument], files: Mapping[str, FileFacts]
 ) -> ScipReferences:
-    """Return the references that the SCIP indexes among the documents of a repository resolve."""
+    """Return the references in those documents of a repository that are SCIP indexes."""
     indexes = [document for document in documents if is_index(document)]
     texts = _read_parsed_texts(ctx, indexes)
     read = [

@@ -195,7 +195,7 @@ def find_changed_labels(
     """Return the labels that differ from the recorded ones, by document of one repository.
 
     Args:
-        files: the facts of files, by document; at least of labelled documents.
+        files: facts by document; they must include all documents that get labels.
     """
     by_path: dict[str, dict[str, str]] = {}
     for (path, symbol), kind in find_source_types(list(files.values())).items():
@@ -208,7 +208,7 @@ def find_changed_labels(
 
 
 class _SliceChange:
-    """The change of a build by a slice, judged only by the documents in the slice.
+    """The changes that a slice makes to a build, judged only by the documents in the slice.
 
     Args:
         pairs: each document of the slice with its former text, if any, and with its new text.
@@ -224,7 +224,7 @@ class _SliceChange:
         self._ctx, self._pairs, self._settled = ctx, pairs, settled
 
     def keeps_labels(self) -> bool:
-        """Return whether the labels match the build, and the slice leaves them unchanged."""
+        """Return whether the recorded labels are current and the slice does not change them."""
         for old, new in self._pairs:
             present = [one for one in (old, new) if one is not None]
             if any(map(is_labelled, present)) and new.source not in self._settled:
@@ -233,7 +233,7 @@ class _SliceChange:
         return all(decide(old) == decide(new) for old, new in self._pairs)
 
     def move_marks(self) -> None:
-        """Move the marks of the sources whose derived documents the slice leaves unchanged."""
+        """Move the marks of sources whose derived documents the slice does not change."""
         moved: dict[str, str] = {}
         for source, mark in self._settled.items():
             pairs = [(old, new) for old, new in self._pairs if new.source == source]
@@ -253,7 +253,7 @@ class _SliceChange:
         return list_deciding_facts(self._list_facts(document), get_language(document))
 
     def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
-        """Return whether a document's change leaves its source's derived documents unchanged."""
+        """Return whether the change of a document does not change documents derived from it."""
         present = [one for one in (old, new) if one is not None]
         if mark.reads_texts or any(map(is_index, present)):
             return False
@@ -284,7 +284,7 @@ class _SliceChange:
 def read_survey(
     ctx: TenantContext, documents: Sequence[CodeDocument]
 ) -> tuple[frozenset[str], dict[str, FileFacts]]:
-    """Return the signs of a repository's documents, and by document the facts that decide labels.
+    """Return the signs of a repository, and the facts that decide labels, by document.
 
     In a repository that uses Django, all facts of Python files decide labels.
     """
@@ -300,7 +300,11 @@ def read_survey(
 def build_relations_of_texts(
     ctx: TenantContext, media_types: Mapping[str, str | None]
 ) -> dict[str, Relations]:
-    """Return the relations of texts with facts, by chunk_set_key, given their media types."""
+    """Return the relations of those texts that have facts, by chunk_set_key.
+
+    Args:
+        media_types: the media type of each text, by chunk_set_key.
+    """
     languages = {key: _get_language_of_type(media_type) for key, media_type in media_types.items()}
     hashes = ctx.lake.definition_hashes(languages)
     return {

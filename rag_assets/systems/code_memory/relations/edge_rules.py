@@ -246,7 +246,7 @@ def _format_endpoint(path: object, fact: Fact) -> str:
 
 
 def list_edges_of_named_event(fact: Fact) -> list[Triple]:
-    """Return the edge to an event from its emitter or listener, named as the text spells it."""
+    """Return the edge to an event from its emitter or listener, as the text spells its name."""
     is_own = not fact.values.get("is_imported")
     return [
         (kind, _own_name(source) if is_own else source, event)
@@ -284,7 +284,7 @@ def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
 
 
 def _list_edges_of_java(fact: Fact) -> list[Triple]:
-    """Return the edges of a Java fact; a type that is not imported is in the file's own package."""
+    """Return the edges of a Java fact; types without an import are in the file's own package."""
     name, symbol = str(fact.values.get("name", "")), fact.symbol
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
@@ -348,7 +348,7 @@ def _find_rust_target(path: str) -> str:
 
 
 def spell_rust_path(name: str) -> str:
-    """Return a Rust path in the spelling that naming describes.
+    """Return a Rust path in the spelling that symbols.naming describes.
 
     A path without a prefix starts at a submodule.
 
@@ -407,7 +407,7 @@ def spell_module_name(module: str, name: str) -> str:
 
 
 def list_edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
-    """Return the edge to a table that an SQL query in a string names; "none" starts at the file."""
+    """Return the edge to a table in an SQL string; for the style "none", it starts at the file."""
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
     source = symbol if names in {"java", "swift"} else _own_name(symbol)
     table = TABLE + _strip_qualifier(str(fact.values["table"]))

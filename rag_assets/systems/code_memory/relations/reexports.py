@@ -65,7 +65,7 @@ def _find_python_reexports(facts: Iterable[Fact]) -> Iterator[_Stated]:
 
 
 def _iter_star_limits(facts: Sequence[Fact], listed: Mapping[str, None]) -> Iterator[str]:
-    """Yield the marks by which `__all__` adds names to `*` of a module or excludes them."""
+    """Yield the marks of names that `__all__` adds to or excludes from `*` of a module."""
     own = {fact.symbol for fact in facts if fact.kind == "declares" and "." not in fact.symbol}
     own |= {
         str(fact.values["alias"]) for fact in facts if fact.kind == "imports" and not fact.symbol
@@ -199,7 +199,7 @@ def _includes_name(target: str, name: str, path: str, handed: Handed) -> bool:
 
 
 def group_members_by_reexport(names: Iterable[str]) -> dict[str, list[str]]:
-    """Return the possible re-exports through which names can be imported, each with the members.
+    """Return, by re-export through which names may be imported, the members in those names.
 
     For the re-export of a whole module (`*`), a member is the name within that module.
     """

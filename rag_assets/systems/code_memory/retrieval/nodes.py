@@ -68,7 +68,7 @@ class Node:
         uri: the URI of the document that defines it; None if it is not a definition.
         line_start, line_end: first and last line in that document.
         content_hash: the hash of the text embedded for it; None if it has no separate chunk.
-        symbol: the name of its chunk in that document.
+        symbol: the name of its chunk.
     """
 
     name: str
@@ -111,7 +111,7 @@ def get_stating_node(edge: FoundEdge) -> str:
 
 
 def find_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | None:
-    """Return an edge as a relation; None if an end is unknown or the edge has no shown name."""
+    """Return an edge as a relation; None if an end is unknown or users see no name for it."""
     kind = find_relation_name(edge, known)
     if kind is None:
         return None
@@ -122,7 +122,7 @@ def find_relation(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> Relation | 
 
 
 def find_relation_name(edge: FoundEdge, known: Mapping[NodeKey, Node]) -> str | None:
-    """Return the name that users see for an edge; None if it has none or an end is unknown."""
+    """Return the name that users see for an edge; None if there is none or an end is unknown."""
     source = get_stating_node(edge)
     target = known.get((edge.source, edge.target))
     if target is None or (edge.source, source) not in known or source == edge.target:

@@ -47,7 +47,7 @@ _UNKNOWN: Final = (
 
 
 def build_clarification(view: RelationView, query: str, *, first: str = "") -> Clarification:
-    """Ask the user about definitions with similar names, those with the prefix `first` first."""
+    """Ask the user about definitions with similar names; the prefix `first` goes first."""
     names = find_nearest_names(view, query, first=first)
     if not names:
         return Clarification(_UNKNOWN)
@@ -73,7 +73,7 @@ def find_nearest_names(view: RelationView, query: str, *, first: str = "") -> li
 
 
 def _iter_search_attempts(words: list[str], name: str) -> Iterator[list[list[str]]]:
-    """Yield lists of parts of names to search for, until one of the lists finds a name."""
+    """Yield lists of parts of names to try in turn, until one of the lists finds a name."""
     if name:
         # A misspelt name usually starts like the intended one, at least for a few letters.
         yield [[name[:length]] for length in _BEGINNINGS if len(name) >= length]

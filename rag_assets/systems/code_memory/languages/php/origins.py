@@ -211,7 +211,7 @@ class OriginFinder:
         return append_steps(start, steps)
 
     def _find_start_origins(self, at: Node, steps: list[str], depth: int) -> Origins:
-        """Return the origins of a chain's first expression; remove a step `user()` if it is used."""
+        """Return the origins of a chain's first expression; remove a used step `user()`."""
         tree = self._source.tree
         if steps[:1] == ["user()"] and self._provides_user(at):
             del steps[0]
@@ -227,7 +227,7 @@ class OriginFinder:
         return self.find(at, depth + 1)
 
     def _provides_user(self, at: Node) -> bool:
-        """Return whether `user()`, called on an expression such as `auth()`, is the signed-in user."""
+        """Return whether `user()`, called on this expression, is the signed-in user: `auth()`."""
         tree = self._source.tree
         if at.type == "function_call_expression":
             return tree.get_field_text(at, "function").lstrip("\\") in _USER_PROVIDERS
@@ -358,7 +358,7 @@ class OriginFinder:
 
 
 def _list_possible_values(node: Node, operator: str) -> Sequence[Node]:
-    """Return the expressions whose values an expression such as `a ?: b` or `(a)` may have."""
+    """Return the expressions whose value a conditional, an assignment or parentheses may have."""
     if node.type in {"parenthesized_expression", "clone_expression"}:
         return node.named_children[:1]
     if node.type == "assignment_expression":

@@ -78,7 +78,7 @@ class NamespaceScope:
         return self.within(written) if imported is None else imported + separator + rest
 
     def resolve_function_name(self, written: str) -> str:
-        """Return the qualified name of a function; unchanged if it is plain and not imported."""
+        """Return the qualified name of a function; a name that is plain and not imported stays."""
         if written.startswith("\\"):
             return written[1:]
         if "\\" in written:
@@ -309,7 +309,7 @@ def list_parameters(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> tupl
 
 
 def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
-    """Return the classes in a type, joined by `|`; without classes, its built-in type or ""."""
+    """Return the classes in a type, joined by `|`; if there is none, the built-in type or ""."""
     if node is None:
         return ""
     if node.type == "union_type":

@@ -28,7 +28,7 @@ _NO_OBJECTS: Final = NO_CLASSES | {"boolean", "integer", "double", "resource", "
 
 
 def read_noted_parameters(source: PhpSource, method: Method) -> Mapping[str, tuple[str, ...]]:
-    """Return the origins of parameters that the comment above a method states, by `$name`."""
+    """Return, by `$name`, the parameters' origins that the comment above a method states."""
     noted = _PARAMETER.findall(_read_comment(source, method))
     classes = {name: _read_noted_classes(source, kind, method) for kind, name in noted}
     return {name: origins for name, origins in classes.items() if origins}
@@ -49,7 +49,7 @@ def _read_comment(source: PhpSource, method: Method) -> str:
 
 
 def _read_noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[str, ...] | None:
-    """Return the origins that a type in a comment names; None if it allows scalars."""
+    """Return the origins that a type in a comment names; None if the type allows scalars."""
     origins = []
     for part in kind.lstrip("?").split(OR):
         bare = part.removesuffix(_LIST)
@@ -174,7 +174,7 @@ def find_class_of_value(
 
 
 def _find_returned_class(source: PhpSource, value: Node, around: ClassLike | None) -> str:
-    """Return the declared class of a value that a method of `around` returns; "" if unknown."""
+    """Return the class that a called method of `around` declares to return; "" if unknown."""
     if around is None or value.type not in _CALLS_WITH_NAMES:
         return ""
     receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")

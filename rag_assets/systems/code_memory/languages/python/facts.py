@@ -125,7 +125,7 @@ class _FactReader:
                     yield self._tree.build_fact("calls", node, symbol, {"name": name})
 
     def _iter_inherited_methods(self, around: _Around, call: Node) -> Iterator[str]:
-        """Yield the methods that `self.method()` may inherit; none if the class defines it."""
+        """Yield inherited methods that `self.method()` may call; none if the class defines it."""
         written = get_dotted_name(self._tree, call.child_by_field_name("function"))
         root, _, method = written.partition(".")
         while around is not None and around.sort != "class":
@@ -197,7 +197,7 @@ class _FactReader:
                 yield self._tree.build_fact(use[0], node, symbol, {"key": use[1]})
 
     def _read_setting_use(self, node: Node, around: _Around) -> tuple[str, str] | None:
-        """Return the kind of fact and the key, if a node reads a setting or a variable."""
+        """Return the kind of fact and the key that a node reads: a setting or a variable."""
         named: Node | None = None
         if node.type == "attribute":
             owner, _, key = get_dotted_name(self._tree, node).rpartition(".")

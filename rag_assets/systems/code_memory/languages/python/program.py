@@ -174,7 +174,7 @@ class PythonProgram:
         return (value for value in values if isinstance(value, str))
 
     def absolute(self, reference: str, module: Module) -> str:
-        """Return the absolute name of a file's reference, in the module that defines its target."""
+        """Return the absolute name of a reference's target in the module that defines it."""
         root, name = reference.partition(".")[0], reference
         if reference[:1] in {":", "."}:
             name = resolve_reference(reference, module.name, package=module.package)
@@ -224,7 +224,7 @@ class PythonProgram:
         return self._resolve(name)[1]
 
     def resolve_name(self, name: str) -> str:
-        """Return the name of a definition in the module that defines it, from any of its names.
+        """Return the name that a definition has in the module that defines it, given any name.
 
         A name that leads out of the repository is followed as far as possible.
         """

@@ -55,7 +55,7 @@ class Scopes:
         self._fields: dict[PythonDefinition, dict[str, str]] = {}
 
     def reference(self, written: str, near: PythonDefinition | None) -> str:
-        """Return the reference of a dotted name; if it is unknown, the name as written."""
+        """Return the reference of a dotted name; for an unknown name, the name as written."""
         root, dot, rest = written.partition(".")
         meaning = self.find_meaning(root, near)
         if meaning is None or not meaning.reference or meaning.instance:
@@ -154,7 +154,7 @@ class Scopes:
         return node.child_by_field_name("subscript") if outer in _OPTIONAL else None
 
     def _find_attribute_class(self, owner: str, name: str) -> str:
-        """Return the class that annotates an attribute in a class of this file; else ""."""
+        """Return the class in the annotation of an attribute of a class in this file; else ""."""
         definition = self._own.get(owner)
         if definition is None:
             return ""

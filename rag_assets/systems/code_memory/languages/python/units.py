@@ -154,7 +154,7 @@ def _find_relation(
 def _iter_migration_operations(
     source: PythonSource, definition: PythonDefinition, statement: Node
 ) -> Iterator[_ClassPart]:
-    """Yield the operations of a migration that change tables; each symbol is a model's name."""
+    """Yield the table operations of a Django migration; each symbol is the name of a model."""
     node = get_first_child(statement)
     if definition.name != "Migration" or node is None or node.type != "assignment":
         return

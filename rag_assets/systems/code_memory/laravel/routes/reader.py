@@ -286,7 +286,7 @@ class _Reader:
             yield from read(self, block, node)
 
     def _may_matter(self, node: Node) -> bool:
-        """Return whether a statement without a routing call may still influence routes.
+        """Return whether a statement that contains no routing call may still influence routes.
 
         It does if it sets a variable near such calls, returns a short value, or calls code that may
         create routes.
