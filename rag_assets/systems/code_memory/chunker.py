@@ -174,7 +174,7 @@ def _build_statement_cuts(found: Sequence[Unit]) -> Cuts:
     """Return a function that yields the offsets to cut at; ends of statements rank first."""
     ends = sorted({at for unit in found for at in unit.cuts})
 
-    def cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
+    def iter_cuts(text: str, start: int, end: int) -> Iterator[tuple[int, Rank]]:
         before = start
         for at, rank in find_line_cuts(text, start, end):
             here = bisect_right(ends, before) < bisect_right(ends, at)
@@ -182,7 +182,7 @@ def _build_statement_cuts(found: Sequence[Unit]) -> Cuts:
             yield at, Rank.PARAGRAPH if here else blank
             before = at
 
-    return cuts
+    return iter_cuts
 
 
 class _DefinitionFinder:

@@ -63,8 +63,8 @@ class NameResolver:
     def _find_by_name_or_path(self, name: str) -> list[Node]:
         """Return the routes with this name, path or requested path; GET routes come first.
 
-        If there is none, the path is tried without its first parts, because servers may add a prefix.
-        Last, it is tried as the path of an operation that only an API description states.
+        If there is none, the path is tried without its first parts, because servers may add a
+        prefix, and last as the path of an operation that only an API description states.
         """
         spelled = dict.fromkeys([name, *iter_route_spellings(name)])
         method, path = parse_request(name) or ("", name)

@@ -68,7 +68,7 @@ class QuestionFile:
         )
 
     def find_mention(self, source: str, names: frozenset[str]) -> str | None:
-        """Return the first name by which a document of a repository mentions this file, or None.
+        """Return the first name by which a document mentions this file; None if it does not.
 
         For a document of a different repository, only a qualified name counts as a mention.
         """
@@ -97,7 +97,7 @@ class _Candidate:
     def explain_concern(
         self, text: str, files: Sequence[QuestionFile]
     ) -> tuple[str, QuestionFile] | None:
-        """Return why the document concerns one of these files, and the file; else None."""
+        """Return why the document concerns one of these files, and which; None if it does not."""
         facts = read_markdown(text).facts
         named = frozenset(str(f.values["name"]).lstrip("\\") for f in facts if f.kind == "mentions")
         for file in files:
@@ -110,7 +110,7 @@ class _Candidate:
 
 @dataclass(frozen=True, slots=True)
 class RuleBook:
-    """A finder of the rules and documents about files that a caller may read."""
+    """A finder of the rules and documents about files, limited to what a caller may read."""
 
     reader: DocumentReader
     tenant: Tenant
@@ -150,7 +150,8 @@ class RuleBook:
     ) -> tuple[list[_Candidate], int]:
         """Return documents that may concern files, rules first, and how many may be missing.
 
-        Documents with an id in `naming` seem to mention the files.
+        Args:
+            naming: ids of documents that seem to mention the files.
         """
         stated = self.view.list_edges_of_kind("applies_to")
         globs: dict[str, list[str]] = {}
@@ -175,7 +176,7 @@ class RuleBook:
         return [one for *_, one in found], unknown
 
     def _locate_file(self, path_as_written: str) -> QuestionFile:
-        """Return the file that a path means, written within its repository or as hits show it."""
+        """Return the file that a path means, either in its repository or as hits show it."""
         sources = [one.name for one in self.tenant.sources if one.type in {"git", "files"}]
         # A guessed repository name must not reveal whether that repository exists.
         repositories = self.view.list_readable_sources(sources)

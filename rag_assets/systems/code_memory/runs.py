@@ -136,7 +136,7 @@ def parse_events(body: bytes) -> tuple[RunEvent, ...]:
 
 
 def _build_error(number: int, problem: str, *field: str | int) -> Mapping[str, Any]:
-    """Return the error for a line, or for a field of the event in it."""
+    """Return the error of a line, or of a field in that line."""
     where = ("body", number, *field)
     return {"type": "value_error", "loc": where, "msg": f"line {number}: {problem}"}
 
@@ -160,7 +160,7 @@ def list_runs_sources(tenant: Tenant) -> tuple[RunsConfig, ...]:
 def iter_possible_paths(
     configs: Iterable[RunsConfig], path: str
 ) -> Iterator[tuple[RunsConfig, str]]:
-    """Yield each source, with the path in its repository, that a path may refer to."""
+    """Yield each source that a path may refer to, with the path within its repository."""
     for config in configs:
         yield config, path
         if path.startswith(f"{config.of}/"):

@@ -283,18 +283,24 @@ class GraphRelations(RelationRows):
         target_names = list_spellings(iter_target_spellings, names) if direction != "out" else []
         target_names = [name for name in target_names if self._may_mean_one(name)]
 
-        def kinds(segment: Segment) -> frozenset[int]:
+        def find_kind_numbers(segment: Segment) -> frozenset[int]:
             wanted = {*(only or segment.kinds)} - {*without}
             return frozenset(segment.kinds[kind] for kind in segment.kinds.keys() & wanted)
 
         cache = self._graph.edge_cache
         cut = False
         for rows in (
-            self._iter_edge_rows(own_names, "stated_of", kinds),
-            self._iter_edge_rows_inside(((uri, "") for uri in files), "stated_of", kinds),
-            self._iter_edge_rows(target_names, "target", kinds),
-            self._iter_edge_rows_inside(nameless if direction != "in" else (), "stated_of", kinds),
-            self._iter_edge_rows_inside(nameless if direction != "out" else (), "target", kinds),
+            self._iter_edge_rows(own_names, "stated_of", find_kind_numbers),
+            self._iter_edge_rows_inside(
+                ((uri, "") for uri in files), "stated_of", find_kind_numbers
+            ),
+            self._iter_edge_rows(target_names, "target", find_kind_numbers),
+            self._iter_edge_rows_inside(
+                nameless if direction != "in" else (), "stated_of", find_kind_numbers
+            ),
+            self._iter_edge_rows_inside(
+                nameless if direction != "out" else (), "target", find_kind_numbers
+            ),
         ):
             ordered = [*islice(rows, limit + 1)] if whole else [*rows]
             cut = cut or len(ordered) > limit

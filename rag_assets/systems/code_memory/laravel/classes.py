@@ -177,8 +177,8 @@ def is_read_fact(fact: Fact) -> bool:
 def find_source_types(files: Sequence[FileFacts]) -> dict[tuple[str, str], SourceType]:
     """Return the source type of each class that has one, by path and qualified name.
 
-    A class gets its type from its ancestors, else from how it is used, else from its path. A class that
-    extends any other framework class gets no type from its path. Ancestors may form a circle.
+    A class gets its type from its ancestors, else from how it is used, else from its path. A class
+    that extends any other framework class gets no type from its path. Ancestors may form a circle.
     """
     facts = [fact for file in files for fact in file.facts if fact.kind in _DECIDING]
     used: dict[str, SourceType] = {}

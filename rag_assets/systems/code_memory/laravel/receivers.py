@@ -69,8 +69,8 @@ class Receiver:
 
     Attributes:
         form: an object of the class, a query for objects, or several objects.
-        is_aside: whether the code is not mainly about this object: it comes from the signed-in user,
-            from a property, from a function, or from a class that is not a model.
+        is_aside: whether a method is mainly about other objects: this one comes from the signed-in
+            user, from a property, from a function, or from a class that is not a model.
     """
 
     owner: str

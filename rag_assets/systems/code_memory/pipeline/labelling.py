@@ -253,7 +253,7 @@ class _SliceChange:
         return list_deciding_facts(self._list_facts(document), get_language(document))
 
     def _keeps_derived(self, mark: SourceMark, old: CodeDocument | None, new: CodeDocument) -> bool:
-        """Return whether the change of a document does not change documents derived from it."""
+        """Return whether the change of a document certainly leaves derived documents unchanged."""
         present = [one for one in (old, new) if one is not None]
         if mark.reads_texts or any(map(is_index, present)):
             return False

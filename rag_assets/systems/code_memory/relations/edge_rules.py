@@ -224,7 +224,7 @@ OF_FACTS: Final[Mapping[str, EdgeRule]] = {
 """The edge rule of each kind of fact, for files with qualified names."""
 
 
-def _own_name(name: str) -> str:
+def _spell_own_name(name: str) -> str:
     return OWN + name if name else ""
 
 
@@ -234,9 +234,9 @@ _READ_SETTINGS: Final[Mapping[str, str]] = {"configured_by": CONFIG, "reads_env"
 
 def _list_common_edges(fact: Fact) -> list[Triple]:
     """Return the edges of definitions and of read settings in Python and JavaScript."""
-    source, owner = _own_name(fact.symbol), fact.symbol.rpartition(".")[0]
+    source, owner = _spell_own_name(fact.symbol), fact.symbol.rpartition(".")[0]
     if fact.kind == "declares":
-        return [(MEMBER, source, _own_name(owner))] if owner else []
+        return [(MEMBER, source, _spell_own_name(owner))] if owner else []
     key = str(fact.values.get("key", "")) if fact.kind in _READ_SETTINGS else ""
     return [("configured_by", source, _READ_SETTINGS[fact.kind] + key)] if key else []
 
@@ -249,7 +249,7 @@ def list_edges_of_named_event(fact: Fact) -> list[Triple]:
     """Return the edge to an event from its emitter or listener, as the text spells its name."""
     is_own = not fact.values.get("is_imported")
     return [
-        (kind, _own_name(source) if is_own else source, event)
+        (kind, _spell_own_name(source) if is_own else source, event)
         for kind, source, event in _list_edges_of_event(fact)
     ]
 
@@ -259,7 +259,7 @@ def _list_edges_of_python(fact: Fact) -> list[Triple]:
     if fact.kind == "imports":
         return [("imports", "", "." * int(fact.values.get("level", 0)) + name)]
     if fact.kind in {"extends", "calls"} and name:
-        return [(fact.kind, _own_name(fact.symbol), name)]
+        return [(fact.kind, _spell_own_name(fact.symbol), name)]
     return _list_common_edges(fact)
 
 
@@ -272,14 +272,14 @@ def _list_edges_of_javascript(fact: Fact) -> list[Triple]:
     if fact.kind == "fetches":
         path = format_requested_template(str(values.get("path", "")))
         endpoint = ENDPOINT + _format_endpoint(path, fact)
-        return [("requests", _own_name(fact.symbol), endpoint)]
+        return [("requests", _spell_own_name(fact.symbol), endpoint)]
     name, module = str(values.get("name", "")), str(values.get("module", ""))
     if fact.kind == "imports":
         names = [str(pair[0]) for pair in values.get("names", ())][:_MOST_NAMES] or ["default"]
         return [("imports", "", spell_module_name(name, imported)) for imported in names]
     if fact.kind in _REFERENCES and name:
-        target = spell_module_name(module, name) if module else _own_name(name)
-        return [(fact.kind, _own_name(fact.symbol), target)]
+        target = spell_module_name(module, name) if module else _spell_own_name(name)
+        return [(fact.kind, _spell_own_name(fact.symbol), target)]
     return _list_common_edges(fact)
 
 
@@ -315,27 +315,29 @@ def _list_edges_of_go(fact: Fact) -> list[Triple]:
     name, module = str(fact.values.get("name", "")), str(fact.values.get("module", ""))
     if fact.kind == "declares":
         owner = fact.symbol.rpartition(".")[0]
-        return [(MEMBER, _own_name(fact.symbol), _own_name(owner))] if "." in owner else []
+        return (
+            [(MEMBER, _spell_own_name(fact.symbol), _spell_own_name(owner))] if "." in owner else []
+        )
     if fact.kind == "imports":
         return [("imports", "", PACKAGE + name)]
     if fact.kind not in _REFERENCES or not name:
         return []
     place = find_go_folder(module)
     target = f"{place}#{name.partition('.')[2]}" if place else PACKAGE + module
-    return [(fact.kind, _own_name(fact.symbol), target if module else _own_name(name))]
+    return [(fact.kind, _spell_own_name(fact.symbol), target if module else _spell_own_name(name))]
 
 
 def _list_edges_of_rust(fact: Fact) -> list[Triple]:
     name, symbol = str(fact.values.get("name", "")), fact.symbol.replace("::", ".")
     if fact.kind == "declares":
         owner = symbol.rpartition(".")[0]
-        return [(MEMBER, _own_name(symbol), _own_name(owner))] if owner else []
+        return [(MEMBER, _spell_own_name(symbol), _spell_own_name(owner))] if owner else []
     if fact.kind == "imports":
         names = [str(pair[0]) for pair in fact.values.get("names", ())][:_MOST_NAMES]
         return [("imports", "", _find_rust_target(name)) for name in names]
     if fact.kind not in _REFERENCES or not name:
         return []
-    return [(fact.kind, _own_name(symbol), spell_rust_path(name))]
+    return [(fact.kind, _spell_own_name(symbol), spell_rust_path(name))]
 
 
 _CRATE: Final = "src"
@@ -363,7 +365,7 @@ def spell_rust_path(name: str) -> str:
         above = len(list(takewhile(lambda part: part == "super", parts)))
         before, rest = "../" * above or "./", parts[above or 1 :]
     elif len(parts) == 1 or _is_type(parts[0]):
-        return _own_name(".".join(parts))
+        return _spell_own_name(".".join(parts))
     modules = list(takewhile(lambda part: not _is_type(part), rest[:-1]))
     if before == "@/" and not modules:
         return f"@/{_CRATE}#{'.'.join(rest)}"
@@ -409,7 +411,7 @@ def spell_module_name(module: str, name: str) -> str:
 def list_edges_of_query(fact: Fact, names: NameStyle) -> list[Triple]:
     """Return the edge to a table in an SQL string; for the style "none", it starts at the file."""
     symbol = fact.symbol.replace("::", ".") if names == "rust" else fact.symbol
-    source = symbol if names in {"java", "swift"} else _own_name(symbol)
+    source = symbol if names in {"java", "swift"} else _spell_own_name(symbol)
     table = TABLE + _strip_qualifier(str(fact.values["table"]))
     return [("queries_table", "" if names == "none" else source, table)]
 

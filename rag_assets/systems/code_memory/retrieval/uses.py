@@ -354,7 +354,7 @@ class _UseResolver:
         return ""
 
     def _find_implemented_methods(self, view: RelationView) -> set[tuple[str, str, str]]:
-        """Return those keys of `_candidates` whose candidates are one method's implementations."""
+        """Return those keys of `_candidates` that stand for one method and its implementations."""
         several = {
             key: names
             for key, names in self._candidates.items()

@@ -108,7 +108,7 @@ class Reexports:
     called: Callable[[Collection[str]], Mapping[str, NamesCalled]]
 
     def find_definitions(self, names: Iterable[NameLookup]) -> dict[NameLookup, str]:
-        """Return the definitions of names that mean exactly one; others are omitted."""
+        """Return the definition of each name that means exactly one; other names are omitted."""
         exported = (one for one in names if not one.name.startswith((CALLED, SCOPED)))
         pending = {lookup: {(lookup.name, lookup.path)} for lookup in exported}
         seen = {lookup: set(spellings) for lookup, spellings in pending.items()}
@@ -187,7 +187,7 @@ MOST_SPELLED = 500
 
 
 class RelationsChanged(Exception):
-    """The catalog no longer has the evidence of an edge that came from an in-memory graph."""
+    """The catalog no longer contains the evidence of an edge that came from an in-memory graph."""
 
 
 _Place = TypeVar("_Place", FoundDocument, FoundEdge, FoundNameUses, FoundSymbol)
@@ -367,7 +367,7 @@ class RelationView:
         return [one for one in found if counts[one.source, one.stated_of] <= MOST_IMPLEMENTATIONS]
 
     def _resolve_ends(self, edges: Sequence[FoundEdge]) -> list[FoundEdge]:
-        """Replace names at the ends of edges by the definitions they mean, if that is clear."""
+        """Replace names at the ends of edges by the definitions that they clearly mean."""
         # Names in a SCIP index are complete; they must not lead to a nearer definition.
         spelled = [edge for edge in edges if edge.how != "scip"]
         named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
@@ -406,7 +406,7 @@ class RelationView:
 
     @property
     def _permits(self) -> Permits | None:
-        """Return the function with which the policy checks documents; None if it permits all."""
+        """Return the policy's function that checks documents; None if the policy permits all."""
         is_flat = type(self.policy) is FlatScopes
         return None if is_flat else partial(self.policy.permits, self.caller)
 
@@ -430,8 +430,8 @@ class RelationView:
     ) -> FoundEdges:
         """Return the edges that start or end at nodes, or at the files that define them.
 
-        An edge of a file (such as "a run has changed it") counts for the first of these nodes that
-        the file defines.
+        An edge of a file (such as "a run has changed it") is returned as an edge of the first of
+        these nodes that the file defines.
         """
         first = {file: name for file, (_, name) in find_defining_files(keys, nodes).items()}
         names = dict.fromkeys(name for _, name in (*keys, *first))
@@ -491,7 +491,7 @@ class RelationView:
 
 
 def _split_member(name: str) -> tuple[str, str]:
-    """Return the owner of a member, and the member with the separator; both "" without an owner."""
+    """Return the owner of a member, and the member with its separator; "", "" if no owner."""
     for mark in ("::", "."):
         owner, found, member = name.rpartition(mark)
         if found and owner and member:

@@ -114,7 +114,7 @@ def describe_unresolved(
 def describe_unfollowed_calls(
     question: RelationQuestion, calls: Collection[FoundEdge], view: RelationView
 ) -> str | None:
-    """Describe calls on the repository's own facades that lead to no definition; else None.
+    """Describe calls of facades in the repository that lead to no definition; None if none do.
 
     The class behind such a facade is only known at run time.
     """
@@ -172,9 +172,9 @@ def _is_requested(about: str, question: RelationQuestion) -> bool:
 
 
 def _choose_topic(name: str) -> str:
-    """Return which topic's unresolved statements matter for an unknown name.
+    """Return the topic of an unknown name: ROUTES, TABLES, or "" if it can be neither.
 
-    ROUTES or TABLES; "" if the name can be neither a route nor a table.
+    The unresolved statements on that topic may concern the name.
     """
     prefix = next((one for one in PREFIXES if name.startswith(one)), "")
     if prefix == TABLE:
@@ -395,7 +395,7 @@ class _WalkState:
     """The state of a walk: the nodes and relations read so far.
 
     Attributes:
-        lost_calls: calls whose target is not a known definition.
+        lost_calls: calls whose targets are unknown.
     """
 
     def __init__(self, view: RelationView, kinds: frozenset[str], direction: Direction) -> None:

@@ -152,7 +152,7 @@ def _iter_tree_entries(tree: SyntaxTree, root: Node) -> Iterator[SettingsEntry]:
 
 
 def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
-    """Return the entry of a TOML table, which ends after its last value.
+    """Return the entry of a TOML table; the entry ends after the last value.
 
     Comments below that value belong to the next table.
     """
@@ -165,7 +165,7 @@ def _read_table(tree: SyntaxTree, node: Node) -> SettingsEntry:
 
 
 def _read_pair(tree: SyntaxTree, node: Node, base: Path) -> tuple[Path, Node | None]:
-    """Return the path and the value of a `pair`; None instead of a damaged value."""
+    """Return the path and the value of a `pair`; the value is None if it is damaged."""
     parts = [child for child in node.named_children if child.type != "comment"]
     at = next(at for at, part in enumerate(parts) if part.type != "ERROR")
     key, *values = parts[at : at + 2]
@@ -346,7 +346,7 @@ def read_yaml_entries(text: str) -> ReadEntries:
 
 
 def _mask_damage(masked: str, damaged: int) -> str:
-    """Return the text with the damaged value, or else its line, masked at the same length."""
+    """Return the text with the damaged value, or else the damaged line, masked in equal length."""
     if damaged >= len(masked):
         return masked
     start = masked.rfind("\n", 0, damaged) + 1

@@ -59,7 +59,7 @@ def _list_units(
 
 
 def _cover_text(text: str, units: Sequence[Unit], ends: Sequence[int]) -> tuple[Unit, ...]:
-    """Return units that cover a text, cut at `ends`; brackets between units join a neighbour."""
+    """Return units that cover a text, each with the `ends` in it; brackets join a neighbour."""
     made: list[Unit] = []
     opening: Unit | None = None
     for unit in add_rest_units(text, units):
@@ -145,7 +145,7 @@ def _read_operations(entries: Sequence[SettingsEntry]) -> list[tuple[SettingsEnt
 
 
 def _read_server_path(entries: Sequence[SettingsEntry]) -> str:
-    """Return the path prefix that an API description states for all operations; "" if none."""
+    """Return the path prefix that an API description states for all operations; "" if absent."""
     for entry in entries:
         if entry.value is not None and entry.path in {("basePath",), ("servers", ITEM, "url")}:
             return _ORIGIN.sub("", entry.value)[:_LONGEST_PATH].rstrip("/")

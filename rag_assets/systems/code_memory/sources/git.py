@@ -236,7 +236,7 @@ class GitSource:
             yield content[start : start + PIECE_BYTES]
 
     def describe(self, paths: Collection[str] = ()) -> OriginDescription:
-        """Describe the repository for hits, and which of these files differ from its commit."""
+        """Describe the repository for hits, and list which of `paths` differ from its commit."""
         return self.open_description()(paths)
 
     def open_description(self) -> Callable[[Collection[str]], OriginDescription]:
@@ -369,7 +369,7 @@ class GitSource:
         return repository.objects.read(blob, "blob")
 
     def _is_skipped(self, repository: Repository, path: str, max_bytes: int) -> bool:
-        """Return whether a sparse checkout omits a file; refuse a file that is too large."""
+        """Return whether a sparse checkout omits a file; raise an error if it is too large."""
         try:
             size = (self._root / path).lstat().st_size
         except (OSError, ValueError):
@@ -396,7 +396,7 @@ def _build_too_large_error(path: str, max_bytes: int) -> DocumentTooLarge:
 
 
 def _read_worktree(repository: Repository) -> tuple[str, Worktree]:
-    """Return the checked-out tree and the worktree; read them again while checkouts change them."""
+    """Return the checked-out tree and the worktree, read again if a checkout changed them."""
     for _ in range(_LOOKS):
         before = repository.read_checkout_state()
         tree = repository.resolve_tree(WORKTREE)

@@ -139,7 +139,7 @@ def _resolve_relative_name(spelling: str, path: str) -> str:
 
 @lru_cache(_MOST_KEPT)
 def depends_on_place(name: str) -> bool:
-    """Return whether resolving a name requires the paths of the files that define it."""
+    """Return whether a name is only resolved with the paths of the files that may define it."""
     if name.startswith((CALLED, SCOPED)):
         return True
     if name.startswith((HANDED, CONFIG)) or f"#{NAMELESS}" in name:
@@ -215,7 +215,7 @@ def _find_nearest_type(name: str, user: str, found: Iterable[str]) -> str | None
 
 
 def _is_scoped(name: str) -> bool:
-    """Return whether a name has the form of names in languages without their own reader: `A::b`."""
+    """Return whether a name has the form `A::b` of languages without their own reader."""
     return not any(mark in name for mark in "\\.#/") and ":" not in name.replace("::", "")
 
 
@@ -279,7 +279,7 @@ def iter_own_spellings(name: str) -> Iterator[str]:
 
 
 def iter_local_names(name: str) -> Iterator[str]:
-    """Yield the names that the text of its own file may give a definition."""
+    """Yield the names that a definition may have in the text of its file."""
     yield name
     if name.startswith(CONFIG):
         yield from iter_setting_names_in_file(name)
@@ -296,7 +296,7 @@ def iter_local_names(name: str) -> Iterator[str]:
 
 
 def get_module_stem(path: str) -> str:
-    """Return the path of a JavaScript module without the parts that an import may leave out."""
+    """Return the path of a JavaScript module without the endings that imports may omit."""
     suffix = next((one for one in _JAVASCRIPT if path.endswith(one)), "")
     return path.removesuffix(suffix).removesuffix("/index").rstrip("/")
 

@@ -173,7 +173,7 @@ def get_source_type(role: str, symbol: str, kinds: Kinds, place: str) -> str:
     Args:
         role, symbol: role and name of its definition.
         kinds: the source types of the document's definitions, by name.
-        place: source type of its document by path; any other name counts as "code".
+        place: source type of its document's path; an unknown type counts as "code".
     """
     by_path = place if place in SOURCE_TYPES else "code"
     if role in _BY_ROLE:

@@ -21,7 +21,7 @@ _MOST_COMPARED: Final = 20
 
 
 class QuoteStep(TrustedStep):
-    """Puts passages that contain the whole question first, but after definitions of names in it.
+    """Puts passages that contain the whole question first, after definitions that it names.
 
     Args:
         services: reads the texts of candidates.
@@ -69,5 +69,5 @@ class QuoteStep(TrustedStep):
 
 
 def _is_secondary(path: str) -> bool:
-    """Return whether a file is a test or a document; its passages come after those of code."""
+    """Return whether a file is a test or a document; its passages come after passages of code."""
     return is_test(path) or get_type_of_path(path) in {"doc", "readme"}

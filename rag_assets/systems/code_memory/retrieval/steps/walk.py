@@ -279,7 +279,7 @@ class WalkStep(TrustedStep):
     async def _find_leading_candidates(
         self, places: Sequence[Place], definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return the passages with the first lines of definitions, then all passages at places.
+        """Return passages that contain the first line of a definition, then all others at places.
 
         A long definition has several passages; a short definition shares its passage with others.
         """
@@ -306,7 +306,7 @@ class WalkStep(TrustedStep):
     async def _find_named_passages(
         self, definitions: Sequence[FoundSymbol], progress: SearchProgress
     ) -> Sequence[Candidate]:
-        """Return the passages that name definitions, from the documents that define them."""
+        """Return the passages of definitions' documents that contain the definitions' names."""
         filters = build_entry_filter(progress)
         allowed = filters.documents
         by_word: dict[str, set[str]] = {}
@@ -363,7 +363,7 @@ def find_related_nodes(
 def _find_exact_places(
     view: RelationView, question: QuestionNames
 ) -> tuple[list[Place], list[FoundSymbol]]:
-    """Return the places and definitions that have exactly the names in a question.
+    """Return the places and definitions whose names are exactly the names in a question.
 
     The places are files and definitions with their own passage. If at least one definition of a
     name has its own passage, the definitions of that name without one are left out.

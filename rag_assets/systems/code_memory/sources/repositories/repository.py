@@ -247,7 +247,7 @@ class Repository:
 
     @cached_property
     def stored(self) -> StoredContents:
-        """Return an object that compares worktree files with blobs."""
+        """Return the object that compares worktree files with blobs."""
 
         def read(folder: str) -> bytes | None:
             names = [*folder.split("/")[:-1], GITATTRIBUTES]
@@ -274,7 +274,7 @@ class Repository:
         return read_index(self.folders.own)
 
     def describe(self, commit: str | None, paths: Collection[str]) -> OriginDescription:
-        """Return the repository's name, its commit, and which of these files differ from it."""
+        """Return the repository's name, its commit, and which of `paths` differ from the commit."""
         if self.folders.bare:
             return OriginDescription(self.name, commit, None)
         tree = self.get_tree(commit)

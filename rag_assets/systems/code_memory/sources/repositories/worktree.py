@@ -48,8 +48,8 @@ class IndexEntry:
     Attributes:
         skipped: whether it is left out of the worktree on purpose (a sparse checkout).
         mtime, ctime: seconds and nanoseconds, as git stores them.
-        settled: whether git knows its content: it is neither in conflict nor marked with intent to
-            add.
+        settled: whether git knows its content: not if the file is in conflict or only marked with
+            intent to add.
     """
 
     mode: int
@@ -234,7 +234,7 @@ class StoredContents:
         self._autocrlf = autocrlf
 
     def convert(self, path: str, content: bytes, committed: TreeFile | None) -> StoredContent:
-        """Return a file's content as git would store it, and the commit's blob if it is equal."""
+        """Return a file's content as git would store it, with the commit's blob if that is equal."""
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
         if oid is not None and compute_blob_id(content) == oid:
             return StoredContent(content, oid, is_certain=False)
