@@ -235,7 +235,7 @@ def derive_by_framework_rules(
         ):
             continue
         reader = RouteReader(framework, files_of_languages)
-        routes = [*islice(reader.routes(), _MOST_ROUTES)]
+        routes = [*islice(reader.iter_routes(), _MOST_ROUTES)]
         documents += _merge_routes(routes, handlers)
         unresolved += (UnresolvedStatement(*one, ROUTES) for one in reader.unresolved)
         documents += _iter_tables(framework, files_of_languages)

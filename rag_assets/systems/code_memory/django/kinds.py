@@ -36,7 +36,7 @@ def find_source_types(files: Sequence[FileFacts]) -> Mapping[tuple[str, str], So
     views = dict.fromkeys(route.view.name for route in read_routes(files).routes if route.view.name)
     used: list[tuple[str, SourceType]] = [(name, "controller") for name in views]
     for name, kind in [*used, *reader.iter_types_by_use()]:
-        place = program.place(name)
+        place = program.find_place_of_name(name)
         if place is not None and place.symbol in place.module.declared:
             key = place.module.path, place.symbol
             if types.get(key) not in {"job", "model"}:
@@ -84,7 +84,7 @@ class _TypeReader:
                 type_ = self._data.calls.get(get_written_name(call).rpartition(".")[2])
                 value = find_argument(call, 0, "receiver") if type_ is not None else None
                 if type_ is not None and is_a(value, "name"):
-                    name = self._program.absolute(value["name"], module)
+                    name = self._program.get_absolute_name(value["name"], module)
                     yield self._program.resolve_name(name), type_
 
     def _find_type_by_text(self, module: Module, symbol: str, fact: Fact) -> SourceType | None:
@@ -94,7 +94,7 @@ class _TypeReader:
             )
         for decorator in fact.values["decorators"]:
             written = get_written_name(decorator)
-            name = self._program.resolve_name(self._program.absolute(written, module))
+            name = self._program.resolve_name(self._program.get_absolute_name(written, module))
             if kind := _find_matching_type(name, self._data.decorators):
                 return kind
         return None
@@ -103,7 +103,7 @@ class _TypeReader:
         """Return the type of the nearest ancestor from another package that has a type."""
         for ancestor in ancestors:
             if ancestor not in self._known:
-                is_outside = self._program.place(ancestor) is None
+                is_outside = self._program.find_place_of_name(ancestor) is None
                 self._known[ancestor] = (
                     _find_matching_type(ancestor, self._data.bases) if is_outside else None
                 )

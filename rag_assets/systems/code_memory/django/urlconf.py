@@ -91,7 +91,9 @@ def read_routes(files: Iterable[FileFacts], root: str = "") -> DjangoRoutes:
 
 
 def _find_root_modules(program: PythonProgram) -> list[str]:
-    stated_modules = [name for name in program.texts("ROOT_URLCONF") if name in program.modules]
+    stated_modules = [
+        name for name in program.iter_assigned_texts("ROOT_URLCONF") if name in program.modules
+    ]
     if stated_modules:
         return [*dict.fromkeys(stated_modules)]
     lists = [module for module in program if module.values("", "urlpatterns")]
@@ -190,7 +192,7 @@ class _UrlReader:
             self._read_call(value, module, prefix)
         else:
             why = f"computed: {value['why']}" if kind == "computed" else "no pattern"
-            self._report_unresolved(why, module.evidence(value))
+            self._report_unresolved(why, module.build_evidence(value))
 
     def _read_name(self, value: Any, module: Module, prefix: _Prefix) -> None:
         written = value["name"]
@@ -199,11 +201,13 @@ class _UrlReader:
             if self._routers.is_router(owner):
                 self._read_router(owner, prefix)
             else:
-                self._report_unresolved("routes that an object returns", module.evidence(value))
+                self._report_unresolved(
+                    "routes that an object returns", module.build_evidence(value)
+                )
             return
         place = self._program.find_place(written, module)
         if place is None:
-            self._report_unresolved("a list in a different package", module.evidence(value))
+            self._report_unresolved("a list in a different package", module.build_evidence(value))
         elif place.symbol in {"", "urlpatterns"}:
             self.read_module(place.module, prefix)
         else:
@@ -220,12 +224,12 @@ class _UrlReader:
                 self._read_patterns(item, module, inner)
         else:
             reason = f"a list that a function returns: {function.rpartition('.')[2]}"
-            self._report_unresolved(reason[:100], module.evidence(value))
+            self._report_unresolved(reason[:100], module.build_evidence(value))
 
     def _read_path(self, call: Any, module: Module, prefix: _Prefix) -> None:
         """Read the route in a call of `path` or of a similar function."""
         pattern = self._find_string_value(find_argument(call, 0, "route"), module)
-        evidence, target = module.evidence(call), find_argument(call, 1, "view")
+        evidence, target = module.build_evidence(call), find_argument(call, 1, "view")
         if pattern is None:
             self._report_unresolved("a computed path", evidence)
             return
@@ -254,7 +258,7 @@ class _UrlReader:
             namespace = instance[0] if instance else namespace
         other = self._find_included_module(target, module)
         if is_a(target, "name") and target["name"].endswith("site.urls"):
-            self._report_unresolved("the admin's own routes", module.evidence(target))
+            self._report_unresolved("the admin's own routes", module.build_evidence(target))
         elif other is not None:
             stated_app = self._find_string_value(other.constant("", "app_name"), other)
             self.read_module(other, prefix.add_namespace(namespace or app or stated_app))

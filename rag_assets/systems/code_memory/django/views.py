@@ -120,7 +120,7 @@ class ViewReader:
     def _build_function_view(self, name: str) -> DjangoView:
         """Return the view of a function, with the HTTP methods that its decorators allow."""
         name = self._program.resolve_name(name)
-        place = self._program.place(name)
+        place = self._program.find_place_of_name(name)
         fact = None if place is None else place.module.declared.get(place.symbol)
         for decorator in () if fact is None else fact.values["decorators"]:
             methods = self._data.decorators.get(get_written_name(decorator).rpartition(".")[2])
@@ -150,7 +150,7 @@ class ViewReader:
         """Return the HTTP methods of a class-based view, in upper case."""
         verbs: set[str] = set()
         for ancestor in self._program.list_ancestry(name):
-            place = self._program.place(ancestor)
+            place = self._program.find_place_of_name(ancestor)
             if place is None:
                 verbs |= set(self._data.methods.get(ancestor.rpartition(".")[2], "").split())
             else:
@@ -238,7 +238,7 @@ class Viewset:
             value = value["call"] if value["of"] == "call" else value["object"]
         written = get_written_name(value)
         if written.endswith("get_user_model"):
-            model = next(self._program.texts("AUTH_USER_MODEL"), "auth.User")
+            model = next(self._program.iter_assigned_texts("AUTH_USER_MODEL"), "auth.User")
             return model.rpartition(".")[2].lower()
         parts = written.split(".")
         at = next((index for index, part in enumerate(parts) if part in _MANAGERS), 0)
@@ -298,7 +298,7 @@ class _Registration:
         value = find_argument(self.call, 1, "viewset")
         if not is_a(value, "name"):
             return None
-        return Viewset(program, program.absolute(value["name"], self.module))
+        return Viewset(program, program.get_absolute_name(value["name"], self.module))
 
     def build_nested_prefix(self, program: PythonProgram) -> str | None:
         """Return the prefix below the parents' prefixes and keys; None if one is not a literal."""
@@ -336,7 +336,7 @@ class RouterReader:
 
     def iter_routes(self, router: PythonName) -> Iterator[DjangoRoute | Unresolved]:
         """Yield the routes of a router; per viewset: list routes, extra actions, detail routes."""
-        creation, evidence = router.value, router.module.evidence(router.value)
+        creation, evidence = router.value, router.module.build_evidence(router.value)
         name = self._program.get_called_name(creation, router.module)
         classes = [*self._program.iter_lineage(name)]
         if any(place.defines(rule) for place in classes for rule in _RULES):
@@ -354,7 +354,7 @@ class RouterReader:
     def _iter_routes_of_registration(
         self, registration: _Registration, slash: str
     ) -> Iterator[DjangoRoute | Unresolved]:
-        evidence = registration.module.evidence(registration.call)
+        evidence = registration.module.build_evidence(registration.call)
         if registration.under:
             yield Unresolved(f"depends on `{registration.under}`", evidence)
         if registration.under in LOOPS:

@@ -74,7 +74,7 @@ class RouteReader:
         resources = self.framework.resources
         self._resources = None if resources is None else _ResourceRoutes(resources, self._paths)
 
-    def routes(self) -> Iterator[FrameworkRoute]:
+    def iter_routes(self) -> Iterator[FrameworkRoute]:
         """Yield the routes of all files."""
         for file in self.files:
             known = len(self.unresolved)
@@ -314,7 +314,7 @@ class RouteReader:
                 continue
             if within and not any(self._is_within(file, fact, names) for names in within):
                 continue
-            for methods, path, handler in self._resources.routes(file, fact):
+            for methods, path, handler in self._resources.iter_routes(file, fact):
                 if path is None:
                     self._report_computed_path(file, fact)
                 else:
@@ -351,7 +351,9 @@ class _ResourceRoutes:
         self._resources = resources
         self._paths = paths
 
-    def routes(self, file: File, fact: Fact) -> Iterator[tuple[tuple[str, ...], str | None, str]]:
+    def iter_routes(
+        self, file: File, fact: Fact
+    ) -> Iterator[tuple[tuple[str, ...], str | None, str]]:
         """Yield methods, path and handler of the routes of a call that defines resources.
 
         The path is None if it is computed at run time.

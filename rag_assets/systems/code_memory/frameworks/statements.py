@@ -193,7 +193,7 @@ class _StatementReader:
         if named:
             values["named"] = named
         if on is not None:
-            values["on"] = self.value(on)
+            values["on"] = self.read_value(on)
         return values
 
     def _read_called_name(self, node: Node) -> tuple[str, Node | None]:
@@ -240,13 +240,13 @@ class _StatementReader:
             elif part.type in _NODES.arguments and part.named_children:
                 equals = next((c for c in part.children if c.type == "name_equals"), None)
                 label = label or (equals.named_children[0] if equals is not None else None)
-                value = self.value(part.named_children[-1])
+                value = self.read_value(part.named_children[-1])
                 if label is not None:
                     named[self._get_compact_text(label)] = value
                 else:
                     ordered.append(value)
             elif "comment" not in part.type:
-                ordered.append(self.value(part))
+                ordered.append(self.read_value(part))
         last = node.child_by_field_name("block")
         if last is None and node.named_children and node.named_children[-1].type == "do_block":
             last = node.named_children[-1]
@@ -265,11 +265,11 @@ class _StatementReader:
         if key is None or value is None:
             key = node.child_by_field_name("name") or parts[0]
             value = value or parts[-1]
-        key_value = self.value(key, depth + 1)
+        key_value = self.read_value(key, depth + 1)
         name = key_value[1] if key_value[0] in {"s", "n"} else ""
-        add_to[str(name).strip(": ")] = self.value(value, depth + 1)
+        add_to[str(name).strip(": ")] = self.read_value(value, depth + 1)
 
-    def value(self, node: Node, depth: int = 0) -> Value:
+    def read_value(self, node: Node, depth: int = 0) -> Value:
         """Return the value of an expression, in the form that this module describes."""
         kind = node.type
         if depth > _DEEPEST:
@@ -288,7 +288,9 @@ class _StatementReader:
                 return read(node, depth)
         if kind in _NODES.plain:
             return (
-                self.value(node.named_children[-1], depth + 1) if node.named_children else _UNKNOWN
+                self.read_value(node.named_children[-1], depth + 1)
+                if node.named_children
+                else _UNKNOWN
             )
         return ["f"] if kind in _NODES.functions else _UNKNOWN
 
@@ -307,7 +309,7 @@ class _StatementReader:
         parts = [c for c in node.named_children if "comment" not in c.type][:_MOST_VALUES]
         if node.type in {"string_array", "symbol_array"}:
             return ["l", [["s", self._get_compact_text(part)] for part in parts]]
-        return ["l", [self.value(part, depth + 1) for part in parts]]
+        return ["l", [self.read_value(part, depth + 1) for part in parts]]
 
     def _read_map(self, node: Node, depth: int) -> Value:
         entries: dict[str, Value] = {}
@@ -346,11 +348,11 @@ class _StatementReader:
 
     def _read_interpolated_value(self, node: Node, depth: int) -> Value:
         inner = [c for c in node.named_children if c.type not in _NODES.spliced_formats]
-        return self.value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
+        return self.read_value(inner[0], depth + 1) if len(inner) == 1 else _UNKNOWN
 
     def _read_sum(self, node: Node, depth: int) -> Value:
         sign = node.child_by_field_name("operator")
-        parts = [self.value(child, depth + 1) for child in node.named_children[:2]]
+        parts = [self.read_value(child, depth + 1) for child in node.named_children[:2]]
         is_sum = sign is not None and self.tree.get_node_text(sign) in {"+", "<>"}
         if is_sum and all(part[0] == "s" for part in parts):
             return ["s", (parts[0][1] + parts[1][1])[:_LONGEST_VALUE]]
@@ -373,7 +375,7 @@ class _StatementReader:
             values |= call or {}
         elif node.type == "model_multi_attribute":
             name = self._get_compact_text(get_first_child(node)).strip("@")
-            values["arguments"] = [self.value(c) for c in node.named_children[1:_MOST_VALUES]]
+            values["arguments"] = [self.read_value(c) for c in node.named_children[1:_MOST_VALUES]]
         else:
             name = self._get_compact_text(node.child_by_field_name("name"))
             values["arguments"], values["named"] = self._read_arguments(node)
@@ -398,11 +400,11 @@ class _StatementReader:
                 continue
             if at > 1 and tokens[at - 1].type == "=":
                 name = self._get_compact_text(tokens[at - 2])
-                named[name] = self.value(token)
+                named[name] = self.read_value(token)
             elif at > 1 and tokens[at - 1].type == "::" and named:
-                named[name] = self.value(token)
+                named[name] = self.read_value(token)
             else:
-                ordered.append(self.value(token))
+                ordered.append(self.read_value(token))
         return ordered, named
 
     def _list_base_names(self, node: Node) -> list[str]:
@@ -478,7 +480,7 @@ class _StatementReader:
         right = node.named_children[-1] if right is None else right
         if right.type in {"expression_list", "equals_value_clause"} and right.named_children:
             right = right.named_children[-1 if "equals" in right.type else 0]
-        value = self.value(right)
+        value = self.read_value(right)
         name = self._get_compact_text(
             left.named_children[0] if left.type == "expression_list" else left
         )

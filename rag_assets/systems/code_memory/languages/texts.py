@@ -159,7 +159,7 @@ def _iter_mention_facts(text: str, sections: Sequence[Unit]) -> Iterator[Fact]:
 
 
 def _classify_name(found: re.Match[str]) -> tuple[str, str] | None:
-    """Return a name in a code span or link, and its kind (`what`); None if the text is no name."""
+    """Return a name in a code span or link, and its kind (`what`); else None."""
     link = found["link"]
     if link is not None:
         path = link.partition("#")[0]

@@ -73,10 +73,10 @@ def _build_class_fact(reader: ExpressionReader, class_like: ClassLike) -> Fact:
         "trait": class_like.role == _TRAIT,
         "abstract": class_like.abstract,
     }
-    table = class_like.property("table")
+    table = class_like.find_property("table")
     evidence = table.node if table is not None else None
     value = reader.read_value(table.value, NameScope(class_like)) if table else None
-    method = class_like.method("getTable")
+    method = class_like.find_method("getTable")
     body = method.body.named_children if method is not None and method.body is not None else ()
     statement = next((node for node in body if node.type == "return_statement"), None)
     returned = get_first_child(statement) if statement is not None else None
@@ -98,7 +98,7 @@ def _iter_relation_facts(
     symbol = f"{class_like.name}::{method.name}"
     read_nodes = set[int]()
     for node in iter_descendants(method.body, into=_INNER) if method.body is not None else ():
-        chain = reader.source.chain(node) if node.type == "member_call_expression" else None
+        chain = reader.source.parse_chain(node) if node.type == "member_call_expression" else None
         if chain is None or node.id in read_nodes:
             continue
         read_nodes.update(call.node.id for call in chain.calls)
@@ -109,7 +109,7 @@ def _iter_relation_facts(
         arguments = {
             name: _to_json(value)
             for position, name in enumerate(_PARAMETERS[call.name])
-            if (value := reader.read_value(call.argument(position, name), scope)) is not None
+            if (value := reader.read_value(call.get_argument(position, name), scope)) is not None
         }
         values = {"class": class_like.name, "name": method.name, "kind": call.name}
         yield reader.tree.build_fact(

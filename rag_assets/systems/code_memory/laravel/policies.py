@@ -65,13 +65,13 @@ def read_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """
     # The first argument of `authorizeForUser` is the user whose abilities are checked.
     skipped = int(call.name.lower() == "authorizeforuser")
-    first, second = call.argument(skipped), call.argument(skipped + 1)
-    stated = source.value(first)
+    first, second = call.get_argument(skipped), call.get_argument(skipped + 1)
+    stated = source.read_value(first)
     is_subject = first is not None and first.type == "variable_name"
     is_class = isinstance(stated, str) and "\\" in stated
     is_only_subject = second is None and (is_subject or is_class)
     subject, stated = (first, "") if is_only_subject else (_get_subject(second), stated)
-    subject_value = source.value(subject)
+    subject_value = source.read_value(subject)
     model = subject_value if isinstance(subject_value, str) else ""
     variable = source.tree.get_node_text(subject)
     if constant := _get_constant(source, first):
@@ -89,7 +89,7 @@ def _get_constant(source: PhpSource, node: Node | None) -> str:
     if node is None or node.type != "class_constant_access_expression":
         return ""
     scope, name = node.named_children[0], node.named_children[-1]
-    if isinstance(source.value(node), str) or scope.type not in NAMED:
+    if isinstance(source.read_value(node), str) or scope.type not in NAMED:
         return ""
     owner = source.class_name(source.tree.get_node_text(scope), node)
     return f"{owner}::{source.tree.get_node_text(name)}"
@@ -105,7 +105,7 @@ def _get_subject(node: Node | None) -> Node | None:
 
 def read_resource_checks(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the checks that `authorizeResource` adds to the methods of a controller."""
-    model = source.value(call.argument(0))
+    model = source.read_value(call.get_argument(0))
     for method, ability in RESOURCE_ABILITIES.items() if isinstance(model, str) else ():
         yield "authorizes", {"ability": ability, "model": model, "method": method}
 
@@ -114,13 +114,13 @@ def read_definitions(source: PhpSource, call: Call) -> Iterator[_Statement]:
     """Yield the abilities that a call defines on a gate, each with the method that decides it."""
     if call.name.lower() not in {"define", "resource"}:
         return
-    name, action = (source.value(call.argument(at)) for at in (0, 1))
+    name, action = (source.read_value(call.get_argument(at)) for at in (0, 1))
     if not isinstance(name, str) or not name:
         return
     if call.name.lower() == "define":
         yield "defines_ability", {"ability": name, "answers": _find_deciding_method(action)}
     elif isinstance(action, str):
-        stated = source.value(call.argument(2))
+        stated = source.read_value(call.get_argument(2))
         methods = stated if isinstance(stated, dict) else {name: name for name in _OF_GATES}
         for ability, method in methods.items():
             if isinstance(method, str):
@@ -239,7 +239,7 @@ def iter_guard_facts(source: PhpSource) -> Iterator[Fact]:
     if "iddleware" not in source.text:
         return
     for class_ in source.classes:
-        constructor, listing = class_.method("__construct"), class_.method("middleware")
+        constructor, listing = class_.find_method("__construct"), class_.find_method("middleware")
         guards: list[_Guards] = []
         if constructor is not None:
             guards += _iter_constructor_guards(source, constructor)
@@ -269,13 +269,13 @@ def _iter_constructor_guards(source: PhpSource, method: Method) -> Iterator[_Gua
     """Yield the middleware that a constructor adds: `$this->middleware('auth')->only('store')`."""
     read_nodes: set[int] = set()
     for node in source.tree.find_nodes(_STATING, method.body) if method.body is not None else ():
-        chain = None if node.id in read_nodes else source.chain(node)
+        chain = None if node.id in read_nodes else source.parse_chain(node)
         if chain is None:
             continue
         read_nodes.update(call.node.id for call in chain.calls)
         if chain.root == "$this" and chain.calls[0].name.lower() == "middleware":
-            names = list_strings(source, chain.calls[0].argument(0, "middleware"))
-            limits = (chain.call(name) for name in ("only", "except"))
+            names = list_strings(source, chain.calls[0].get_argument(0, "middleware"))
+            limits = (chain.find_call(name) for name in ("only", "except"))
             arguments = (call.arguments if call is not None else () for call in limits)
             only, without = (
                 [text for item in items for text in list_strings(source, item.value)]
@@ -310,13 +310,13 @@ def _iter_guards_of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
         return
     call = Call("", list_arguments(source.tree, node), node)
     names = enumerate(("middleware", "only", "except"))
-    first, only, without = (list_strings(source, call.argument(at, name)) for at, name in names)
+    first, only, without = (list_strings(source, call.get_argument(at, name)) for at, name in names)
     yield first, only, without, node
 
 
 def list_strings(source: PhpSource, node: Node | None) -> list[str]:
     """Return the strings in an expression: a string or a list; computed strings are left out."""
-    value = source.value(node) if node is not None else None
+    value = source.read_value(node) if node is not None else None
     listed = value if isinstance(value, list) else [value]
     return [item for item in listed if isinstance(item, str)]
 
@@ -344,12 +344,12 @@ def read_names(source: PhpSource, chain: Chain, call: Call) -> Iterator[_Stateme
     alias: Value = None
     added: list[Node | None] = []
     if on_configuration and name == "alias":
-        yield from read_kernel(source.value(call.argument(0, "aliases")))
+        yield from read_kernel(source.read_value(call.get_argument(0, "aliases")))
     elif on_configuration and name in _GROUPS:
         alias = name
-        added = [call.argument(at, kind) for at, kind in enumerate(("append", "prepend"))]
+        added = [call.get_argument(at, kind) for at, kind in enumerate(("append", "prepend"))]
     elif name in _NAMING or (on_configuration and name in _CONFIGURING):
-        alias, added = source.value(call.argument(0)), [call.argument(1)]
+        alias, added = source.read_value(call.get_argument(0)), [call.get_argument(1)]
     if isinstance(alias, str):
         for node in added:
             yield from (_build_name_statement(alias, text) for text in list_strings(source, node))

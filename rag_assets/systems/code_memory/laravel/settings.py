@@ -54,7 +54,7 @@ def find_settings(source: PhpSource) -> tuple[Node, dict[str, Any]] | None:
     """
     if "return" not in source.text:
         return None
-    returned = next((n for n in source.statements() if n.type == "return_statement"), None)
+    returned = next((n for n in source.iter_statements() if n.type == "return_statement"), None)
     array = None if returned is None else get_first_child(returned)
     if returned is None or array is None or array.type != "array_creation_expression":
         return None
@@ -73,7 +73,7 @@ def _iter_leaves(source: PhpSource, array: Node, *, reads_env: bool) -> Iterator
     while todo:
         prefix, array_at, depth = todo.popleft()
         for key, value in iter_elements(array_at):
-            name = source.value(key) if key is not None else None
+            name = source.read_value(key) if key is not None else None
             if not isinstance(name, str):
                 continue
             if _PRIVATE.search(name):
@@ -100,7 +100,7 @@ def _read_value(source: PhpSource, node: Node) -> Any:
     default = _read_env_default(source, node)
     if default is not _NONE:
         return default
-    value = source.value(node)
+    value = source.read_value(node)
     if value is COMPUTED or not is_static(value):
         return _read_expression(source, node)
     if isinstance(value, dict):
@@ -113,10 +113,10 @@ def _read_env_default(source: PhpSource, node: Node) -> Any:
     """Return the default in `env(NAME, default)`; _NONE for any other expression."""
     if node.type != "function_call_expression":
         return _NONE
-    chain = source.chain(node)
+    chain = source.parse_chain(node)
     if chain is None or chain.calls[0].name.lstrip("\\").lower() != "env":
         return _NONE
-    name, default = (source.value(chain.calls[0].argument(index)) for index in (0, 1))
+    name, default = (source.read_value(chain.calls[0].get_argument(index)) for index in (0, 1))
     if not isinstance(name, str) or isinstance(default, list | dict):
         return _NONE
     if _PRIVATE.search(name) and not _PUBLIC_NAMES.search(name):
@@ -143,7 +143,7 @@ def _read_providers(source: PhpSource, array: Node) -> list[str]:
     names = dict.fromkeys(
         source.class_name(source.tree.get_node_text(node.named_children[0]), node)
         for key, value in iter_elements(array)
-        if key is None or source.value(key) == "providers"
+        if key is None or source.read_value(key) == "providers"
         for node in iter_descendants(value)
         if node.type == "class_constant_access_expression"
     )

@@ -117,19 +117,19 @@ def _iter_schema_statements(source: PhpSource, method: Method) -> Iterator[Unit]
     for statement in method.body.named_children if method.body is not None and is_up else ():
         chain = _find_chain_in_statement(source, statement)
         if chain is not None and chain.static and chain.root.rpartition("\\")[2] == "Schema":
-            table = source.value(chain.calls[-1].argument(0))
+            table = source.read_value(chain.calls[-1].get_argument(0))
             name = table if isinstance(table, str) else ""
             yield _build_unit(source, statement, "schema", name, alone=True)
 
 
 def _iter_units_of_statements(source: PhpSource) -> Iterator[Unit]:
-    for statement in source.statements():
+    for statement in source.iter_statements():
         if statement.type == "return_statement":
             yield from _iter_units_of_keys(source, statement)
             continue
         chain = _find_chain_in_statement(source, statement)
         if chain is not None and _is_route(source, chain):
-            role: Role = "group" if chain.call("group") else "route"
+            role: Role = "group" if chain.find_call("group") else "route"
             yield _build_unit(source, statement, role, "", alone=role == "group")
 
 
@@ -138,7 +138,7 @@ def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
     if value is None or value.type != "array_creation_expression":
         return
     for key, element in iter_elements(value):
-        name = source.value(key)
+        name = source.read_value(key)
         if isinstance(name, str):
             yield _build_unit(source, element.parent or element, "key", name, alone=True)
 
@@ -153,7 +153,7 @@ def _is_route(source: PhpSource, chain: Chain) -> bool:
 def _find_chain_in_statement(source: PhpSource, statement: Node) -> Chain | None:
     if statement.type != "expression_statement" or not statement.named_children:
         return None
-    return source.chain(statement.named_children[0])
+    return source.parse_chain(statement.named_children[0])
 
 
 def _is_relation(source: PhpSource, method: Method) -> bool:
@@ -242,7 +242,7 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
     for name, function in source.functions:
         yield _build_declaration_fact(source, "function", name, function)
         yield from _iter_body_facts(source, function, name, None)
-    for statement in source.statements():
+    for statement in source.iter_statements():
         if statement.type not in _DECLARATIONS:
             yield from _iter_call_facts(source, _CallContext(statement, "", {}), _DECLARATIONS)
 
@@ -392,7 +392,7 @@ _CALLS: Final = "function_call_expression"
 
 def iter_setting_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield a fact for each setting in the array that a file returns."""
-    for statement in source.statements():
+    for statement in source.iter_statements():
         value = get_first_child(statement)
         if statement.type != "return_statement" or value is None:
             continue
@@ -420,7 +420,7 @@ def _iter_array_keys(source: PhpSource, array: Node) -> Iterator[tuple[tuple[str
     while todo:
         node, above = todo.pop()
         for key, value in iter_elements(node):
-            name = source.value(key)
+            name = source.read_value(key)
             if not isinstance(name, str) or not name or count >= _MOST:
                 continue
             count += 1
@@ -448,7 +448,7 @@ def _iter_environment_variables(source: PhpSource, value: Node) -> Iterator[str]
     for node in source.tree.find_nodes(frozenset({_CALLS}), value):
         if source.tree.get_field_text(node, "function").lower() != "env":
             continue
-        chain = source.chain(node)
-        name = None if chain is None else source.value(chain.calls[0].argument(0))
+        chain = source.parse_chain(node)
+        name = None if chain is None else source.read_value(chain.calls[0].get_argument(0))
         if isinstance(name, str) and name:
             yield name

@@ -243,11 +243,11 @@ class ClassLike:
     body: Node | None
     node: Node
 
-    def property(self, name: str) -> Property | None:
+    def find_property(self, name: str) -> Property | None:
         """Return the property with this name; None if the class does not declare it."""
         return next((own for own in self.properties if own.name == name), None)
 
-    def method(self, name: str) -> Method | None:
+    def find_method(self, name: str) -> Method | None:
         """Return the method with this name, ignoring case; None if the class does not define it."""
         return next((own for own in self.methods if own.name.lower() == name.lower()), None)
 
@@ -417,7 +417,7 @@ class PhpSource:
             for function in (build_method(self.tree, node, self.find_scope(node)),)
         )
 
-    def statements(self) -> Iterator[Node]:
+    def iter_statements(self) -> Iterator[Node]:
         """Yield the top-level statements of a file and of its namespaces, in order."""
         for child in self.tree.root.named_children:
             body = child.child_by_field_name("body")
@@ -447,13 +447,13 @@ class PhpSource:
             return (around.parents or (written,))[0] if word == "parent" else around.name
         return self.find_scope(near).class_name(written)
 
-    def value(self, node: Node | None) -> Value:
+    def read_value(self, node: Node | None) -> Value:
         """Return the value of an expression, or COMPUTED if it is known only at run time."""
         if node is None:
             return None
         return compute_value(self.tree, node, self._build_constants(node))
 
-    def chain(self, node: Node) -> Chain | None:
+    def parse_chain(self, node: Node) -> Chain | None:
         """Return the chain of calls in an expression; None if it is not a chain."""
         return parse_chain(self.tree, node)
 

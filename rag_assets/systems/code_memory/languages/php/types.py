@@ -180,7 +180,7 @@ def _find_returned_class(source: PhpSource, value: Node, around: ClassLike | Non
     receiver = value.child_by_field_name("object") or value.child_by_field_name("scope")
     if source.tree.get_node_text(receiver) not in _OWN:
         return ""
-    called = around.method(source.tree.get_field_text(value, "name"))
+    called = around.find_method(source.tree.get_field_text(value, "name"))
     returns = called.returns if called is not None else ""
     if returns in {"self", "static"}:
         return around.name

@@ -274,7 +274,7 @@ class Call:
     arguments: tuple[Argument, ...]
     node: Node
 
-    def argument(self, position: int, name: str = "") -> Node | None:
+    def get_argument(self, position: int, name: str = "") -> Node | None:
         """Return the argument with this name, else at this position; None if it is missing."""
         named = next((own.value for own in self.arguments if name and own.name == name), None)
         if named is not None:
@@ -299,7 +299,7 @@ class Chain:
     calls: tuple[Call, ...]
     node: Node
 
-    def call(self, *names: str) -> Call | None:
+    def find_call(self, *names: str) -> Call | None:
         """Return the first call with one of these names, ignoring case; None if there is none."""
         wanted = {name.lower() for name in names}
         return next((call for call in self.calls if call.name.lower() in wanted), None)

@@ -139,7 +139,9 @@ class _FactReader:
 
     def _iter_statement_facts(self, around: _Around) -> Iterator[Fact]:
         symbol = "" if around is None else around.symbol
-        for statement, under in self._source.statements(None if around is None else around.body):
+        for statement, under in self._source.iter_statements(
+            None if around is None else around.body
+        ):
             node = get_first_child(statement)
             if statement.type != "expression_statement" or node is None:
                 continue
@@ -178,7 +180,7 @@ class _FactReader:
 
     def _iter_defined_settings(self) -> Iterator[Fact]:
         seen: set[str] = set()
-        for statement, _ in self._source.statements(None):
+        for statement, _ in self._source.iter_statements(None):
             node = get_first_child(statement)
             if statement.type == "expression_statement" and node and node.type == "assignment":
                 name = self._tree.get_field_text(node, "left")
@@ -254,7 +256,7 @@ def _iter_export_facts(source: PythonSource) -> Iterator[Fact]:
     names: dict[str, None] = {}
     first: Node | None = None
     try:
-        for statement, under in source.statements():
+        for statement, under in source.iter_statements():
             node = get_first_child(statement)
             if statement.type == "delete_statement" and _ALL in source.tree.get_node_text(
                 statement

@@ -105,7 +105,7 @@ class Module:
         is_assigned = symbol not in self.imported and bool(self.values(owner, name))
         return symbol in self.declared or is_assigned
 
-    def evidence(self, expression: Any) -> Evidence:
+    def build_evidence(self, expression: Any) -> Evidence:
         """Return the span of an expression; (0, 0) for a literal, whose offsets are not stored."""
         start, end = expression["at"] if isinstance(expression, dict) else (0, 0)
         return Evidence(self.path, start, end)
@@ -168,12 +168,12 @@ class PythonProgram:
     def __iter__(self) -> Iterator[Module]:
         return iter(self._all)
 
-    def texts(self, name: str) -> Iterator[str]:
+    def iter_assigned_texts(self, name: str) -> Iterator[str]:
         """Yield the strings that any module assigns to a name at top level, such as a setting."""
         values = (module.constant("", name) for module in self)
         return (value for value in values if isinstance(value, str))
 
-    def absolute(self, reference: str, module: Module) -> str:
+    def get_absolute_name(self, reference: str, module: Module) -> str:
         """Return the absolute name of a reference's target in the module that defines it."""
         root, name = reference.partition(".")[0], reference
         if reference[:1] in {":", "."}:
@@ -182,11 +182,14 @@ class PythonProgram:
             for star in module.stars:
                 source = resolve_reference(star, module.name, package=module.package)
                 name = f"{source}.{reference}"
-                if name.rpartition(".")[0] not in self.modules or self.place(name) is not None:
+                if (
+                    name.rpartition(".")[0] not in self.modules
+                    or self.find_place_of_name(name) is not None
+                ):
                     break
             else:
                 return reference
-        place = self.place(name)
+        place = self.find_place_of_name(name)
         return name if place is None else place.name
 
     def find_place(self, written: str, module: Module) -> PythonName | None:
@@ -195,10 +198,10 @@ class PythonProgram:
         If a variable of the module and a package have the same name, the variable is the target.
         """
         root = written.partition(".")[0]
-        name = self.absolute(written, module)
+        name = self.get_absolute_name(written, module)
         if root not in module.imported and module.owns(root):
             name = f"{module.name}.{name}"
-        return self.place(name)
+        return self.find_place_of_name(name)
 
     def follow(self, written: str, module: Module) -> tuple[str, PythonName | None]:
         """Return the absolute name of a reference's target, and the target if it is known.
@@ -212,14 +215,18 @@ class PythonProgram:
             if place is None or not is_a(value, "name"):
                 break
             written, module = value["name"], place.module
-        return (self.absolute(written, module) if place is None else place.name), place
+        return (self.get_absolute_name(written, module) if place is None else place.name), place
 
     def get_called_name(self, call: Any, module: Module) -> str:
         """Return the absolute name of the called function or class; "" if it is computed."""
         name = call["call"] if is_a(call, "call") else None
-        return self.resolve_name(self.absolute(name["name"], module)) if is_a(name, "name") else ""
+        return (
+            self.resolve_name(self.get_absolute_name(name["name"], module))
+            if is_a(name, "name")
+            else ""
+        )
 
-    def place(self, name: str) -> PythonName | None:
+    def find_place_of_name(self, name: str) -> PythonName | None:
         """Return the target of an absolute name; None if it is outside the repository."""
         return self._resolve(name)[1]
 
@@ -265,7 +272,7 @@ class PythonProgram:
 
     def iter_lineage(self, name: str) -> Iterator[PythonName]:
         """Yield a class and its ancestors within the repository, nearest first."""
-        places = (self.place(ancestor) for ancestor in self.list_ancestry(name))
+        places = (self.find_place_of_name(ancestor) for ancestor in self.list_ancestry(name))
         return (place for place in places if place is not None)
 
     def find_attribute_value(self, name: str, attribute: str) -> Any:
@@ -277,12 +284,12 @@ class PythonProgram:
 
     def _resolve_bases(self, name: str) -> list[str]:
         if name not in self._parents:
-            place = self.place(name)
+            place = self.find_place_of_name(name)
             self._parents[name] = (
                 []
                 if place is None
                 else [
-                    self.resolve_name(self.absolute(base, place.module))
+                    self.resolve_name(self.get_absolute_name(base, place.module))
                     for base in place.module.bases.get(place.symbol, ())
                 ]
             )

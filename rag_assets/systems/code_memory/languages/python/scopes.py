@@ -163,7 +163,7 @@ class Scopes:
         return self._fields[definition].get(name, "")
 
     def _iter_annotated_attributes(self, definition: PythonDefinition) -> Iterator[tuple[str, str]]:
-        for statement, _ in self._source.statements(definition.body):
+        for statement, _ in self._source.iter_statements(definition.body):
             for node in statement.named_children:
                 type_ = node.child_by_field_name("type")
                 if node.type == "assignment" and type_ is not None:

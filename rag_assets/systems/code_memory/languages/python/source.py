@@ -217,7 +217,7 @@ class PythonSource:
         """Yield the definitions at top level."""
         return (definition for definition in self.definitions if definition.within is None)
 
-    def statements(self, block: Node | None = None) -> Iterator[tuple[Node, str]]:
+    def iter_statements(self, block: Node | None = None) -> Iterator[tuple[Node, str]]:
         """Yield the statements of a block, including statements under a condition or in a loop.
 
         Args:

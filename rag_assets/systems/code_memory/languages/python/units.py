@@ -108,7 +108,7 @@ def _iter_class_parts(source: PythonSource, definition: PythonDefinition) -> Ite
     """Yield the members of a class that become separate units, in order."""
     by_node = {member.node.id: member for member in definition.members}
     small = _is_small(source, definition)
-    for statement, _ in source.statements(definition.body):
+    for statement, _ in source.iter_statements(definition.body):
         relation = _find_relation(source, definition, statement)
         if relation is not None:
             yield relation
@@ -187,7 +187,7 @@ def _iter_statement_units(source: PythonSource) -> Iterator[Unit]:
     """Yield units of top-level assignments, such as lists of routes and settings."""
     named = [
         (statement, source.tree.get_field_text(node, "left"))
-        for statement, under in source.statements()
+        for statement, under in source.iter_statements()
         if not under and statement.type == "expression_statement"
         for node in statement.named_children[:1]
         if node.type == "assignment"

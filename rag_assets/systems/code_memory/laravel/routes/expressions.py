@@ -112,7 +112,7 @@ class Expressions:
         return {"of": "closure", "parameters": parameters, "block": self._block(body)}
 
     def _read_scalar(self, node: Node) -> Json:
-        value = self._source.value(node)
+        value = self._source.read_value(node)
         return _build_computed(node.type) if value is COMPUTED else value
 
     def _read_array(self, node: Node) -> Json:
@@ -177,7 +177,7 @@ class Expressions:
         return {"of": "property", "object": {"of": "variable", "name": "this"}, "name": name}
 
     def _read_constant(self, node: Node) -> Json:
-        value = self._source.value(node)
+        value = self._source.read_value(node)
         if value is not COMPUTED:
             return value
         scope, name = (

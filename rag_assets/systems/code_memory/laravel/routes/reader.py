@@ -196,7 +196,7 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield facts of a file's constants, settings, and statements that may create routes."""
     for class_ in source.classes:
         for constant in class_.constants:
-            value = source.value(constant.value)
+            value = source.read_value(constant.value)
             plain = isinstance(value, str | int) and not isinstance(value, bool)
             if plain and len(str(value)) <= _LONGEST:
                 values = {"name": constant.name, "value": value}
@@ -234,7 +234,7 @@ class _Reader:
             if function.body is not None and self._marks.contains_position(function.body):
                 yield from self._iter_facts_of_function(name, function)
         self._symbol = ""
-        for statement in self._source.statements():
+        for statement in self._source.iter_statements():
             if statement.type not in _DECLARATIONS:
                 yield from self._read_statement(0, statement)
         yield from self._iter_facts_of_queued_blocks()
@@ -301,7 +301,7 @@ class _Reader:
         return self._has_routing_call(expression)
 
     def _has_routing_call(self, expression: Node) -> bool:
-        chain = self._source.chain(expression)
+        chain = self._source.parse_chain(expression)
         if chain is None:
             return False
         if chain.static:

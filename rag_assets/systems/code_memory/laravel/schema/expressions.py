@@ -158,17 +158,17 @@ def _read_subscript(reader: ExpressionReader, scope: NameScope, node: Node, dept
 
 def _read_call(reader: ExpressionReader, scope: NameScope, node: Node, depth: int) -> Any:
     """Return the value of a call: a setting, raw SQL, or the result of an own method."""
-    chain = reader.source.chain(node)
+    chain = reader.source.parse_chain(node)
     if chain is None:
         return COMPUTED
     last = chain.calls[-1]
     if not chain.root and len(chain.calls) == 1:
-        key, default = (reader.read_value(last.argument(at), scope, depth) for at in (0, 1))
+        key, default = (reader.read_value(last.get_argument(at), scope, depth) for at in (0, 1))
         is_setting = last.name.lstrip("\\").lower() == "config" and isinstance(key, str)
         is_known = is_setting and isinstance(default, str | int | None)
         return mark_setting(key, default) if is_known else COMPUTED
     if last.name == "raw" and chain.static:
-        sql = reader.read_value(last.argument(0), scope, depth)
+        sql = reader.read_value(last.get_argument(0), scope, depth)
         return RawSql(sql) if isinstance(sql, str) else COMPUTED
     returned = reader.find_returned_value(chain, scope)
     return COMPUTED if returned is None else reader.read_value(*returned, depth)

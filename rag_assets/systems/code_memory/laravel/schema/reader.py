@@ -99,7 +99,7 @@ def list_schema_facts(source: PhpSource) -> tuple[Fact, ...]:
     reader = ExpressionReader(source)
     facts: list[Fact] = []
     for class_ in source.classes:
-        method = class_.method("up")
+        method = class_.find_method("up")
         if method is not None and method.body is not None:
             facts += _MigrationWalk(reader, class_).facts(method)
     return tuple(sorted(facts, key=lambda fact: (fact.start, fact.values["order"])))
@@ -174,7 +174,7 @@ class _MigrationWalk:
             self._read_call(right, context)
 
     def _read_call(self, node: Node, context: _Context) -> None:
-        chain = self._reader.source.chain(node)
+        chain = self._reader.source.parse_chain(node)
         if chain is None:
             return
         root, last = chain.root.lstrip("$"), chain.calls[-1]
@@ -195,7 +195,7 @@ class _MigrationWalk:
                 self._push_block(closure.child_by_field_name("body"), context)
 
     def _push_each(self, chain: Chain, context: _Context) -> None:
-        over = self._reader.read_value(chain.calls[0].argument(0), context.scope)
+        over = self._reader.read_value(chain.calls[0].get_argument(0), context.scope)
         closure = chain.calls[1].arguments[0].value
         names = [
             self._tree.get_node_text(node).lstrip("$") for node in _iter_declared_variables(closure)
@@ -249,10 +249,12 @@ class _MigrationWalk:
     def _read_schema_call(self, chain: Chain, context: _Context) -> None:
         call = chain.calls[-1]
         name = call.name.lower()
-        table = self._read_value(call.argument(0, "from" if name == "rename" else "table"), context)
+        table = self._read_value(
+            call.get_argument(0, "from" if name == "rename" else "table"), context
+        )
         values: dict[str, Any] = {"action": _ACTIONS[name]}
         if name == "rename":
-            values["to"] = self._read_value(call.argument(1, "to"), context)
+            values["to"] = self._read_value(call.get_argument(1, "to"), context)
         blueprint = Blueprint(table if isinstance(table, str) else "")
         fact = self._build_fact(call.node, table, values, context)
         arguments = self._reader.read_arguments(call, context.scope)
@@ -293,7 +295,7 @@ class _MigrationWalk:
 
     def _read_raw_sql(self, call: Call, context: _Context) -> None:
         """Add the fact of an SQL statement: only its table is read, so its columns are unread."""
-        sql = self._read_value(call.argument(0, "query"), context)
+        sql = self._read_value(call.get_argument(0, "query"), context)
         text = sql.sql if isinstance(sql, RawSql) else sql
         common: dict[str, Any] = {"how": "sql", "columns": [], "commands": []}
         if not isinstance(text, str) or has_marks(text):

@@ -234,7 +234,7 @@ class StoredContents:
         self._autocrlf = autocrlf
 
     def convert(self, path: str, content: bytes, committed: TreeFile | None) -> StoredContent:
-        """Return a file's content as git would store it, with the commit's blob if that is equal."""
+        """Return a file's content as git would store it, and the commit's blob if it is equal."""
         oid = committed.oid if committed is not None and committed.mode in REGULAR else None
         if oid is not None and compute_blob_id(content) == oid:
             return StoredContent(content, oid, is_certain=False)
