@@ -13,7 +13,7 @@ from rag_assets.checks.verdict import Compared, Severity, Verdict
 from rag_assets.common.formatting import format_count
 from rag_assets.declarations import Naming, Report
 from rag_assets.pipeline.context import TenantContext
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.chunker import reads_code
 from rag_assets.systems.code_memory.derived.model import INDEXES
 from rag_assets.systems.code_memory.pipeline.fact_store import RelationDrift, compare_relations
@@ -50,7 +50,7 @@ def relations_report(names: Naming, ctx: TenantContext) -> dg.AssetMaterializati
     serving = ctx.catalog.generations.serving(ctx.ref.id) if reads_code(ctx.tenant) else None
     if serving is None:
         return None
-    code = code_catalog(ctx.catalog)
+    code = get_code_catalog(ctx.catalog)
     every = code.relation_rows.count_relations(ctx.ref.id, serving.number)
     # Edges to other packages lead to no definition, and are never shown.
     counts = [one for one in every if one[0] != ELSEWHERE]

@@ -492,7 +492,7 @@ class RelationTable:
         """Return the relations of the document versions that a caller may read."""
         return RelationRows(self._statements, readable)
 
-    def read_moment(self, tenant_id: str, principals: Collection[str]) -> ReadableState:
+    def read_readable_state(self, tenant_id: str, principals: Collection[str]) -> ReadableState:
         """Return the state of a tenant's relations, and the scopes that principals may read."""
         values = {"tenant": tenant_id, "principals": [*principals]}
         [(changes, rows, scopes)] = self._statements.rows(READABLE_STATE, values)

@@ -74,7 +74,7 @@ class _TypeReader:
         """Yield the definitions in a setting, or in a call as first argument, with their types."""
         for module in self._program:
             for setting, kind in self._data.settings.items():
-                for fact in module.values("", setting):
+                for fact in module.list_assignments("", setting):
                     yield from (
                         (string_item, kind)
                         for string_item in _iter_string_items(fact.values["value"])

@@ -96,7 +96,7 @@ def _find_root_modules(program: PythonProgram) -> list[str]:
     ]
     if stated_modules:
         return [*dict.fromkeys(stated_modules)]
-    lists = [module for module in program if module.values("", "urlpatterns")]
+    lists = [module for module in program if module.list_assignments("", "urlpatterns")]
     included: set[str] = set()
     for module in lists:
         reader = _UrlReader(program)
@@ -156,7 +156,7 @@ class _UrlReader:
         if key in prefix.within or is_full:
             return
         prefix = replace(prefix, within=(*prefix.within, key))
-        for fact in module.values("", name):
+        for fact in module.list_assignments("", name):
             inner = self._find_statement_prefix(fact, module, prefix)
             if inner is not None:
                 self._read_patterns(fact.values["value"], module, inner)
@@ -260,7 +260,7 @@ class _UrlReader:
         if is_a(target, "name") and target["name"].endswith("site.urls"):
             self._report_unresolved("the admin's own routes", module.build_evidence(target))
         elif other is not None:
-            stated_app = self._find_string_value(other.constant("", "app_name"), other)
+            stated_app = self._find_string_value(other.find_last_value("", "app_name"), other)
             self.read_module(other, prefix.add_namespace(namespace or app or stated_app))
         elif isinstance(target, str):
             reason = f"a module in a different package: {target}"
@@ -296,7 +296,7 @@ class _UrlReader:
             return None if None in parts else "".join(part for part in parts if part)
         if is_a(value, "name"):
             place = self._program.find_place(value["name"], module)
-            assignments = [] if place is None else place.module.values("", place.symbol)
+            assignments = [] if place is None else place.module.list_assignments("", place.symbol)
             is_constant = len(assignments) == 1 and not assignments[0].values["under"]
             value = assignments[0].values["value"] if is_constant else None
         return value if isinstance(value, str) else None

@@ -199,7 +199,7 @@ class _FileWalk:
         symbol = self._scopes[-1].symbol
         for name in (target, *self._iter_inherited_methods(chain, target)):
             self.facts.append(
-                self._tree.build_fact("calls", node, symbol, name.values(), _EVIDENCE)
+                self._tree.build_fact("calls", node, symbol, name.build_fact_values(), _EVIDENCE)
             )
 
     def _iter_inherited_methods(
@@ -367,4 +367,4 @@ def _iter_declaration_facts(
         for kind, names in (("extends", definition.extends), ("implements", definition.implements)):
             for name in names:
                 target = walk.resolve(name)
-                yield Fact(kind, start, end, definition.symbol, target.values())
+                yield Fact(kind, start, end, definition.symbol, target.build_fact_values())

@@ -33,7 +33,7 @@ class ResolvedName:
     name: str
     module: str = ""
 
-    def values(self) -> dict[str, str]:
+    def build_fact_values(self) -> dict[str, str]:
         """Return this name as the values of a fact: `name`, and `module` unless it is ""."""
         return {"name": self.name, "module": self.module} if self.module else {"name": self.name}
 

@@ -454,7 +454,9 @@ class Jsx(LanguageGrammar):
         yield from self._requests.find_requests(node, scope.symbol)
         yield from _iter_environment_facts(self.tree, node, scope.symbol)
         for name in self._exports.get(node.id, ()):
-            yield self.tree.build_fact("exports", node, "", name.values(), LONGEST_EVIDENCE)
+            yield self.tree.build_fact(
+                "exports", node, "", name.build_fact_values(), LONGEST_EVIDENCE
+            )
 
 
 class TypeScript(Jsx):

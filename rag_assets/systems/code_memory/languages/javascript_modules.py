@@ -205,7 +205,7 @@ class ExportedName:
     module: str = ""
     original: str = ""
 
-    def values(self) -> dict[str, str]:
+    def build_fact_values(self) -> dict[str, str]:
         """Return the attributes that are not "", as the values of the fact `exports`."""
         values = {"name": self.name, "local": self.local, "module": self.module}
         values["original"] = self.original

@@ -82,13 +82,13 @@ class SyntaxTree:
 
     def start(self, node: Node) -> int:
         """Return the character offset of the start of a node."""
-        return self.offset(node.start_byte)
+        return self.get_character_offset(node.start_byte)
 
     def end(self, node: Node) -> int:
         """Return the character offset of the end of a node, which is after its last character."""
-        return self.offset(node.end_byte)
+        return self.get_character_offset(node.end_byte)
 
-    def offset(self, byte: int) -> int:
+    def get_character_offset(self, byte: int) -> int:
         """Return the character offset of a byte offset."""
         if self._ascii:
             return byte

@@ -91,7 +91,7 @@ def _get_constant(source: PhpSource, node: Node | None) -> str:
     scope, name = node.named_children[0], node.named_children[-1]
     if isinstance(source.read_value(node), str) or scope.type not in NAMED:
         return ""
-    owner = source.class_name(source.tree.get_node_text(scope), node)
+    owner = source.resolve_class_name(source.tree.get_node_text(scope), node)
     return f"{owner}::{source.tree.get_node_text(name)}"
 
 
@@ -306,7 +306,7 @@ def _iter_guards_of_entry(source: PhpSource, node: Node) -> Iterator[_Guards]:
         yield list_strings(source, node), (), (), node
         return
     written = source.tree.get_node_text(node.named_children[0]) if node.named_children else ""
-    if not written or source.class_name(written, node) != _MIDDLEWARE:
+    if not written or source.resolve_class_name(written, node) != _MIDDLEWARE:
         return
     call = Call("", list_arguments(source.tree, node), node)
     names = enumerate(("middleware", "only", "except"))

@@ -18,13 +18,13 @@ def read(text: str) -> CodeText:
     source = PhpSource(text)
     bodies = origins.OriginFinders(source)
     all_facts = (
-        *facts.list_facts(source),
-        *statements.list_facts(source, bodies),
+        *facts.iter_facts(source),
+        *statements.iter_facts(source, bodies),
         *origins.iter_origin_facts(source, bodies),
         *list_schema_facts(source),
         *list_model_facts(source),
         *iter_guard_facts(source),
-        *routes.list_facts(source),
+        *routes.iter_facts(source),
         *iter_setting_facts(source),
     )
     notes = ("parts of the file could not be parsed as PHP",) if source.tree.has_errors else ()

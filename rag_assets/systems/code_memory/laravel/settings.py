@@ -141,7 +141,7 @@ def _read_providers(source: PhpSource, array: Node) -> list[str]:
     The list may be merged with Laravel's own.
     """
     names = dict.fromkeys(
-        source.class_name(source.tree.get_node_text(node.named_children[0]), node)
+        source.resolve_class_name(source.tree.get_node_text(node.named_children[0]), node)
         for key, value in iter_elements(array)
         if key is None or source.read_value(key) == "providers"
         for node in iter_descendants(value)

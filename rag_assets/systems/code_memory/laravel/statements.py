@@ -118,7 +118,7 @@ _DEFERRED: Final = frozenset({"authorizes_of", "dispatches_of"})
 _OBJECTS: Final = _CALLS | {"variable_name"}
 
 
-def list_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
+def iter_facts(source: PhpSource, bodies: OriginFinders) -> Iterator[Fact]:
     """Yield the Laravel facts of a file, in no particular order."""
     for class_ in source.classes:
         for property_ in class_.properties:
@@ -197,7 +197,7 @@ def _iter_statements_of_call(
     yield from read_names(source, chain, call)
     name = call.name.lower()
     if chain.static:
-        owner = source.class_name(chain.root, call.node)
+        owner = source.resolve_class_name(chain.root, call.node)
         facade = owner.removeprefix(_FACADES)
         readers = _BY_FACADE if first else _BY_RESULT_OF_FACADE
         if facade in readers:

@@ -29,7 +29,7 @@ from rag_assets.storage.catalog.catalog import Catalog
 from rag_assets.storage.catalog.database import TenantRef
 from rag_assets.storage.catalog.documents.versions import RowRecorder
 from rag_assets.storage.catalog.records.model import PushedRecord
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import (
     CodeDocument,
     DerivedRecords,
@@ -130,7 +130,7 @@ def compare_relations(
     """
     if not reads_code(ctx.tenant):
         return RelationDrift()
-    code = code_catalog(ctx.catalog)
+    code = get_code_catalog(ctx.catalog)
     compared = 0
     altered: list[str] = []
     for batch in batched(code.relation_rows.list_texts(ctx.ref.id, share.hashes), _BATCH):
@@ -164,7 +164,7 @@ def _find_differing_relations(
     readable = {key: media_type for key, media_type in media_types.items() if key not in lost}
     stated = build_relations_of_texts(ctx, readable)
     wanted = build_rows(ctx.ref, stated)
-    recorded = code_catalog(ctx.catalog).relation_rows.read_rows(ctx.ref.id, readable)
+    recorded = get_code_catalog(ctx.catalog).relation_rows.read_rows(ctx.ref.id, readable)
     return {
         key: stated.get(key, Relations((), ()))
         for key in readable
@@ -183,7 +183,7 @@ class CodeFacts:
 
     def kinds(self, ctx: TenantContext, document_ids: Sequence[str]) -> Mapping[str, Kinds]:
         """Return the kinds of definitions in each document, by document."""
-        return code_catalog(ctx.catalog).kinds.get(ctx.ref.id, document_ids)
+        return get_code_catalog(ctx.catalog).kinds.get(ctx.ref.id, document_ids)
 
     def chunk_type(self, definition: Definition, kinds: Kinds, source_type: str) -> str:
         """Return the source type of a chunk, such as controller or migration."""
@@ -210,7 +210,7 @@ class CodeFacts:
             return DerivedWork()
         due = find_due_sources(ctx.catalog, ctx.tenant, serving.number)
         records, labels = _derive_from_sources(ctx, serving.number, due)
-        code = code_catalog(ctx.catalog)
+        code = get_code_catalog(ctx.catalog)
         if labels:
             ctx.guard()
             code.kinds.record(ctx.ref, labels)
@@ -242,7 +242,7 @@ class CodeFacts:
     def withdraw(self, ctx: TenantContext, source: str) -> None:
         """Withdraw the routes and tables of a source: former readers could still see them."""
         derived = get_derived_configs(ctx.tenant)[source].name
-        code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
+        get_code_catalog(ctx.catalog).derivations.withdraw(ctx.ref, source, derived)
 
     def repair(self, ctx: TenantContext, share: DailyShare) -> StoreRepair:
         """Repair relations and derived documents that differ from the facts in the lake."""
@@ -269,7 +269,7 @@ def _derive_recorded_documents(ctx: TenantContext) -> list[DerivedRecords]:
     if serving is None:
         return []
     settled = find_settled_sources(ctx.catalog, ctx.tenant, serving.number)
-    indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, serving.number)
+    indexed = get_code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, serving.number)
     texts = [(one.source, one.chunk_set_key) for one in indexed if one.source in settled]
     lost = ctx.lake.missing_chunk_sets({key for _, key in texts})
     damaged = {source for source, key in texts if key in lost}
@@ -284,7 +284,7 @@ def _derive_from_sources(
     if not fingerprints:
         return [], {}
     configs = get_derived_configs(ctx.tenant)
-    indexed = code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, generation)
+    indexed = get_code_catalog(ctx.catalog).kinds.iter_indexed(ctx.ref.id, generation)
     records: dict[str, list[PushedRecord]] = {source: [] for source in fingerprints}
     unresolved: dict[str, list[UnresolvedStatement]] = {source: [] for source in fingerprints}
     marks = {source: SourceMark(one, frozenset()) for source, one in fingerprints.items()}

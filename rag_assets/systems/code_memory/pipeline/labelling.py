@@ -28,7 +28,7 @@ from rag_assets.ingest.sources.model import parse_path
 from rag_assets.pipeline.context import TenantContext
 from rag_assets.pipeline.slices import SliceWork, find_parsed_documents
 from rag_assets.storage.catalog.catalog import Catalog
-from rag_assets.systems.code_memory.catalog.code_catalog import code_catalog
+from rag_assets.systems.code_memory.catalog.code_catalog import get_code_catalog
 from rag_assets.systems.code_memory.catalog.derivations import (
     CodeDocument,
     Fingerprint,
@@ -112,7 +112,7 @@ def _compare_marks(
     configs = get_derived_configs(tenant)
     if not configs:
         return
-    derivations = code_catalog(catalog).derivations
+    derivations = get_code_catalog(catalog).derivations
     recorded = derivations.list_fingerprints(tenant.id)
     for source, fingerprint in derivations.compute_fingerprints(
         tenant.id, generation, configs
@@ -150,7 +150,7 @@ def label_documents(ctx: TenantContext, work: SliceWork) -> None:
     """Label the documents of a slice with the kinds of their definitions."""
     if not reads_code(ctx.tenant) or not work.documents:
         return
-    code = code_catalog(ctx.catalog)
+    code = get_code_catalog(ctx.catalog)
     parsed = _read_slice(ctx, work)
     number = work.generation.number
     former = code.kinds.iter_indexed(ctx.ref.id, number, [*parsed])
@@ -245,7 +245,7 @@ class _SliceChange:
                 moved[source] = replace(mark, fingerprint=(first, second)).format(self._ctx.tenant)
         if moved:
             self._ctx.guard()
-            code_catalog(self._ctx.catalog).derivations.set_fingerprints(self._ctx.ref, moved)
+            get_code_catalog(self._ctx.catalog).derivations.set_fingerprints(self._ctx.ref, moved)
 
     def _list_deciding_facts(self, document: CodeDocument | None) -> list[object]:
         if document is None or not is_labelled(document):
@@ -316,7 +316,7 @@ def build_relations_of_texts(
 def _read_slice(ctx: TenantContext, work: SliceWork) -> dict[str, CodeDocument]:
     """Return the documents of the slice by id, each with the key of its newest text."""
     parsed = find_parsed_documents(ctx, work.documents)
-    known = code_catalog(ctx.catalog).kinds.get(
+    known = get_code_catalog(ctx.catalog).kinds.get(
         ctx.ref.id, [item.document.document_id for item in parsed]
     )
     return {

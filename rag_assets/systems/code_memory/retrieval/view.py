@@ -56,7 +56,7 @@ from rag_assets.systems.code_memory.symbols.naming import (
     CALLED,
     HANDED,
     SCOPED,
-    depends_on_place,
+    depends_on_path,
     ends_with_name,
     find_candidates,
     find_definition,
@@ -149,7 +149,7 @@ class Reexports:
 
     def list_other_names(self, names: Iterable[str]) -> list[str]:
         """Return the names under which other modules re-export definitions with these names."""
-        known = dict.fromkeys(name for name in names if depends_on_place(name))
+        known = dict.fromkeys(name for name in names if depends_on_path(name))
         frontier, first = [*known], len(known)
         for _ in range(_MAX_CHAIN):
             members = group_members_by_reexport(frontier)
@@ -371,7 +371,7 @@ class RelationView:
         # Names in a SCIP index are complete; they must not lead to a nearer definition.
         spelled = [edge for edge in edges if edge.how != "scip"]
         named = {end for edge in spelled for end in (edge.target, edge.stated_of)}
-        shorts = {name: _get_short_name(name) for name in named if depends_on_place(name)}
+        shorts = {name: _get_short_name(name) for name in named if depends_on_path(name)}
         if not shorts:
             return [*edges]
         called = self.relations.find_names(set(shorts.values()), self._permits)

@@ -138,7 +138,7 @@ def _resolve_relative_name(spelling: str, path: str) -> str:
 
 
 @lru_cache(_MOST_KEPT)
-def depends_on_place(name: str) -> bool:
+def depends_on_path(name: str) -> bool:
     """Return whether a name is only resolved with the paths of the files that may define it."""
     if name.startswith((CALLED, SCOPED)):
         return True
@@ -274,7 +274,7 @@ def iter_own_spellings(name: str) -> Iterator[str]:
         yield from iter_local_names(name)
         return
     yield name
-    if depends_on_place(name):
+    if depends_on_path(name):
         yield from (OWN + local for local in iter_local_names(name) if local != name)
 
 

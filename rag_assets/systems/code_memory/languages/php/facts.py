@@ -146,7 +146,7 @@ def _iter_units_of_keys(source: PhpSource, statement: Node) -> Iterator[Unit]:
 def _is_route(source: PhpSource, chain: Chain) -> bool:
     if not chain.static:
         return chain.root in _ROUTERS
-    name = source.class_name(chain.root, chain.node)
+    name = source.resolve_class_name(chain.root, chain.node)
     return name in {"Illuminate\\Support\\Facades\\Route", "Route"}
 
 
@@ -231,7 +231,7 @@ _OWN = frozenset({"$this", "self", "static"})
 _DECLARATIONS = frozenset({*CLASS_ROLES, "function_definition"})
 
 
-def list_facts(source: PhpSource) -> Iterator[Fact]:
+def iter_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield the imports, definitions and calls of a file, in no particular order."""
     for scope in source.scopes:
         for imported in scope.used:
@@ -365,7 +365,7 @@ def _find_called_name(
     if node.type == "scoped_call_expression":
         scope = node.child_by_field_name("scope")
         if scope is not None and scope.type in NAMED:
-            owner = source.class_name(tree.get_node_text(scope), node)
+            owner = source.resolve_class_name(tree.get_node_text(scope), node)
     elif node.type in MEMBER_CALLS:
         receiver = node.child_by_field_name("object")
         owner = types.get(_get_receiver_text(tree, receiver), "") or find_class_of_value(

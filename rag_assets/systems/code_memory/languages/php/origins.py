@@ -233,7 +233,7 @@ class OriginFinder:
             return tree.get_field_text(at, "function").lstrip("\\") in _USER_PROVIDERS
         if at.type == "scoped_call_expression":
             scope = tree.get_field_text(at, "scope")
-            return self._source.class_name(scope, at) in _AUTH
+            return self._source.resolve_class_name(scope, at) in _AUTH
         return tree.get_node_text(at) == _REQUEST
 
     def _find_static_origins(self, at: Node) -> Origins:
@@ -241,7 +241,7 @@ class OriginFinder:
         name = at.child_by_field_name("name")
         if scope is None or scope.type not in NAMED or name is None or name.type != "name":
             return None
-        owner = self._source.class_name(tree.get_node_text(scope), at)
+        owner = self._source.resolve_class_name(tree.get_node_text(scope), at)
         if owner in _AUTH and tree.get_node_text(name) == "user":
             return (SIGNED_IN,)
         made = get_class_of_argument(self._source, at) if owner.endswith("App") else ""

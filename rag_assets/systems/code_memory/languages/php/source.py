@@ -67,25 +67,25 @@ class NamespaceScope:
     functions: Mapping[str, str] = field(default_factory=dict)
     used: tuple[PhpImport, ...] = ()
 
-    def class_name(self, written: str) -> str:
+    def resolve_class(self, written: str) -> str:
         """Return the fully qualified name of a class from its name as written."""
         if written.startswith("\\"):
             return written[1:]
         first, separator, rest = written.partition("\\")
         if first.lower() == "namespace" and separator:
-            return self.within(rest)
+            return self.qualify(rest)
         imported = self.imports.get(first.lower())
-        return self.within(written) if imported is None else imported + separator + rest
+        return self.qualify(written) if imported is None else imported + separator + rest
 
     def resolve_function_name(self, written: str) -> str:
         """Return the qualified name of a function; a name that is plain and not imported stays."""
         if written.startswith("\\"):
             return written[1:]
         if "\\" in written:
-            return self.class_name(written)
+            return self.resolve_class(written)
         return self.functions.get(written.lower(), written)
 
-    def within(self, name: str) -> str:
+    def qualify(self, name: str) -> str:
         """Return the fully qualified form of a name in this namespace."""
         return f"{self.namespace}\\{name}" if self.namespace else name
 
@@ -256,7 +256,9 @@ def build_class(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> ClassLik
     """Return the class that a node declares."""
     members = list_field_children(node, "body")
     named = node.child_by_field_name("name")
-    name = scope.within(tree.get_node_text(named)) if named else f"class@{node.start_point.row + 1}"
+    name = (
+        scope.qualify(tree.get_node_text(named)) if named else f"class@{node.start_point.row + 1}"
+    )
     return ClassLike(
         role=CLASS_ROLES[node.type],
         name=name,
@@ -324,7 +326,7 @@ def get_type(tree: SyntaxTree, node: Node | None, scope: NamespaceScope) -> str:
     if node.type == "optional_type":
         return get_type(tree, get_first_child(node), scope)
     written = tree.get_node_text(node).lstrip("?")
-    return written.lower() if written.lower() in NO_CLASSES else scope.class_name(written)
+    return written.lower() if written.lower() in NO_CLASSES else scope.resolve_class(written)
 
 
 def _iter_classes_in_clause(
@@ -337,7 +339,7 @@ def _iter_classes_in_clause(
 
 def _iter_classes_in_type(tree: SyntaxTree, node: Node, scope: NamespaceScope) -> Iterator[str]:
     return (
-        scope.class_name(tree.get_node_text(n)) for n in node.named_children if n.type in _NAMES
+        scope.resolve_class(tree.get_node_text(n)) for n in node.named_children if n.type in _NAMES
     )
 
 
@@ -412,7 +414,7 @@ class PhpSource:
     def functions(self) -> tuple[tuple[str, Method], ...]:
         """Return all functions outside classes, with their fully qualified names."""
         return tuple(
-            (self.find_scope(node).within(function.name), function)
+            (self.find_scope(node).qualify(function.name), function)
             for node in self.tree.find_nodes(_FUNCTIONS)
             for function in (build_method(self.tree, node, self.find_scope(node)),)
         )
@@ -434,7 +436,7 @@ class PhpSource:
         )
         return next(around, None)
 
-    def class_name(self, written: str, near: Node) -> str:
+    def resolve_class_name(self, written: str, near: Node) -> str:
         """Return the fully qualified name of a class from its name as written at a node.
 
         `self` and `static` mean the class around the node, `parent` its parent class.
@@ -445,7 +447,7 @@ class PhpSource:
             if around is None:
                 return written
             return (around.parents or (written,))[0] if word == "parent" else around.name
-        return self.find_scope(near).class_name(written)
+        return self.find_scope(near).resolve_class(written)
 
     def read_value(self, node: Node | None) -> Value:
         """Return the value of an expression, or COMPUTED if it is known only at run time."""
@@ -465,10 +467,10 @@ class PhpSource:
             if stated is None or stated.value is None:
                 return COMPUTED
             # Only one reference is followed, since constants may refer to each other in a circle.
-            plain = Constants(lambda written: self.class_name(written, near))
+            plain = Constants(lambda written: self.resolve_class_name(written, near))
             return compute_value(self.tree, stated.value, plain)
 
-        return Constants(lambda written: self.class_name(written, near), constant)
+        return Constants(lambda written: self.resolve_class_name(written, near), constant)
 
 
 def _contains(outer: Node, inner: Node) -> bool:

@@ -57,7 +57,7 @@ def _read_noted_classes(source: PhpSource, kind: str, method: Method) -> tuple[s
             if bare.lower() not in {"null", "void", "false"}:
                 return None
             continue
-        name = source.class_name(bare, method.node)
+        name = source.resolve_class_name(bare, method.node)
         origins.append(f"{name}::all()" if part.endswith(_LIST) else name)
     return tuple(origins) or None
 
@@ -137,7 +137,7 @@ def _iter_noted_variables(source: PhpSource, comment: Node) -> Iterator[tuple[st
     """Yield each variable of a comment such as `@var Invoice|null $invoice`, with its class."""
     for kind, name in _NOTED.findall(source.tree.get_node_text(comment)):
         named = [part for part in kind.lstrip("?").split(OR) if part.lower() not in NO_CLASSES]
-        if classes := OR.join(source.class_name(part, comment) for part in named):
+        if classes := OR.join(source.resolve_class_name(part, comment) for part in named):
             yield name, classes
 
 
@@ -170,7 +170,7 @@ def find_class_of_value(
     if static_call is None:
         return ""
     scope = source.tree.get_field_text(static_call, "scope")
-    return source.class_name(scope, value) if scope else ""
+    return source.resolve_class_name(scope, value) if scope else ""
 
 
 def _find_returned_class(source: PhpSource, value: Node, around: ClassLike | None) -> str:
@@ -209,7 +209,7 @@ def get_class_of_argument(source: PhpSource, call: Node) -> str:
         return ""
     scope, name = named.named_children[0], named.named_children[-1]
     is_class = source.tree.get_node_text(name).lower() == "class" and scope.type in NAMED
-    return source.class_name(source.tree.get_node_text(scope), named) if is_class else ""
+    return source.resolve_class_name(source.tree.get_node_text(scope), named) if is_class else ""
 
 
 def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
@@ -233,4 +233,4 @@ def get_class_of_creation(source: PhpSource, node: Node) -> str:
     """Return the class that `new` instantiates; "" if it is computed."""
     named = next((n for n in node.named_children if n.type in NAMED), None)
     written = source.tree.get_node_text(named)
-    return source.class_name(written, node) if written else ""
+    return source.resolve_class_name(written, node) if written else ""

@@ -111,7 +111,7 @@ class _FactReader:
         return self._tree.build_fact("imports", imported.node, symbol, values)
 
     def _build_expression(self, node: Node | None, around: _Around) -> Any:
-        return build_expression(self._tree, node, lambda n: self._scopes.reference(n, around))
+        return build_expression(self._tree, node, lambda n: self._scopes.find_reference(n, around))
 
     def _iter_call_facts(self, around: _Around) -> Iterator[Fact]:
         seen: set[str] = set()
@@ -204,16 +204,16 @@ class _FactReader:
         if node.type == "attribute":
             owner, _, key = get_dotted_name(self._tree, node).rpartition(".")
             is_setting = owner and _CONSTANT.fullmatch(key)
-            if is_setting and _are_settings(self._scopes.reference(owner, around)):
+            if is_setting and _are_settings(self._scopes.find_reference(owner, around)):
                 return "configured_by", key
         elif node.type == "subscript":
             owner = get_dotted_name(self._tree, node.child_by_field_name("value"))
-            if owner and self._scopes.reference(owner, around) == "os.environ":
+            if owner and self._scopes.find_reference(owner, around) == "os.environ":
                 named = node.child_by_field_name("subscript")
         elif node.type == "call":
             name = get_dotted_name(self._tree, node.child_by_field_name("function"))
             is_conventional = name.partition(".")[0] in _READERS
-            if name and (is_conventional or self._scopes.reference(name, around) in _GETS):
+            if name and (is_conventional or self._scopes.find_reference(name, around) in _GETS):
                 named = next(iter(list_field_children(node, "arguments")), None)
         is_text = named is not None and named.type == "string"
         text = self._tree.get_node_text(named).strip("\"'") if is_text else ""

@@ -86,23 +86,23 @@ class Module:
         plain = not values["member"] and alias == name.partition(".")[0]
         self.imported.setdefault(alias, alias if plain else "." * level + name)
 
-    def values(self, symbol: str, name: str) -> list[Fact]:
+    def list_assignments(self, symbol: str, name: str) -> list[Fact]:
         """Return the assignments to a name in order; `symbol` is the class, "" for top level."""
         return [fact for fact in self.assigned.get(symbol, ()) if fact.values["name"] == name]
 
-    def constant(self, symbol: str, name: str) -> Any:
+    def find_last_value(self, symbol: str, name: str) -> Any:
         """Return the last value that is assigned to a name unconditionally and not by `+=`.
 
         If there is none, return the last value of any kind; None if the name gets no value.
         """
-        facts = self.values(symbol, name)
+        facts = self.list_assignments(symbol, name)
         plain = [f for f in facts if not f.values["under"] and not f.values["adds"]] or facts
         return plain[-1].values["value"] if plain else None
 
     def owns(self, symbol: str) -> bool:
         """Return whether the module itself, not an import, defines or assigns a name."""
         owner, _, name = symbol.rpartition(".")
-        is_assigned = symbol not in self.imported and bool(self.values(owner, name))
+        is_assigned = symbol not in self.imported and bool(self.list_assignments(owner, name))
         return symbol in self.declared or is_assigned
 
     def build_evidence(self, expression: Any) -> Evidence:
@@ -127,7 +127,11 @@ class PythonName:
     def value(self) -> Any:
         """Return the value assigned to a variable; None for a definition or a module."""
         owner, _, name = self.symbol.rpartition(".")
-        return None if self.symbol in self.module.declared else self.module.constant(owner, name)
+        return (
+            None
+            if self.symbol in self.module.declared
+            else self.module.find_last_value(owner, name)
+        )
 
     def defines(self, name: str) -> bool:
         """Return whether the body of this class defines a method with this name."""
@@ -170,7 +174,7 @@ class PythonProgram:
 
     def iter_assigned_texts(self, name: str) -> Iterator[str]:
         """Yield the strings that any module assigns to a name at top level, such as a setting."""
-        values = (module.constant("", name) for module in self)
+        values = (module.find_last_value("", name) for module in self)
         return (value for value in values if isinstance(value, str))
 
     def get_absolute_name(self, reference: str, module: Module) -> str:
@@ -278,8 +282,8 @@ class PythonProgram:
     def find_attribute_value(self, name: str, attribute: str) -> Any:
         """Return the value that a class, or else its nearest ancestor, assigns to an attribute."""
         for place in self.iter_lineage(name):
-            if place.module.values(place.symbol, attribute):
-                return place.module.constant(place.symbol, attribute)
+            if place.module.list_assignments(place.symbol, attribute):
+                return place.module.find_last_value(place.symbol, attribute)
         return None
 
     def _resolve_bases(self, name: str) -> list[str]:

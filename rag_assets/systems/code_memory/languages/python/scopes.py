@@ -54,7 +54,7 @@ class Scopes:
         self._local: dict[PythonDefinition, dict[str, Meaning]] = {}
         self._fields: dict[PythonDefinition, dict[str, str]] = {}
 
-    def reference(self, written: str, near: PythonDefinition | None) -> str:
+    def find_reference(self, written: str, near: PythonDefinition | None) -> str:
         """Return the reference of a dotted name; for an unknown name, the name as written."""
         root, dot, rest = written.partition(".")
         meaning = self.find_meaning(root, near)
@@ -118,7 +118,7 @@ class Scopes:
             base = child.child_by_field_name("value") if child.type == "subscript" else child
             name = get_dotted_name(self._source.tree, base)
             if name:
-                yield self.reference(name, definition.within)
+                yield self.find_reference(name, definition.within)
 
     def _resolve_class(self, written: str, near: PythonDefinition | None) -> str:
         """Return the reference of a class in this file, or of another name that looks like a class.

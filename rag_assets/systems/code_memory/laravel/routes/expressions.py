@@ -186,7 +186,7 @@ class Expressions:
         )
         if scope.type not in _NAMES:
             return _build_computed(node.type)
-        owner = self._source.class_name(self._source.tree.get_node_text(scope), node)
+        owner = self._source.resolve_class_name(self._source.tree.get_node_text(scope), node)
         is_name = name.lower() == "class"
         return owner if is_name else {"of": "constant", "class": owner, "name": name}
 
@@ -266,7 +266,7 @@ class Expressions:
         written = self._source.tree.get_node_text(scope)
         if written.lower() in {"self", "static", "parent"}:
             return {"class": written.lower()}
-        return {"class": self._source.class_name(written, call)}
+        return {"class": self._source.resolve_class_name(written, call)}
 
     def _read_call(self, call: Call) -> dict[str, Json]:
         runs = call.name.lower() in _RUN

@@ -106,7 +106,7 @@ class RoutePositions:
         if node.type == "simple_parameter":
             # A variable named like a parameter with a router type is a router in the whole file.
             written = tree.get_field_text(node, "type").lstrip("?")
-            if written and self._source.class_name(written, node) in ROUTER_TYPES:
+            if written and self._source.resolve_class_name(written, node) in ROUTER_TYPES:
                 self._routers.add(name)
             return False
         if node.type != "scoped_call_expression":
@@ -114,7 +114,7 @@ class RoutePositions:
         scope = node.child_by_field_name("scope")
         if scope is None or scope.type not in _NAMES:
             return False
-        is_facade = self._source.class_name(tree.get_node_text(scope), node) in FACADES
+        is_facade = self._source.resolve_class_name(tree.get_node_text(scope), node) in FACADES
         name = name.lower()
         return name not in _OTHERS if is_facade else name in {"routes", "userroutes"}
 
@@ -192,7 +192,7 @@ _LONGEST = 500
 """Maximum size of the value of a constant or property that may matter to a route."""
 
 
-def list_facts(source: PhpSource) -> Iterator[Fact]:
+def iter_facts(source: PhpSource) -> Iterator[Fact]:
     """Yield facts of a file's constants, settings, and statements that may create routes."""
     for class_ in source.classes:
         for constant in class_.constants:
@@ -207,7 +207,7 @@ def list_facts(source: PhpSource) -> Iterator[Fact]:
         yield source.tree.build_fact("configuration", node, "", values)
     marks = RoutePositions(source)
     if marks:
-        yield from _Reader(source, marks).facts()
+        yield from _Reader(source, marks).iter_facts()
 
 
 class _Reader:
@@ -221,7 +221,7 @@ class _Reader:
         self._last = 0
         self._symbol = ""
 
-    def facts(self) -> Iterator[Fact]:
+    def iter_facts(self) -> Iterator[Fact]:
         """Yield facts of statements that may concern routes, and of the functions around them."""
         for class_ in self._source.classes:
             if is_provider(class_) or self._marks.contains_position(class_.node):
@@ -305,7 +305,7 @@ class _Reader:
         if chain is None:
             return False
         if chain.static:
-            owner = self._source.class_name(chain.root, expression)
+            owner = self._source.resolve_class_name(chain.root, expression)
             return not owner.startswith("Illuminate\\")
         if chain.root == "$this":
             return len(chain.calls) == 1 and chain.calls[0].name.lower() not in _OF_PROVIDERS

@@ -115,7 +115,7 @@ class ExpressionReader:
             return COMPUTED if expression is None else compute_value(self.tree, expression, plain)
 
         def class_name(written: str) -> str:
-            return self.source.class_name(written, near)
+            return self.source.resolve_class_name(written, near)
 
         further = {kind: partial(read, self, scope) for kind, read in _FURTHER.items()}
         return Constants(class_name, constant, further)

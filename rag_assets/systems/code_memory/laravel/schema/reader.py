@@ -101,7 +101,7 @@ def list_schema_facts(source: PhpSource) -> tuple[Fact, ...]:
     for class_ in source.classes:
         method = class_.find_method("up")
         if method is not None and method.body is not None:
-            facts += _MigrationWalk(reader, class_).facts(method)
+            facts += _MigrationWalk(reader, class_).list_facts(method)
     return tuple(sorted(facts, key=lambda fact: (fact.start, fact.values["order"])))
 
 
@@ -116,7 +116,7 @@ class _MigrationWalk:
         self._todo: list[_Step] = []
         self._left = _MOST_STATEMENTS
 
-    def facts(self, method: Method) -> list[Fact]:
+    def list_facts(self, method: Method) -> list[Fact]:
         """Return the facts of a method's statements, in the order in which they run."""
         self._push_block(method.body, _Context(self._reader.build_scope(self._owner, method.name)))
         while self._todo and self._left > 0:

@@ -67,25 +67,25 @@ class RelationViews:
         self._services = services
         self._neighbourhoods = services.get_system_service(NeighbourhoodCache)
 
-    def get_moment(self, progress: SearchProgress) -> ReadableState:
+    def get_readable_state(self, progress: SearchProgress) -> ReadableState:
         """Return the state of the relations that this search reads, fixed at the first call."""
         moment: ReadableState | None = progress.step_values.get(_MOMENT)
         if moment is None:
-            moment = self._walker.get_moment(progress.ref.id, progress.caller)
+            moment = self._walker.get_readable_state(progress.ref.id, progress.caller)
             progress.step_values[_MOMENT] = moment
         return moment
 
     def get_view(self, progress: SearchProgress) -> RelationView:
         """Return the caller's view of the relations in the build that is searched."""
         return self._walker.create_view(
-            _get_graph_key(progress), progress.caller, self.get_moment(progress)
+            _get_graph_key(progress), progress.caller, self.get_readable_state(progress)
         )
 
     def get_view_with_neighbourhoods(
         self, progress: SearchProgress
     ) -> tuple[RelationView, Neighbourhoods]:
         """Return the caller's view, and a cache of neighbourhoods that is valid for it."""
-        view, moment = self.get_view(progress), self.get_moment(progress)
+        view, moment = self.get_view(progress), self.get_readable_state(progress)
         # Queries read changing data. With a custom policy, two callers with equal scopes may
         # read different documents.
         is_fixed = isinstance(view.relations, GraphRelations)

@@ -20,7 +20,7 @@ from rag_assets.systems.code_memory.sources.repositories.attributes import (
 from rag_assets.systems.code_memory.sources.repositories.folders import (
     RepositoryFolders,
     is_true,
-    locate,
+    locate_repository,
     read_configuration,
     read_small,
 )
@@ -184,7 +184,7 @@ class Repository:
     """
 
     def __init__(self, root: Path) -> None:
-        self.folders = locate(root)
+        self.folders = locate_repository(root)
         self._settings = read_configuration(self.folders.common)
         self._require_readable()
         self.objects = Objects(self.folders)

@@ -15,7 +15,7 @@ from rag_assets.systems.code_memory.relations.relations import build_relations
 from rag_assets.systems.code_memory.symbols.model import FileFacts
 from rag_assets.systems.code_memory.symbols.names import get_short_name
 from rag_assets.systems.code_memory.symbols.naming import (
-    depends_on_place,
+    depends_on_path,
     find_definition,
     find_go_folder,
     iter_local_names,
@@ -75,7 +75,7 @@ def test_a_spelling_means_what_its_place_makes_of_it(spelling: str, path: str, n
 def test_a_name_from_some_root_means_what_lies_below_the_nearest(
     name: str, path: str, defined: list[str], wanted: int | None
 ) -> None:
-    assert depends_on_place(name)
+    assert depends_on_path(name)
     assert find_definition(name, path, defined) == (None if wanted is None else defined[wanted])
 
 
@@ -103,7 +103,7 @@ def test_the_nearest_type_with_the_written_name_is_meant(
 
 
 def test_a_class_without_a_name_is_told_apart_by_its_file_already() -> None:
-    assert not depends_on_place("repo/database/migrations/2024_a.php#class@4::up")
+    assert not depends_on_path("repo/database/migrations/2024_a.php#class@4::up")
 
 
 @pytest.mark.parametrize(
