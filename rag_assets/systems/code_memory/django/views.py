@@ -294,7 +294,7 @@ class _Registration:
         return find_argument(self.call, 0, "prefix")
 
     def find_viewset(self, program: PythonProgram) -> Viewset | None:
-        """Return the registered viewset; None if it is computed."""
+        """Return the registered viewset; None if it is known only at run time."""
         value = find_argument(self.call, 1, "viewset")
         if not is_a(value, "name"):
             return None

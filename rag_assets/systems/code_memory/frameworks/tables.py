@@ -386,7 +386,7 @@ class TableReader:
                 between.columns.setdefault(column, added)
 
     def _find_target_class(self, columns: ColumnRules, class_: ClassStatement, call: Fact) -> str:
-        """Return the class that a call refers to, in lower case; "" if it is computed."""
+        """Return the class that a call refers to, in lower case; "" if known only at run time."""
         for value in self._iter_reference_targets(columns, class_, call):
             text = self._resolve_target_text(columns, class_, value, call.start) or str(value[1])
             return class_.name.lower() if text == "self" else get_last_part(text).lower()

@@ -221,7 +221,7 @@ class _ModelClasses:
         )
 
     def _find_table(self, name: str) -> str:
-        """Return the table of a class: stated, or by convention; "" if it is computed."""
+        """Return the table of a class: stated, or by convention; "" if known only at run time."""
         statement = self._find_stated_table(name)
         if statement is None:
             pivot = class_basename(self.list_ancestors(name)[-1]) in _PIVOTS

@@ -230,7 +230,7 @@ def _find_static_call(tree: SyntaxTree, value: Node) -> Node | None:
 
 
 def get_class_of_creation(source: PhpSource, node: Node) -> str:
-    """Return the class that `new` instantiates; "" if it is computed."""
+    """Return the class that `new` instantiates; "" if it is known only at run time."""
     named = next((n for n in node.named_children if n.type in NAMED), None)
     written = source.tree.get_node_text(named)
     return source.resolve_class_name(written, node) if written else ""
